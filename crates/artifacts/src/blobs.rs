@@ -59,7 +59,7 @@ pub enum BlobError {
     /// The store's directories could not be created or synced, or leftovers of a crash could not be removed.
     #[error("failed to open the blob store at {}", path.display())]
     Open {
-        /// The directory on which it failed.
+        /// The directory that could not be created, synced or cleaned up.
         path: PathBuf,
         /// The error of the file system.
         source: io::Error,
@@ -149,7 +149,7 @@ impl BlobStore {
             make_directory(&temporary).map_err(failed(&temporary))?;
             sweep(&temporary).map_err(failed(&temporary))?;
             polity_points::point!("blobs::swept");
-            // Create all 256 directories now, so that storing a blob only has to sync the one directory it is in.
+            // Create all 256 directories now. Then storing a blob has to sync only the directory that holds the blob.
             for shard in 0..=u8::MAX {
                 let shard = root.join(format!("{shard:02x}"));
                 make_directory(&shard).map_err(failed(&shard))?;
@@ -220,7 +220,7 @@ impl BlobStore {
                 _ => BlobError::Read { hash: wanted.clone(), source },
             };
             let mut file = std::fs::File::open(&path).map_err(failed)?;
-            // Taken before the file is read: if it changes during the reading, the next call checks it again.
+            // Take the metadata before reading the file: if the file changes meanwhile, the next call checks it again.
             let metadata = file.metadata().map_err(failed)?;
             let look = Look::of(&metadata);
             if verified.is_known(&wanted, look) {

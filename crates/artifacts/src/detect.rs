@@ -77,7 +77,7 @@ fn settled(kind: Kind, mime_type: String, declared: Option<String>) -> Detected 
     Detected { kind, mime_type, contradiction }
 }
 
-/// The MIME type for a file name's extension.
+/// The MIME type that a file name's extension suggests.
 enum NameSays {
     /// A type of text, and the bytes are text.
     Text(String),
@@ -105,7 +105,8 @@ struct DeclaredType {
 fn what_was_said(declared: Option<String>, name: NameSays, found: Option<&str>) -> DeclaredType {
     match (declared, name) {
         // Systems that look at the extension alone declare a `.ts` file as MPEG or a `.csv` file as Excel, although the
-        // bytes are text. But a PDF that happens to be readable text is what it is declared to be, under any name.
+        // bytes are text. But bytes that are declared as PDF and have its signature are a PDF under any name, even
+        // if they are readable text.
         (Some(declared), NameSays::Text(mime_type))
             if kind_of(&declared) != Some(Kind::Text) && found != Some(declared.as_str()) =>
         {

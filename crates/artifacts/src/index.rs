@@ -1,4 +1,4 @@
-//! The database rows of artifacts: the metadata and the blob of each, and the agents that may open it.
+//! The database rows of artifacts: each artifact's metadata, its blob, and the agents that may open the artifact.
 //!
 //! These are free functions over a connection, so that a caller can use any of them within any transaction.
 
@@ -128,7 +128,7 @@ pub async fn may_open(
     Ok(artifacts.iter().filter(|id| granted.contains(id.as_str())).cloned().collect())
 }
 
-/// Lists the artifacts of a task that the agent may open, newest first, `limit` at most.
+/// Lists those artifacts of a task that the agent may open: the newest `limit` of them, newest first.
 pub async fn list(
     conn: &mut SqliteConnection,
     agent: &AgentId,

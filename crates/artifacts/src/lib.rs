@@ -1,7 +1,7 @@
 //! Artifacts 工件: immutable bytes, each stored under the hash of its content, and their metadata.
 //!
-//! This crate must not know agents' rules, turns, models or base64. A grant is a row that another crate decided on, and
-//! content goes in and out as plain bytes.
+//! This crate must not know agents' rules, turns, models or base64. Another crate decides on grants; here a grant is
+//! only a row. Content goes in and out as plain bytes.
 //!
 //! The path of data: a caller hands in bytes and metadata ([`NewArtifact`]). [`prepare()`] detects what the bytes are
 //! ([`detect()`], which is pure), puts them into the [`BlobStore`] and returns the row to write ([`Prepared`]). The

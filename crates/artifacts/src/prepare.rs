@@ -19,7 +19,7 @@ pub struct NewArtifact {
     pub filename: Option<String>,
     /// A label, such as `report`.
     pub label: Option<String>,
-    /// Further metadata to keep. [`prepare()`] may add what detection found.
+    /// Further metadata to keep. [`prepare()`] adds a contradiction if detection finds one.
     pub meta: Map<String, Value>,
 }
 

@@ -18,7 +18,7 @@ use search::position;
 
 pub(crate) use packages::{OLE, ZIP, is_package_of};
 
-/// Bytes at the beginning of a file that are searched for signatures.
+/// Number of bytes at the beginning of a file in which this module looks for signatures.
 const HEAD: usize = 64 * 1024;
 
 /// Formats that their first line identifies even if the whole file is readable text.

@@ -7,7 +7,7 @@ use std::fs::Metadata;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Blobs to remember; the least recently used one is forgotten first.
+/// Maximum number of blobs to remember; the least recently used one is forgotten first.
 const PLACES: usize = 1024;
 
 /// A file's size and modification time, to notice that it has changed since it was read.
@@ -24,7 +24,7 @@ impl Look {
     }
 }
 
-/// The blobs whose bytes matched their hash, each with its file's size and time at that moment.
+/// The blobs whose bytes matched their hash, each with the size and modification time of its file at that moment.
 #[derive(Debug)]
 pub(crate) struct Verified(Mutex<LruCache<BlobHash, Look>>);
 
@@ -35,13 +35,13 @@ impl Default for Verified {
 }
 
 impl Verified {
-    /// Whether the blob was found sound when its file had this size and time.
+    /// Whether the blob's bytes matched its hash when its file had this size and time.
     pub(crate) fn is_known(&self, hash: &BlobHash, look: Look) -> bool {
         // Without a modification time, a change of the file could go unnoticed.
         look.changed.is_some() && self.blobs().get(hash) == Some(&look)
     }
 
-    /// Remembers that the blob is sound as long as its file has this size and time.
+    /// Remembers that the blob's bytes match its hash as long as its file has this size and time.
     pub(crate) fn note(&self, hash: &BlobHash, look: Look) {
         let mut blobs = self.blobs();
         blobs.put(hash.clone(), look);

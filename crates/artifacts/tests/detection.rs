@@ -1,9 +1,9 @@
 //! Real files of many formats, each detected with metadata that is right, missing, damaged or wrong.
 //!
 //! The rules are those of contract section 2. Metadata comes first. If the bytes carry a known signature of another
-//! family, the signature wins and the contradiction is kept. If they carry no signature, the metadata stands, with one
-//! limit: text is UTF-8, so bytes that are declared as text and are not UTF-8 are `other`. A readable text whose file
-//! name has an extension of text is text, whatever its declared type is.
+//! family, the signature wins and the contradiction is kept. If they carry no signature, the metadata decides, with one
+//! limit: text is UTF-8, so bytes that are declared as text and are not UTF-8 are `other`. Readable text in a file
+//! whose name has an extension of a text format is text, whatever its declared type is.
 
 #![expect(clippy::expect_used, reason = "a file that cannot be read fails the test")]
 
@@ -331,7 +331,7 @@ fn without_metadata_the_bytes_decide() {
         };
         case.check(None, None, expect.clone());
         case.check(Some("application/octet-stream"), Some("download"), expect.clone());
-        // The beginning of a file may end in the middle of a character, or of anything else.
+        // The bytes at hand may be only the beginning of a file, cut off in the middle of a character or anywhere else.
         let head = case.bytes.split_last().map_or(case.bytes.as_slice(), |(_, head)| head);
         let kind_of_head = detect(None, None, head, Extent::Head).kind;
         assert_eq!(kind_of_head, expect.kind, "the beginning of {}", case.file);
@@ -343,7 +343,7 @@ fn a_name_alone_gives_the_kind() {
     for case in cases().into_iter().filter(|case| case.gives_away != Foreign) {
         let found = detect(None, Some(case.file), &case.bytes, Extent::Whole);
         assert_eq!(found.kind, case.kind, "{}", case.file);
-        // Its extension means a video, but it holds only sound.
+        // The extension of this file means a video, but the file holds only sound.
         let is_contradicted = case.file == "sound-only.mp4";
         assert_eq!(found.contradiction.is_some(), is_contradicted, "{}", case.file);
     }
@@ -417,7 +417,7 @@ fn damaged_metadata_counts_as_none() {
         for (at, declared) in damaged.iter().enumerate() {
             case.check(Some(declared), None, expect.clone());
             case.check(Some(declared), names.get(at % names.len()).copied(), expect.clone());
-            // An undamaged name still helps.
+            // If the declared type is damaged but the file name is not, the name still counts.
             let by_name = detect(None, Some(case.file), &case.bytes, Extent::Whole);
             case.check(Some(declared), Some(case.file), by_name);
         }

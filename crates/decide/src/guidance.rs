@@ -2,7 +2,7 @@
 
 use polity_llm::Tool;
 
-/// Windows up to this size, in tokens, always get short rules and few tools: small models get lost in more.
+/// Windows up to this size, in tokens, always get short rules and few tools: more would confuse small models.
 const SMALL_WINDOW: u64 = 8_192;
 
 /// The tools that no agent can do without, even in a small window.

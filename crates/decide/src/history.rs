@@ -98,7 +98,7 @@ fn cut(records: &[(TurnId, Record)]) -> (Option<&str>, usize) {
     newest
 }
 
-/// Returns the index of the first record that one summary does not replace.
+/// Returns the index of the first record that the summary at `index` does not replace.
 fn start_after(
     records: &[(TurnId, Record)],
     index: usize,
@@ -112,7 +112,7 @@ fn start_after(
         Keeps::Newest => kept,
     };
     let may_begin = |record: &Record| match keeps {
-        // The turn that asked for the summary stays whole, and so does every batch: the cut is before a heard message.
+        // The turn that asked for the summary stays whole, and so does every batch: the cut is before a `Heard`.
         Keeps::Turn => matches!(record, Record::Heard { .. }),
         Keeps::Newest => begins_something(record),
     };
@@ -213,7 +213,7 @@ fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> 
     }
 }
 
-/// Returns the notice that tells an agent that a turn of its own ended early.
+/// Returns the notice that tells an agent that one of its turns ended early.
 pub fn turn_failed(reason: &str) -> Notice {
     Notice::TurnFailed { reason: reason.to_owned() }
 }

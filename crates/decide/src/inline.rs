@@ -1,9 +1,9 @@
 //! Finds binary data that somebody wrote as text, in base64 or hexadecimal, and replaces it. Pure.
 //!
-//! No text may contain binary data (contract section 3). Bytes in a text become an artifact, and a reference replaces
-//! them before anything is recorded. A text without bytes stays byte for byte as it is, so what only looks like base64
-//! (a path, a signature, a certificate) must stay too. Bytes are what a data URL contains, or what decodes to a file of
-//! a known kind.
+//! No text may contain binary data (contract section 3). So binary data in a text become an artifact, and a reference
+//! replaces them before the text is recorded. Here, "bytes" means binary data of one of two sorts: the content of a
+//! data URL, or a file of a known kind in base64 or hexadecimal. All other text stays unchanged, even if it looks like
+//! base64, for example a path, a signature or a certificate.
 
 mod find;
 
@@ -32,7 +32,7 @@ use stream::LONG;
 /// Longest head of a data URL, up to its comma, in bytes.
 const HEAD: usize = 200;
 
-/// The mark that replaces bytes which are not kept.
+/// The mark that replaces bytes if nobody stores them.
 pub const LEFT_OUT: &str = "…";
 
 /// Decodes base64 with or without padding, because models often leave the padding out.
@@ -57,7 +57,7 @@ impl From<Written> for NewArtifact {
     }
 }
 
-/// Decodes base64 in any usual form: a data URL, the URL-safe alphabet, without padding, in lines, in a code fence.
+/// Decodes base64 in any usual form: as a data URL, in the URL-safe alphabet, without padding, in lines, or in a fence.
 pub fn decode(text: &str) -> Result<Written, base64::DecodeError> {
     let text = unfenced(text);
     let (mime, body) = match head(text) {
@@ -86,7 +86,7 @@ fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|rest| rest.trim_end().strip_suffix("```"));
     let inner = match fenced {
-        // The first line names the language.
+        // The first line of a code fence names the language.
         Some(fenced) => fenced.split_once('\n').map_or(fenced, |(_, lines)| lines),
         None => text,
     };
@@ -97,7 +97,7 @@ fn is_quote(character: char) -> bool {
     character.is_whitespace() || matches!(character, '"' | '\'' | '`')
 }
 
-/// Replaces the bytes in a value with the text that `store` returns for them. Without such a text, uses [`LEFT_OUT`].
+/// Replaces the bytes in a value with the text that `store` returns for them, or with [`LEFT_OUT`] if it returns none.
 pub fn replace_in(value: &mut Value, store: &mut impl FnMut(Written) -> Option<String>) {
     match value {
         Value::String(text) => {

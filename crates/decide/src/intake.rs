@@ -1,14 +1,14 @@
 //! Decides how much of a mailbox a turn takes in before a model call. Pure.
 //!
-//! Each request shows only a bounded amount of mail for the first time. So a hundred thousand messages lead to many
-//! requests of bounded size, and no message is summed up before a model has read it. A message is never split.
+//! Each request shows the model only a bounded amount of new mail. So a hundred thousand messages lead to many requests
+//! of bounded size, and no message is summed up before a model has read it. A message is never split.
 
 use crate::room;
 use polity_registry::Service;
 use polity_society::limits::Limits;
 use polity_store::messages::Size;
 
-/// Most messages that one request shows for the first time.
+/// Most new messages in one request. A message is new until the model has been shown it.
 const MESSAGES: usize = 200;
 
 /// New messages may take at most the window divided by this number. A compaction leaves half of the window, so new
@@ -18,21 +18,21 @@ const PART_OF_WINDOW: u64 = 4;
 /// The window, in tokens, that is assumed for a service that declares none.
 const ASSUMED_WINDOW: u64 = 128_000;
 
-/// Tokens that a request adds to a message: its header, and how to answer it.
+/// Tokens that a request adds to each message for its header and for the hint how to answer it.
 const AROUND: u64 = 40;
 
-/// Returns the most tokens that a message can be estimated at. A character outside ASCII has at least two bytes.
+/// Returns an upper bound for the estimated tokens of a message. A character outside ASCII has at least two bytes.
 pub fn tokens_of(size: Size) -> u64 {
     let others = size.bytes.saturating_sub(size.characters).min(size.characters);
     let ascii = size.characters - others;
     AROUND.saturating_add(ascii.div_ceil(4)).saturating_add(others).saturating_add(size.attached)
 }
 
-/// What one request may show for the first time.
+/// The bounds for new messages in one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Intake {
     pub messages: usize,
-    /// Tokens that these messages may have together.
+    /// The tokens that the new messages may have together.
     pub tokens: u64,
     /// Most characters shown of one attached text.
     pub inline_text_chars: u64,
@@ -50,9 +50,9 @@ impl Intake {
     }
 }
 
-/// Returns how many of the waiting messages a turn takes in, oldest first: as many as fit beside the `unseen` ones,
-/// which it took in before and no model has read. If none are unseen, it takes in at least one, so that no message is
-/// too large to be read.
+/// Returns how many of the waiting messages a turn takes in, oldest first. It takes in as many as fit beside the
+/// `unseen` messages, which it took in before and which no model has read. If there are no unseen messages, it takes in
+/// at least one, so that a model reads even a message that is too large.
 pub fn taken(unseen: &[Size], waiting: &[Size], most: Intake) -> usize {
     let mut count = unseen.len();
     let mut tokens = unseen.iter().fold(0, |sum: u64, size| sum.saturating_add(tokens_of(*size)));
@@ -87,7 +87,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// A turn takes in no more than fits, except for a single message that is too large, and never less than fits.
+        /// A turn takes in exactly as many messages as fit, or a single message that is too large.
         #[test]
         fn as_much_is_taken_in_as_there_is_room_for(
             unseen in sizes(4), waiting in sizes(40), messages in 1usize..30, room in 0u64..8_000,

@@ -3,10 +3,11 @@
 //! Nothing here knows tokio, SQL, files or the clock; `tests/daemon/layers.rs` checks this. The driver and the modules
 //! around it read what a decision needs, call the decision, and carry out the result.
 //!
-//! *`history` (what a model is still shown) → `render` (the request) → `room` (does it fit?) → `policy` (what follows a
-//! failure) → `turn` (what to do next)*. `intake` bounds how much new mail a request shows. `inline` finds files that a
-//! model wrote as text. `result` compares an answer with its JSON Schema. `idle` decides when a task is over.
-//! `guidance` decides how much of the rules and tools a request contains.
+//! A model call needs these decisions, in this order: `history` (which records the model is still shown) → `render`
+//! (the request) → `room` (does it fit?) → `policy` (how to go on after a failure) → `turn` (the next step). `intake`
+//! bounds how much new mail a request shows. `inline` finds files that a model wrote as text. `result` compares an
+//! answer with its JSON Schema. `idle` decides when a task is over. `guidance` decides how much of the rules and tools
+//! a request contains.
 
 #![expect(missing_docs, reason = "a comment that only repeats the name of a field helps nobody")]
 

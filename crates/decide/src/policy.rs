@@ -6,14 +6,14 @@ use polity_registry::Retry;
 use polity_society::id::{ArtifactId, ServiceId};
 use std::time::Duration;
 
-/// Longest pause that a call waits out because the service asked for it, if there is no other service to ask. After a
-/// request for a longer pause the call fails, and its reason contains the time when the service may be asked again.
+/// Longest pause that a call waits out because the service asked for it, if there is no other service to ask. If the
+/// service asks for a longer pause, the call fails, and the reason contains the time when the pause ends.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// Longest time that a service is left alone, whatever pause it asked for: some servers name an absurd time.
+/// Longest time for which callers leave a service alone, because some servers ask for an absurdly long pause.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// How many times one service's model is told again how to call tools.
+/// A call tells the model of one service at most this many times again how to call tools.
 const MOST_REWORDED: u32 = 2;
 
 /// What one call has tried so far. The call keeps it while it changes the service, describes media, or waits for a
@@ -32,7 +32,7 @@ pub struct Tried {
     pub media: MediaUse,
     /// How often the model was told how to call tools because its server could not read a call.
     reworded: u32,
-    /// The media that the service seems to have refused. If it answers without them, this is certain.
+    /// The media that the service seems to have refused. If it answers a request without them, the refusal is certain.
     suspected: Option<Suspected>,
     /// Whether older history can still be summed up for the service.
     pub room: Room,
@@ -63,8 +63,8 @@ impl Tried {
         self.reworded += 1;
     }
 
-    /// Returns the state for the separate call that asks for a summary. It begins with the same service, and never asks
-    /// one that was given up.
+    /// Returns the state for the separate call that asks for a summary. That call begins with the same service, and
+    /// never asks a service that this call has given up.
     pub fn for_summary(&self) -> Self {
         Self { service: self.service.clone(), given_up: self.given_up.clone(), ..Self::nothing() }
     }
@@ -104,8 +104,8 @@ impl Tried {
             (failure.kind != FailureKind::ContextOverflow).then_some(Suspected { media, revision });
     }
 
-    /// Returns, once, the media that the service has refused, as its answer to a request without them shows. There are
-    /// none if the catalogue has another revision by now.
+    /// Returns the suspected media and forgets them. Called when the service has answered a request without these
+    /// media, which shows that it refuses them. Returns none if the catalogue has another revision by now.
     pub fn convicted(&mut self, revision: u64) -> Vec<ArtifactId> {
         let suspected = self.suspected.take().filter(|suspected| suspected.revision == revision);
         suspected.map(|suspected| suspected.media).unwrap_or_default()
@@ -198,7 +198,7 @@ pub fn patience(fallback: Fallback, retry: &Retry) -> Patience {
 
 fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
     match fallback {
-        // No longer than the pauses between attempts.
+        // With a fallback, a call waits here no longer than between two attempts.
         Fallback::Untried => retry.max_delay,
         Fallback::None => LONGEST_PAUSE,
     }
@@ -209,8 +209,8 @@ pub fn shared_pause(asked: Duration) -> Duration {
     asked.min(ASKED_AGAIN_AFTER)
 }
 
-/// Decides what follows a failed attempt, which is already counted. `jitter` is a random number from 0 to 1; it spreads
-/// the callers that wait for the same server.
+/// Decides what follows a failed attempt, which is already counted. `jitter` is a random number from 0 to 1, so that
+/// callers of the same server do not all try again at the same time.
 pub fn next(failure: &CallError, tried: &Tried, situation: Situation, retry: &Retry, jitter: f64) -> Next {
     if tried.attempts >= retry.max_attempts {
         return Next::GiveUp;
@@ -261,8 +261,8 @@ fn share(left: u32, fallback: Fallback) -> u32 {
     }
 }
 
-/// Returns the pause after some failures in a row. It doubles with each failure up to the configured maximum; `jitter`
-/// shortens it by up to half. It is never shorter than the server asked for.
+/// Returns the pause after this many failures in a row. It doubles with each failure up to the configured maximum;
+/// `jitter` shortens it by up to half. The pause is never shorter than the server asked for.
 pub fn pause(asked: Option<Duration>, failures: u32, retry: &Retry, jitter: f64) -> Duration {
     let doubled = retry.base_delay.saturating_mul(1 << failures.saturating_sub(1).min(20));
     let spread = doubled.min(retry.max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);

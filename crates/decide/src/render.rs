@@ -28,12 +28,12 @@ use polity_view::Shown;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
-/// What decides how a conversation is shown to one service.
+/// The facts that decide how a conversation is shown to one service.
 pub struct Sight<'a> {
     pub service: &'a ServiceId,
     /// What the service's model can take and give.
     pub capabilities: &'a Capabilities,
-    /// The file types that its server accepts.
+    /// The file types that the service's server accepts.
     pub file_types: &'a FileTypes,
     /// Most bytes of media in one request, in base64.
     pub media_bytes: u64,
@@ -61,7 +61,7 @@ pub struct Taker {
 }
 
 impl Taker {
-    /// Returns whether the service would be shown this artifact, as far as its declared capabilities tell.
+    /// Returns whether the service, according to its declared capabilities, takes this artifact.
     pub fn takes(&self, artifact: &Artifact) -> bool {
         !matches!(route(&Routable::of(artifact), &self.capabilities, &self.file_types), Route::Describe(_))
     }
@@ -76,7 +76,7 @@ pub enum MediaUse {
     Described,
 }
 
-/// An artifact, and what was loaded of it for a request.
+/// An artifact, and the content of it that was loaded for a request.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// The metadata from the artifact's row.
@@ -84,7 +84,7 @@ pub struct Fetched {
     pub bytes: Fetch,
 }
 
-/// What was loaded of an artifact's content.
+/// The loaded content of an artifact, or why there is none.
 #[derive(Clone, Debug)]
 pub enum Fetch {
     /// Nothing was loaded, because nothing was needed.
@@ -311,20 +311,21 @@ fn with_ignored(text: String, ignored: &[String]) -> String {
     }
 }
 
-/// Why media are described that would fit alone.
+/// The reason for describing media that would fit if they were alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Crowded {
     /// Newer media have taken their place.
     Out,
-    /// The media of their message are too large together.
+    /// All media of the message or result together are too large.
     Together,
 }
 
-/// Finds the records whose media do not fit into a request, by position. Media that would not fit even alone do not
-/// count.
+/// Finds the records whose media do not fit into a request. Returns their positions, each with the reason. A medium
+/// that would not fit even alone is ignored here.
 ///
-/// If the media are larger than their room, the oldest go until the rest takes half of the room. The next media then
-/// fit without another change to earlier messages, so a server that caches the beginning of a prompt can use its cache.
+/// If the media take more than the request has room for, the oldest are left out until the rest takes at most half of
+/// the room. The next media then fit without another change to earlier messages, so a server that caches the beginning
+/// of a prompt can use its cache.
 fn too_old(
     records: &[&Record],
     history: &History,
@@ -357,7 +358,7 @@ fn too_old(
         if taken <= room {
             continue;
         }
-        // The newest stay: they fit by themselves.
+        // The newest media stay, because they fit alone.
         while taken > room / 2 && shown.len() > 1 {
             let Some((position, encoded)) = shown.pop_front() else { break };
             old.insert(position, Crowded::Out);

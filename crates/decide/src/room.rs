@@ -38,7 +38,7 @@ pub fn outgrows(tokens: u64, service: &Service) -> bool {
     bound(service).is_some_and(|bound| tokens > bound)
 }
 
-/// Returns the window of a service if a request is larger than all of it, so that there is no room for any answer.
+/// Returns the window of a service if a request is larger than the whole window, which leaves no room for an answer.
 pub fn overfills(tokens: u64, service: &Service) -> Option<u64> {
     service.context_window.filter(|window| *window > 0 && tokens > *window)
 }
@@ -50,8 +50,8 @@ fn bound(service: &Service) -> Option<u64> {
     Some((window * FULL_PERCENT / 100).min(window.saturating_sub(answer)).max(window / 4))
 }
 
-/// Chooses what to sum up so that the conversation fits again; `None` if nothing can go. `costs` has the tokens of each
-/// record that the request shows, `tokens` those of the whole request.
+/// Chooses what to sum up so that the conversation fits again; `None` if nothing can go. `costs` holds the tokens of
+/// each record that the request shows; `tokens` is the number of tokens of the whole request.
 pub fn compaction(
     history: &History,
     costs: &[u64],
@@ -94,7 +94,7 @@ pub fn without_a_model(compaction: &Compaction, snapshot: &Snapshot) -> String {
     format!("{heading}\n{}", end(&compaction.transcript, compaction.summary_tokens))
 }
 
-/// Returns the limits for a service: no single text may take more than a part of a small window.
+/// Returns the limits for a service. They are lower for a small window, so that no single text fills it.
 pub fn within(limits: &Limits, service: &Service) -> Limits {
     let part = service.context_window.map_or(u64::MAX, |window| (window / 2).max(200));
     Limits {

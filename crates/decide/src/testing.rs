@@ -4,7 +4,7 @@ use polity_registry::{Environment, Registry, Snapshot};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The default takes text alone; another one sees; a third takes files of all sorts.
+/// The default service `words` takes text alone, `eyes` also takes pictures, and `all` takes files of all kinds.
 const SERVICES: &str = r#"{"services": [
     {"id": "words", "baseURL": "http://127.0.0.1:9/v1", "model": "words-1"},
     {"id": "eyes", "baseURL": "http://127.0.0.1:9/v1", "model": "eyes-1",

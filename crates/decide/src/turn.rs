@@ -48,7 +48,7 @@ pub enum Tools {
 enum Phase {
     /// The model is asked next.
     Asking,
-    /// The model's calls run, the first of them next.
+    /// The model's calls run, one after another. The first of the remaining calls is next.
     Running,
     /// The model has given its closing text.
     Closing(Option<String>),
@@ -56,7 +56,7 @@ enum Phase {
     Silent,
     /// The model made the same call with the same result too often.
     Repeating,
-    /// The model wrote calls that cannot be read too often.
+    /// The model too often wrote calls that cannot be read.
     Unreadable,
     Ended,
 }
@@ -77,9 +77,9 @@ pub struct Turn {
     refused: Map<String, Value>,
     /// The names that the model used for tools which have other names, by call id.
     called_as: BTreeMap<String, String>,
-    /// What the model wrote along with its calls.
+    /// The text that the model wrote beside its latest calls.
     last_text: Option<String>,
-    /// What the model wrote last before a notice made the turn continue.
+    /// The closing text that the model had given when a notice made the turn continue.
     before_reminder: Option<String>,
     started: Option<CallId>,
     rounds: u64,
@@ -111,8 +111,8 @@ pub enum Reminded {
     Once,
 }
 
-/// After `REPEATED` equal calls in a row with equal results the model is told; after `REPEATED_TOO_OFTEN` the turn
-/// fails.
+/// The model is told after this many equal calls in a row with equal results.
+/// The turn fails after `REPEATED_TOO_OFTEN` of them.
 const REPEATED: u32 = 3;
 const REPEATED_TOO_OFTEN: u32 = 5;
 
@@ -213,7 +213,7 @@ impl Turn {
         self.heard
     }
 
-    /// Returns how many of them came after the model's last answer.
+    /// Returns how many messages the turn has taken in after the model's last answer.
     pub fn unseen(&self) -> u64 {
         self.unseen
     }
@@ -230,7 +230,7 @@ impl Turn {
         if is_over { Tools::Withheld } else { Tools::Offered }
     }
 
-    /// Returns what to do next. `max_rounds` is the most answers with tool calls in one turn.
+    /// Returns what to do next. `max_rounds` bounds the answers with tool calls in one turn.
     pub fn next(&self, max_rounds: u64) -> Step {
         match &self.phase {
             Phase::Ended => Step::Ended,
@@ -325,7 +325,7 @@ impl Turn {
         }
     }
 
-    /// Asks the model again after a notice. Its earlier text closes the turn only if the model writes nothing more.
+    /// Asks the model again after a notice. The earlier text closes the turn only if the model writes nothing more.
     fn ask_again(&mut self) {
         let said = std::mem::replace(&mut self.phase, Phase::Asking);
         if let Phase::Closing(text) = said {
@@ -336,7 +336,7 @@ impl Turn {
     fn take_reply(&mut self, replied: &Replied) {
         self.unseen = 0;
         if self.misfit_told == WasTold::Yes {
-            // The model was told before it wrote this, so another answer that does not fit is sent and marked.
+            // The model was told of a misfit before it wrote this, so from now on a misfit is sent and marked.
             self.misfit = Misfit::Marked;
         }
         if replied.taken == Taken::BrokenCall {
@@ -383,7 +383,7 @@ impl Turn {
         }
         if self.calls.is_empty() {
             self.phase = match self.summing_up {
-                // The model was asked to sum up and called tools nevertheless: its text beside the calls must do.
+                // The model was asked to sum up and called tools nevertheless: the text beside the calls is used.
                 SummingUp::Asked => Phase::Closing(self.last_text.take()),
                 SummingUp::NotYet if self.broken_calls >= BROKEN_CALLS => Phase::Unreadable,
                 SummingUp::NotYet if self.repetition.times >= REPEATED_TOO_OFTEN => Phase::Repeating,
@@ -415,11 +415,11 @@ pub fn with_unique_ids(
     calls
 }
 
-/// The code of the refusal that tells the writer of an answer that it does not fit.
+/// The code of the refusal that tells a writer that an answer does not fit its schema.
 const MISFIT_CODE: &str = "result_does_not_fit";
 
 impl Turn {
-    /// Returns what happens to an answer that does not fit its schema. Its writer is told once in a turn.
+    /// Returns what happens to an answer that does not fit its schema. The writer is told of a misfit once in a turn.
     pub fn misfit(&self) -> Misfit {
         self.misfit
     }

@@ -18,7 +18,7 @@ pub struct Catalogue {
     default: Arc<Service>,
 }
 
-/// What a role asks of its service.
+/// The service that a role asks for, by name or by requirements.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceWish<'a> {
     /// The service that the role names; `None` if it names none.
@@ -27,10 +27,10 @@ pub struct ServiceWish<'a> {
     pub required: &'a [String],
 }
 
-/// The service that was chosen for a wish.
+/// The service that was chosen for a [`ServiceWish`].
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// The chosen service, always one of this catalogue.
+    /// The chosen service, always one from the catalogue that made the choice.
     pub service: Arc<Service>,
     /// The reason for the choice.
     pub why: Why,
@@ -43,9 +43,9 @@ pub enum Why {
     Named,
     /// The role names this id, but no such service exists, so the default was chosen.
     NamedIsGone(ServiceId),
-    /// It meets some or all of the requirements, and no service meets more of them.
+    /// The service meets some or all of the requirements, and no other service meets more of them.
     Matched {
-        /// The requirements that it does not meet.
+        /// The requirements that the service does not meet.
         missing: Vec<String>,
     },
     /// The role requires nothing, so the default was chosen.
@@ -72,7 +72,7 @@ impl Catalogue {
         (Self { revision, origin, services: all, default: named.unwrap_or(first) }, problem)
     }
 
-    /// Returns the number of this revision. It rises with every change for as long as the program runs.
+    /// Returns the number of this revision. While the program runs, each change gives a higher number.
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -97,8 +97,8 @@ impl Catalogue {
         self.services.iter().find(|service| service.id == *id)
     }
 
-    /// Returns the service for a role or a task: the one that it names, or the default if it names none or that one
-    /// does not exist.
+    /// Returns the service that a role or a task names. If it names none, or if the named service does not exist,
+    /// returns the default.
     pub fn service_for(&self, id: Option<&ServiceId>) -> &Arc<Service> {
         id.and_then(|id| self.service(id)).unwrap_or_else(|| self.default_service())
     }
@@ -137,8 +137,8 @@ impl Catalogue {
         all
     }
 
-    /// Chooses the service for a wish: the named one; else the one that meets most of the requirements; else the
-    /// default. Among equally good services the default wins, then the first one in the file.
+    /// Chooses the service that the role names; else the service that meets most of its requirements; else the default.
+    /// Among equally good services the default wins, then the first one in the file.
     pub fn choose(&self, wish: ServiceWish<'_>) -> Chosen {
         let default = |why: Why| Chosen { service: Arc::clone(&self.default), why };
         if let Some(id) = wish.service_id {

@@ -24,7 +24,7 @@ pub(crate) fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// Compares two values, and two objects field by field.
+/// Compares two values. Objects are compared field by field.
 fn compare(name: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
     if before == after {
         return;
@@ -78,7 +78,7 @@ fn services(before: &Catalogue, after: &Catalogue, lines: &mut Vec<String>) {
     }
 }
 
-/// Returns the ids of the services that are in both catalogues, in the order of `of`.
+/// Returns the ids of the services that are in both catalogues, in the order of the catalogue `of`.
 fn kept<'a>(of: &'a Catalogue, other: &Catalogue) -> Vec<&'a ServiceId> {
     of.services().iter().map(|service| &service.id).filter(|id| other.service(id).is_some()).collect()
 }

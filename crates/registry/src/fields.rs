@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
         self.rest.shift_remove(field).filter(|value| !value.is_null())
     }
 
-    /// Returns the name of an unread field that was perhaps meant to be `field`.
+    /// Returns the name of an unread field whose writer perhaps meant `field`.
     pub(crate) fn written_like(&self, field: &str) -> Option<&str> {
         let mut names = self.rest.keys().map(String::as_str);
         names.find(|written| *written != field && similar::field(written, [field]).is_some())
@@ -219,7 +219,7 @@ pub(crate) fn member<T: VariantArray + Copy + Into<&'static str>>(value: Value) 
     T::VARIANTS.iter().copied().find(is_meant).ok_or_else(not_a_member::<T>)
 }
 
-/// Says that a value is not the name of a member of a closed set, and lists the names.
+/// Returns the message that a value is not the name of a member of a closed set. It lists the names of all members.
 pub(crate) fn not_a_member<T: VariantArray + Copy + Into<&'static str>>() -> String {
     let quoted = |member: &T| {
         let name: &str = (*member).into();

@@ -14,13 +14,13 @@ pub struct Prompts {
     pub language: Language,
     /// The first part of the system prompt of every agent, unless `small` replaces it.
     pub base: String,
-    /// The part of root's system prompt in place of a role prompt.
+    /// The text that root's system prompt contains instead of a role prompt.
     pub root: String,
     /// The template around a role prompt, with the placeholders `{role_name}` and `{role_prompt}`.
     pub role: Template,
     /// The rules for using the tools.
     pub tool_rules: String,
-    /// The extra part for an agent with a role that may create other agents.
+    /// The text that follows the role prompt if the agent may create other agents.
     pub hiring: String,
     /// The short text that replaces `base` and `tool_rules` for a model with a small window.
     pub small: String,
@@ -94,7 +94,7 @@ pub(crate) type Overrides = BTreeMap<PromptFile, String>;
 /// The placeholders that `role.txt` must contain; it may contain no others.
 const ROLE_PLACEHOLDERS: [&str; 2] = ["role_name", "role_prompt"];
 
-/// Checks whether a file can be used at all. [`build`] checks the single texts in it.
+/// Checks whether a file can be used at all. [`build`] checks the individual texts in it.
 pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<(), Problem> {
     let problem = |place: Place, what: String| {
         let done = "the file is not used".to_owned();
@@ -250,8 +250,8 @@ fn read_tool_texts(
     texts
 }
 
-/// Replaces the descriptions that `over` contains. A tool or parameter without a built-in entry does not exist, and is
-/// reported.
+/// Replaces built-in descriptions by those in `over`. If `over` describes a tool or parameter that has no built-in
+/// description, it reports that there is no such tool or parameter.
 fn lay_over(
     language: Language,
     texts: &mut BTreeMap<String, ToolText>,

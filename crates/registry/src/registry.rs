@@ -24,7 +24,7 @@ pub type Discovery = Box<dyn Fn() -> BoxFuture<'static, Option<Discovered>> + Se
 /// Number of reports that wait for a slow listener before it loses the oldest ones.
 const REPORTS: usize = 64;
 
-/// Keeps the latest valid revision of what the files in a configuration directory declare.
+/// Keeps the latest valid revision of the configuration that the files in a directory declare.
 pub struct Registry {
     config_dir: PathBuf,
     environment: Environment,
@@ -42,7 +42,7 @@ pub struct Report {
     pub outcome: ReloadOutcome,
     /// The revision in force after the change.
     pub revision: u64,
-    /// The differences from the previous revision. Empty unless the outcome is `Taken`, and never empty then.
+    /// The differences from the previous revision: at least one if the outcome is `Taken`, otherwise none.
     pub differences: Vec<String>,
     /// All problems of the files as they are now, including those that were reported before.
     pub problems: Vec<Problem>,
@@ -156,9 +156,9 @@ impl Registry {
         &self.config_dir
     }
 
-    /// Returns a warning for each `${NAME}` in a key or header of the services in force if that environment variable is
-    /// unset or empty. `variable` looks up a variable. A snapshot does not contain these warnings, because the
-    /// variables are read at each model call.
+    /// Looks up each `${NAME}` in the keys and headers of the services in force with the function `variable`.
+    /// Returns a warning for each one that is unset or empty. A snapshot does not contain these warnings, because
+    /// environment variables are read at each model call.
     pub async fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
         let accepted = self.accepted.lock().await;
         let text = accepted.services_text.as_deref();
@@ -254,7 +254,7 @@ impl Registry {
         let snapshot = Arc::new(Snapshot { revision, catalogue, settings, prompts, problems });
         self.current.store(Arc::clone(&snapshot));
         if snapshot.settings.prompts != before.settings.prompts || !same_language {
-            // The prompts are read from other files now.
+            // From now on, compare the prompt files of the new directory or language.
             accepted.reading = Reading::of(&self.config_dir, &snapshot.settings);
         }
         if !same || snapshot.problems != before.problems {

@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroUsize;
 
-/// The file's name in the configuration directory, and in problems.
+/// The name of the file in the configuration directory. Problems name the file in the same way.
 pub(crate) const FILE: &str = "llmservices.json";
 
 /// A model that the society can use, with its declared properties.
@@ -42,11 +42,11 @@ pub struct Service {
     pub max_concurrent: Option<NonZeroUsize>,
     /// Tokens that a request and its answer may have together; `None` if unknown.
     pub context_window: Option<u64>,
-    /// The service to ask when this one fails. It exists in the same catalogue and is another service.
+    /// The service to ask when this one fails, always another service of the same catalogue.
     pub fallback: Option<ServiceId>,
     /// The MIME types that the model accepts as files: `type/subtype`, `type/*` or `*/*`, in lower case.
     pub file_types: Vec<String>,
-    /// Maximum bytes of an image, before base64; `None` if not declared.
+    /// Maximum bytes of an image before it is encoded in base64; `None` if not declared.
     pub max_image_bytes: Option<u64>,
     /// Maximum pixels of the longer side of an image; `None` if not declared.
     pub max_image_edge: Option<u32>,
@@ -86,7 +86,7 @@ impl From<bool> for StripMetadata {
     }
 }
 
-/// The price of a million tokens, in any currency; all services use the same one.
+/// The price of a million tokens. Any currency will do, but it must be the same for all services.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
     /// Price of a million tokens of requests.
@@ -137,7 +137,7 @@ impl Service {
         }
     }
 
-    /// Returns whether the model is given tools: always, unless it declares an output without `tool_calling`.
+    /// Returns whether the model gets tools: it gets none only if the file declares an `output` without `tool_calling`.
     pub fn tools_allowed(&self) -> bool {
         match self.declared {
             Declaration::Declared => self.capabilities.has(&Capability::TOOL_CALLING, Direction::Output),

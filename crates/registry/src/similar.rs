@@ -3,8 +3,8 @@
 use polity_society::content::{Capability, KnownCapability};
 use strum::{IntoStaticStr, VariantArray};
 
-/// Minimum similarity, from 0 to 1, of two names that are neither equal apart from case and punctuation nor listed as
-/// synonyms.
+/// Minimum similarity, from 0 to 1, for which a name counts as a misspelling of another. It matters only if the names
+/// differ in more than case and punctuation and are not listed as synonyms.
 const NEAR: f64 = 0.8;
 
 /// A name, and its synonyms in the form that [`fold`] returns.
@@ -90,7 +90,7 @@ pub(crate) fn capability(written: &Capability, side: Side) -> Option<(&'static s
     }
 }
 
-/// Returns the side to which a capability belongs that is written among the inputs.
+/// Returns the side to which a capability belongs if somebody wrote its name among the inputs.
 fn side_of(known: KnownCapability) -> Side {
     match known {
         KnownCapability::StructuredOutput | KnownCapability::ToolCalling => Side::Output,
@@ -102,8 +102,8 @@ fn side_of(known: KnownCapability) -> Side {
     }
 }
 
-/// Returns the known name that equals `written` apart from case and punctuation; else the one with that synonym; else
-/// the most similar one, if it is similar enough.
+/// Returns the known name that equals `written` apart from case and punctuation; else the known name that has `written`
+/// as a synonym; else the most similar known name, if it is similar enough.
 fn meant<'k>(written: &str, known: &[&'k str], words: &[OtherWords]) -> Option<&'k str> {
     let written = fold(written);
     if let Some(same) = known.iter().find(|name| fold(name) == written) {

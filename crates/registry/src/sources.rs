@@ -99,14 +99,14 @@ pub(crate) struct Taken {
 /// What the file and the environment declare.
 #[derive(Debug)]
 pub(crate) enum Declared {
-    /// At least one service, and these are used.
+    /// At least one service; only these services are used.
     Services(Taken),
     /// No service, so the services of this machine are used.
     Nothing,
 }
 
-/// Returns the services of the file, or that of the environment if the file declares none. `text` is the content of the
-/// file, if it exists.
+/// Returns the services of the file, or the service of the environment if the file has none. `text` is the content of
+/// the file; `None` if it does not exist.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Snapshots of one conversation, as the request body for each service of the template.
+//! Snapshots of the request bodies in which one conversation is sent to the services of the template.
 
 use polity_llm::{Arguments, Body, Data, Dialect, Media, Message, Part, Request, Tool, ToolCall, ToolChoice};
 use polity_registry::{Environment, Registry};
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 const TEMPLATE: &str = include_str!("../../../config/llmservices.template.json");
 const SCHEMA: &str = include_str!("../../../tests/openai_chat_request.strict.schema.json");
 
-/// A conversation with everything that dialects treat differently: instructions, a batch of two calls, an image in a
-/// result, and a user message after it.
+/// A conversation with all parts that dialects treat differently: instructions, a batch of two calls, an image in the
+/// result of a call, and a user message after the results.
 fn conversation() -> Request {
     let call = |id: &str, name: &str| ToolCall {
         id: id.to_owned(),

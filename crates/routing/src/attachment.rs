@@ -46,7 +46,7 @@ pub enum BlockReason {
 pub enum Help {
     /// These contacts of the agent, the best one first. An empty list has the same text as [`Help::Hire`].
     Contacts(Vec<AgentId>),
-    /// A new agent whose role requires the capability, because some service has it.
+    /// A new agent whose role requires the capability. At least one service has it.
     Hire,
     /// A new agent on this service.
     HireOn(ServiceId),
@@ -200,8 +200,8 @@ fn parse_help(line: &str, kind: Kind, texts: &Texts) -> Option<Help> {
     Some(Help::Contacts(ids.split(BETWEEN_AGENTS).map(AgentId::new).collect()))
 }
 
-/// Returns the value of the only placeholder with which `template` gives `line`, or an empty value if the template has
-/// no placeholder; `None` if the line does not match.
+/// Returns the value that was filled into the only placeholder of `template` to write `line`, or an empty value if the
+/// template has no placeholder; `None` if the line does not match the template.
 fn value_of<'a>(line: &'a str, template: &Template) -> Option<&'a str> {
     let Some(placeholder) = template.placeholders().first().map(|name| format!("{{{name}}}")) else {
         return (line == template.as_str()).then_some("");

@@ -14,7 +14,7 @@ const CUT: char = '…';
 /// The part of a text that a call of `get_artifact` asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Excerpt<'a> {
-    /// Words to put before the text, for example that it was extracted from a document.
+    /// A note to put before the text, for example that the text was extracted from a document.
     pub lead: &'a str,
     /// The whole text.
     pub text: &'a str,
@@ -128,7 +128,7 @@ mod tests {
         proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
     }
 
-    /// Returns the length of the shortest message that is possible for `text`, if one character takes six in JSON.
+    /// Returns the length of the shortest message with one character of `text`, if JSON needs six characters for it.
     fn least(text: &str) -> usize {
         let id = artifact(Kind::Text, "text/plain", None).id;
         let next = length(text);
@@ -141,7 +141,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// Contract section 8: every tool result is at most `toolResultChars` long; `get_artifact` pages instead.
+        /// Contract section 8: every tool result is at most `toolResultChars` long, so `get_artifact` returns a
+        /// longer text in pages.
         #[test]
         fn no_page_is_too_long_and_all_of_them_are_the_text(
             text in texts(),

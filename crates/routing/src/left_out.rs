@@ -1,4 +1,4 @@
-//! Reasons why some content is sent to no model, whatever its capabilities, and the texts about them.
+//! Reasons why some content is not sent to any model, whatever the model can read, and the texts about these reasons.
 
 use crate::route::Reason;
 use crate::template::values_of;
@@ -8,7 +8,7 @@ use polity_society::text::{TextKey, Texts};
 /// The reason why content is left out of every request to a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
-    /// The content alone is larger than all media of one request may be.
+    /// The content alone exceeds the maximum size of all media of one request.
     TooLarge {
         /// The size of the content on the wire, in base64.
         encoded: HumanSize,

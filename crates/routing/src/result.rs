@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 pub struct RouteResult {
     /// The rough type of the artifact's content.
     pub content_type: ContentType,
-    /// The place in the request for the content, and the content for that place.
+    /// The place in the request that the content goes to, and the content in the form for that place.
     #[serde(flatten)]
     pub routed: Routed,
     /// Facts about the artifact, such as its name and size.
@@ -45,8 +45,8 @@ impl From<Kind> for ContentType {
     }
 }
 
-/// The place in a request for the content. Only the variant `Text` contains a text, so binary content can never be in a
-/// text field.
+/// The place in a request that the content goes to. Only the variant `Text` contains a text, so binary content can
+/// never be in a text field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "routing", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Routed {
@@ -177,8 +177,8 @@ pub enum Material<'a> {
 
 /// Builds the result of routing an artifact.
 ///
-/// Only [`Route::Text`] uses `Material::Text`, and only the routes to a part use `Material::Base64`.
-/// [`Route::Describe`] ignores the material: its result is a description, which may suggest the `help`.
+/// Only [`Route::Text`] uses `Material::Text`. Only the routes to an image, audio or file part use `Material::Base64`.
+/// [`Route::Describe`] ignores the material: its result is a description, which may suggest who can help (`help`).
 pub fn route_result(
     route: &Route,
     artifact: &Artifact,

@@ -76,7 +76,7 @@ pub enum Reason {
     FileTypeNotTaken,
     /// The server refused this content in an earlier request.
     Refused,
-    /// The content alone is larger than all media of one request may be.
+    /// The content alone exceeds the maximum size of all media of one request.
     TooLarge {
         /// Bytes of the content on the wire, in base64.
         encoded: u64,

@@ -94,7 +94,7 @@ fn decision_table_of_kinds_capabilities_and_sizes() {
     }
 }
 
-/// Returns the cell for such content and a model with the capabilities `input`.
+/// Returns the cell for content of this kind, type and length, and a model with the input capabilities `input`.
 fn cell(kind: Kind, mime_type: &str, characters: usize, input: &[&str]) -> String {
     let texts = chinese();
     let text = "工".repeat(characters);

@@ -1,7 +1,7 @@
 //! Asks a model for its next answer: makes attempts until one brings an answer or the policy gives up.
 //!
-//! Each attempt first waits at the gate of the service. Only then is the request built, for the service as it is
-//! configured at that moment. So no request takes up memory while it waits, and none is out of date when it is sent.
+//! Each attempt first waits at the gate of the service. Only then does it build its request, for the service as it is
+//! configured at that moment. So a waiting attempt holds no request in memory, and no request is outdated when sent.
 
 mod direct;
 mod preview;
@@ -44,10 +44,10 @@ pub(crate) enum Asked {
         /// The service that was asked last.
         service: ServiceId,
         kind: FailureKind,
-        /// Why it failed, in the words for the parent or the person.
+        /// Why it failed, worded for the parent or the person.
         reason: String,
     },
-    /// Nothing was asked: the conversation has outgrown the context window, so its older part must be summed up first.
+    /// The conversation has outgrown the context window, so its older part must be summed up first.
     TooLong(Box<Compaction>),
     /// The task may not call models any more.
     Limited(Reached),
@@ -61,9 +61,9 @@ pub(crate) struct Answer {
     pub(crate) replied: Replied,
     /// Which service and model answered, and at what cost.
     pub(crate) served: Served,
-    /// How the artifacts of the conversation were shown.
+    /// How the request showed each artifact of the conversation.
     pub(crate) shown: Vec<Shown>,
-    /// The budget that was reserved for the call; held until its cost is written.
+    /// The budget that was reserved for the call; held until the cost of the call is written.
     pub(crate) reservation: Reservation,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Round {
     pub(crate) tools: Tools,
 }
 
-/// What a model is asked for.
+/// What a call asks the model for.
 #[derive(Clone, Copy, Debug)]
 enum Wanted<'a> {
     /// The next answer in the conversation.
@@ -98,8 +98,8 @@ struct Scene {
     wanted: Option<ServiceId>,
 }
 
-/// Asks for the next answer in a conversation. `tried` keeps what was tried, so that a call which is interrupted by a
-/// summary continues where it was.
+/// Asks for the next answer in a conversation. `tried` records the attempts so far, so that the caller can interrupt
+/// the call for a summary and continue it afterwards.
 pub(crate) async fn ask(
     handles: &Handles,
     conversation: &Conversation,
@@ -110,8 +110,8 @@ pub(crate) async fn ask(
     ask_for(handles, conversation, Wanted::Answer(round), tried, halt).await
 }
 
-/// Asks for a summary of the older part of a conversation. This is a separate call. It begins with the current service
-/// of `during`, the call that needs room.
+/// Asks for a summary of the older part of a conversation. This is a separate call. It first asks the service that the
+/// interrupted call was asking; `during` holds the attempts of that call.
 pub(crate) async fn ask_for_summary(
     handles: &Handles,
     conversation: &Conversation,
@@ -184,7 +184,7 @@ struct FailedAttempt {
     media: Vec<ArtifactId>,
     /// The revision of the catalogue for which the request was made.
     revision: u64,
-    /// What could be summed up to make the request shorter.
+    /// The part of the conversation that could be summed up to make the request shorter.
     compaction: Option<Compaction>,
 }
 
@@ -250,7 +250,7 @@ impl Call<'_> {
     }
 
     async fn attempt(&mut self, pass: Pass, entered: &Service) -> Result<Attempted, Error> {
-        // The wait at the gate may have been long.
+        // The wait at the gate may have been long, so the configuration is read again.
         let snapshot = self.handles.registry.refresh().await;
         let current = snapshot.catalogue.service(&entered.id);
         let Some(service) = current.filter(|now| now.endpoint.is_same_server(&entered.endpoint)) else {
@@ -268,7 +268,7 @@ impl Call<'_> {
         {
             return Ok(Attempted::Ended(self.too_long(compaction)));
         }
-        // Some servers cut a request that is too long, and report no error.
+        // Some servers silently cut a request that is too long, so such a request is not sent.
         if let Some(window) = room::overfills(tokens, service) {
             self.tried.count();
             let failure = told::does_not_fit(service, tokens, window);
@@ -283,7 +283,7 @@ impl Call<'_> {
             Reserved::Granted(reservation) => reservation,
             Reserved::Refused(reached) => return Ok(Attempted::Ended(Asked::Limited(reached))),
             Reserved::Later(settled) => {
-                // Other calls may use the place meanwhile.
+                // Lets another call through the gate during the wait.
                 drop(pass);
                 tokio::select! {
                     () = settled => {}
@@ -327,7 +327,7 @@ impl Call<'_> {
         Ok(Attempted::Failed(Box::new(FailedAttempt { failure, sent, media, revision, compaction })))
     }
 
-    /// Does what the policy decides about a failed attempt. Returns the outcome if the call ends with it.
+    /// Does what the policy decides after a failed attempt. Returns the outcome of the call if this ends the call.
     async fn go_on(&mut self, service: &Service, failed: FailedAttempt) -> Result<Option<Asked>, Error> {
         let snapshot = self.handles.registry.current();
         let FailedAttempt { failure, sent, media, revision, compaction } = failed;
@@ -348,7 +348,7 @@ impl Call<'_> {
         let pause = self.leave_alone(service, &failure, next);
         match (next, fallback, compaction) {
             (Next::Again { after }, _, _) => {
-                // If the service asked for a pause, all callers wait for its end at the gate.
+                // If the service asked for a pause, all callers wait at the gate until the pause is over, this one too.
                 if pause.is_none() {
                     tokio::select! {
                         () = tokio::time::sleep(after) => {}
@@ -368,19 +368,19 @@ impl Call<'_> {
         Ok(None)
     }
 
-    /// Closes the gate for a pause if the service asked for one, and returns its length. The policy decides the length.
+    /// If the service asked for a pause, closes its gate for as long as the policy decides, and returns that time.
     fn leave_alone(&self, service: &Service, failure: &CallError, next: Next) -> Option<Duration> {
         let asked = failure.retry_after?;
         let pause = match next {
             Next::Again { after } => after,
             _ => policy::shared_pause(asked),
         };
-        // A server that has replaced this one meanwhile has not asked for a pause.
+        // The server may have been replaced meanwhile. The new server has not asked for a pause.
         self.handles.gates.known(service)?.pause(pause);
         Some(pause)
     }
 
-    /// Returns what could be summed up so that the conversation fits.
+    /// Returns which part of the conversation to sum up so that the rest fits; `None` if that is not possible.
     fn compaction(
         &self,
         made: &Made,

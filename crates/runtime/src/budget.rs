@@ -1,5 +1,5 @@
-//! Keeps tasks within their limits (contract section 10). A call is made only if the task stays within its limits even
-//! if all calls in progress cost as much as was estimated.
+//! Keeps tasks within their limits (contract section 10). A call is made only if the task would stay within its limits
+//! even if every call in progress cost its full estimate.
 
 use polity_llm::Usage;
 use polity_registry::{Price, Service};
@@ -35,8 +35,8 @@ pub(crate) enum Leave {
     Refused(Reached),
 }
 
-/// Decides whether a call that may cost `need` is made. `spent` is certain; `reserved` is the most that the calls in
-/// progress should cost.
+/// Decides whether a call that may cost `need` is made. `spent` is the cost of finished calls; `reserved` is the most
+/// that the calls in progress should cost.
 pub(crate) fn judge(spent: Spent, reserved: Spent, need: Spent, limits: &Limits) -> Leave {
     let alone = spent + need;
     let together = alone + reserved;
@@ -74,7 +74,7 @@ fn is_bounded(limits: &Limits) -> bool {
         || limits.max_cost_per_task.is_some()
 }
 
-/// Returns the limit with this name and its present value; `None` if it was removed, or is not a limit of a task.
+/// Returns the limit with this name and its present value; `None` if the limit was removed, or is not a limit of tasks.
 fn named(name: &str, limits: &Limits) -> Option<Reached> {
     let all = [
         ("maxModelCallsPerTask", limits.max_model_calls_per_task.map(Number::from)),
@@ -86,8 +86,8 @@ fn named(name: &str, limits: &Limits) -> Option<Reached> {
     Some(Reached { limit, value: value? })
 }
 
-/// Returns the limit that still keeps a stopped task from continuing. `name` is the limit that stopped it, `need` an
-/// estimate of its next call.
+/// Returns the limit that still keeps a stopped task from continuing. `name` is the limit that stopped the task; `need`
+/// is the estimated cost of its next call.
 pub(crate) fn still_reached(
     name: &str,
     spent: Spent,
@@ -107,7 +107,7 @@ pub(crate) fn still_reached(
 }
 
 /// Returns the most that a call should cost: its estimated prompt, and the longest answer that the service may give.
-/// Without `maxTokens` nobody knows how long an answer gets, so only its prompt counts.
+/// Without `maxTokens` nobody knows how long the answer gets, so only the prompt counts.
 pub(crate) fn need(prompt_tokens: u64, service: &Service) -> Spent {
     let answer = service.endpoint.max_tokens.map_or(0, u64::from);
     let cost = service.price.map_or(0.0, |price| cost_of(price, prompt_tokens, answer));
@@ -124,8 +124,8 @@ fn cost_of(price: Price, input: u64, output: u64) -> f64 {
     (input as f64 * price.input + output as f64 * price.output) / MILLION
 }
 
-/// Returns what each branch has spent, the largest first. A branch is root alone, or an agent that root hired with all
-/// its descendants.
+/// Returns what each branch has spent, in descending order. A branch is root alone, or an agent that root hired,
+/// together with all descendants of that agent.
 pub(crate) fn branches(shares: &[Share], parents: &HashMap<AgentId, AgentId>) -> Vec<Branch> {
     let mut branches: HashMap<&AgentId, (u64, u64, Option<f64>)> = HashMap::new();
     for share in shares {
@@ -175,7 +175,7 @@ struct State {
     reserved: Spent,
     /// Time that agents had worked before `since`.
     worked: Duration,
-    /// How many agents work now. While at least one does, the time since `since` counts too.
+    /// How many agents work now. While at least one works, the time since `since` counts too.
     working: u32,
     since: Instant,
 }
@@ -250,12 +250,12 @@ impl Budgets {
         Ok(Working(budget))
     }
 
-    /// Returns how long agents have worked for a task; `None` if none has since the task was last idle.
+    /// Returns how long agents have worked for a task; `None` if no agent has worked since the task was last idle.
     pub(crate) fn worked(&self, task: &TaskId) -> Option<Duration> {
         self.all().get(task).map(|budget| budget.state().worked())
     }
 
-    /// Forgets a task that is idle, once its time is written.
+    /// Forgets the budget of an idle task, unless something still uses it. The caller has written the task's time.
     pub(crate) fn forget(&self, task: &TaskId) {
         let mut all = self.all();
         let unused = |budget: &Arc<Budget>| Arc::strong_count(budget) == 1;
@@ -277,7 +277,8 @@ impl Budgets {
         let mut settled = Box::pin(Arc::clone(&budget.settled).notified_owned());
         settled.as_mut().enable();
         let _deciding = budget.deciding.lock().await;
-        // Read before what was spent: a call that is settled in between counts twice, which is better than not at all.
+        // The reserved amount is read before the spent amount: a call that is settled in between then counts twice,
+        // which is better than not at all.
         let reserved = budget.state().reserved;
         let mut reader = store.reader().await?;
         // A limit that has refused one call of the task refuses all its other calls.

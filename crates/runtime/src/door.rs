@@ -44,7 +44,7 @@ pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownPa
     known.collect()
 }
 
-/// Returns those of the mentioned artifacts that an agent may open.
+/// Returns the mentioned artifacts that an agent may open.
 pub(crate) async fn openable(
     connection: &mut Connection,
     owner: &Conversation,
@@ -84,7 +84,7 @@ pub(crate) async fn worked_on(
     }
 }
 
-/// Sends a draft. A refusal writes nothing, except notices to both agents at the pair limit.
+/// Sends a draft. A refused draft writes nothing, except at the pair limit: there, both agents get a notice.
 pub(crate) async fn send(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -121,7 +121,7 @@ pub(crate) async fn send_fitting(
     };
     let mut pending = messages::pending(&mut tx.connection, sender).await?;
     if matches!(draft.answering, Answering::Closing(_)) {
-        // The turn ends with this text. Messages that came meanwhile are heard in the next turn, which will say more.
+        // The turn ends with this text. Messages that came meanwhile begin the next turn, which will say more.
         pending.extend(messages::unheard(&mut tx.connection, sender).await?);
     }
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
@@ -190,9 +190,9 @@ pub(crate) async fn schemas(
     Ok(schemas)
 }
 
-/// Compares an answer with its schemas. An answer that fits gets its content as JSON; any other answer is refused or
-/// marked. An interim answer may turn out to be the last one: it gets its content as JSON if it fits, and otherwise
-/// stays as it is.
+/// Compares an answer with its schemas. An answer that fits gets a field with the result as JSON; any other answer is
+/// refused or marked, as `misfit` demands. An interim answer is checked too, because it may turn out to be the last
+/// one; if it does not fit, it stays as it is.
 async fn check_result(
     tx: &mut Tx,
     sender: &Conversation,
@@ -225,7 +225,7 @@ async fn check_result(
     Ok(())
 }
 
-/// Tells two agents that no more messages are delivered between them, once for each series of exchanges.
+/// Tells two agents that no more messages are delivered between them. Each agent is told once per series of exchanges.
 async fn tell_pair(
     tx: &mut Tx,
     snapshot: &Snapshot,

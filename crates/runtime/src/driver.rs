@@ -1,8 +1,8 @@
-//! Drives the turns of one conversation: asks the turn what is next, does it, records what happened, and tells the
-//! turn.
+//! Drives the turns of one conversation: asks the turn for its next step, does it, records what happened, and reports
+//! that to the turn.
 //!
 //! Everything that a step changes is written in one transaction with the record that caused it. A crash therefore
-//! leaves all of it or nothing, and a driver may be dropped anywhere.
+//! leaves all of it or nothing, and it is safe to drop a driver at any point.
 
 mod advance;
 mod bytes;
@@ -34,12 +34,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The first pause before the driver writes again what the disk refused. The pause doubles up to `LONGEST_PAUSE`.
+/// The first pause before the driver repeats a write that the disk refused. The pause doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(25);
 
-/// Works until nothing is left to do in a conversation, or until the driver is halted: then it leaves the model call or
-/// tool that it waits for, but finishes what it writes. Beginning and resuming are the same call.
+/// Runs the turns of a conversation until nothing is left to do, or until the driver is halted. A halted driver
+/// abandons the model call or tool that it waits for, but finishes a write. This function both begins new turns and
+/// resumes interrupted ones.
 pub(crate) async fn run(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -78,7 +79,7 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     let mut open = turns::open(&mut reader, conversation).await?;
     if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
         let (conversation, snapshot) = (conversation.clone(), handles.registry.current());
-        // Others may use the connection while this waits for the writer.
+        // Lets others use the connection while this waits for the writer.
         drop(reader);
         let begin =
             handles.store.write(move |tx| Box::pin(async move { begin(tx, &snapshot, &conversation).await }));
@@ -166,7 +167,7 @@ async fn goes_on(tx: &mut Tx, conversation: &Conversation, turn: &OpenTurn) -> R
     Ok(is_open && !holds::held(&mut tx.connection, conversation).await?)
 }
 
-/// Writes what happened, and tries again while the disk refuses it: a paid answer must not be asked for twice.
+/// Writes what happened, and tries again while the disk refuses it: nobody should pay twice for the same answer.
 async fn write_down(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -188,7 +189,8 @@ async fn write_down(
     }
 }
 
-/// Moves queued messages into the turn, oldest first, as many as one request may show. No message is copied.
+/// Moves queued messages into the turn, oldest first, as many as one request may show. The records of the turn refer to
+/// the messages by id.
 async fn take_in(
     handles: &Handles,
     conversation: &Conversation,
@@ -233,7 +235,7 @@ async fn take_in(
     Ok(())
 }
 
-/// Records with a message how full the window is, once it is filling up (contract section 7, "Status lines").
+/// When a message is read, records how full the window is, if it is filling up (contract section 7, "Status lines").
 async fn note_status(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -17,15 +17,15 @@ use polity_society::id::ArtifactId;
 use polity_view::Event;
 use std::collections::HashMap;
 
-/// What was loaded of the artifacts of a request.
+/// The loaded artifacts of a request.
 pub(crate) struct All {
-    /// What each artifact is shown as.
+    /// The content that the request shows for each artifact.
     pub(crate) fetched: HashMap<ArtifactId, Fetched>,
     /// Events to record about artifacts that cannot be read.
     pub(crate) unreadable: Vec<Event>,
 }
 
-/// Loads what each artifact is shown as. The model is told of an artifact that cannot be read.
+/// Loads the content that the request shows for each artifact. The model is told if an artifact cannot be read.
 pub(crate) async fn fetch(handles: &Handles, service: &Service, stored: &[Stored], sight: &Sight<'_>) -> All {
     let mut fetched = HashMap::with_capacity(stored.len());
     let mut unreadable = Vec::new();
@@ -55,11 +55,11 @@ pub(crate) async fn fetch(handles: &Handles, service: &Service, stored: &[Stored
     All { fetched, unreadable }
 }
 
-/// What was loaded of one artifact.
+/// The result of loading one artifact.
 enum Got {
     /// The content that is shown.
     Whole(Fetch),
-    /// No picture that can be sent: the reason for the model, and an explanation for those who watch.
+    /// The picture cannot be sent. Contains the reason for the model, and an explanation for the event.
     LeftOut(Reason, String),
 }
 
@@ -78,8 +78,8 @@ async fn whole(handles: &Handles, stored: &Stored) -> Result<Fetch, String> {
     Ok(Fetch::Medium(mime_type, data))
 }
 
-/// Returns how large a picture may be: as the service declares, otherwise as servers commonly allow. It must also fit
-/// among the media of a request, where base64 turns three bytes into four.
+/// Returns how large a picture may be. The service may declare this; otherwise the common limits of servers apply. The
+/// picture must also fit into the room for media in a request, where base64 turns three bytes into four.
 fn bounds(service: &Service, media_bytes: u64) -> ImageBounds {
     let common = ImageBounds::default();
     ImageBounds {
@@ -108,7 +108,7 @@ async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Res
             tracing::debug!(artifact = %stored.artifact.id, ?what, "changed a picture to fit its bounds");
             (mime_type.to_owned(), Data::from(bytes))
         }
-        // The server may know a variant of the format that is unknown here.
+        // The server may know a variant of the format that is unknown here, so the picture is sent unchanged.
         Err(ImageError::UnknownVariant { mime_type }) if bytes.len() as u64 <= bounds.max_bytes => {
             (mime_type.to_owned(), Data::from(bytes))
         }
@@ -143,7 +143,8 @@ fn reason_of(error: &ImageError) -> Reason {
     }
 }
 
-/// Extracts the text of a document, if that is possible. If it is not, this is no failure: the document is described.
+/// Extracts the text of a document, if that is possible. Otherwise the document is only described; this is not a
+/// failure of the request.
 async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     let Some(program) = &handles.extractor else { return Fetch::Spared };
     let mime_type = &stored.artifact.mime_type;

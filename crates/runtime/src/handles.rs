@@ -30,7 +30,7 @@ pub(crate) struct Handles {
     /// The client that calls models, for all services.
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) gates: Gates,
-    /// Cancelled when agents must begin nothing new: what is under way is written, and the next start continues it.
+    /// Cancelled when agents must begin nothing new. Their work so far is written, and the next start continues it.
     pub(crate) draining: CancellationToken,
     /// What each task may still spend.
     pub(crate) budgets: Budgets,
@@ -55,8 +55,8 @@ struct Gated {
 }
 
 impl Gates {
-    /// Returns the gate of a service, with the concurrency that the service has in the configuration now. If its
-    /// address, model or key has changed, the gate forgets what it knew of the old server.
+    /// Returns the gate of a service, with the concurrency that the service has in the configuration now. If the
+    /// service's address, model or key has changed, the gate forgets what it knew of the old server.
     pub(crate) fn of(&self, service: &Service) -> Arc<Gate> {
         // A gate holds no state that a panic elsewhere could leave incomplete.
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! Keeps what was made of stored bytes for later requests: pictures that were made to fit, bytes in base64, and texts
-//! of documents. The memory is bounded; the least recently used entry goes first.
+//! Keeps the converted forms of stored bytes, so that later requests can use them again: pictures that were made to
+//! fit, bytes in base64, and texts of documents. The memory is bounded; the least recently used entry goes first.
 
 use lru::LruCache;
 use polity_artifacts::BlobHash;
@@ -8,7 +8,7 @@ use polity_media::ImageBounds;
 use polity_routing::Reason;
 use std::sync::{Mutex, PoisonError};
 
-/// A form that stored bytes are brought into.
+/// A form into which stored bytes are converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
     /// The bytes unchanged.
@@ -19,15 +19,15 @@ pub(crate) enum Form {
     Text,
 }
 
-/// The result of bringing bytes into a form.
+/// The result of converting bytes into a form.
 #[derive(Clone, Debug)]
 pub(crate) enum Made {
     /// A medium, with the MIME type that it has in this form.
     Medium(String, Data),
     Text(String),
-    /// It was tried, and the document contains no text that can be extracted.
+    /// The document contains no text that can be extracted. This is kept so that nobody tries again.
     Nothing,
-    /// It was tried, and no picture can be made: the reason for the model, and an explanation for those who watch.
+    /// No picture can be made. Contains the reason for the model, and an explanation for the event.
     LeftOut(Reason, String),
 }
 
@@ -41,10 +41,11 @@ impl Made {
     }
 }
 
-/// Most memory for results, in bytes: room for a few of the largest pictures that servers take, with their base64.
+/// The most memory for all results together, in bytes. This is room for a few of the largest pictures that servers
+/// take, with their base64.
 const ROOM: usize = 64 * 1024 * 1024;
 
-/// Most results. This bounds those that take no memory.
+/// The most results that are kept. This also bounds the results that take no memory.
 const PLACES: usize = 1024;
 
 /// The results that are kept.
@@ -62,7 +63,7 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Returns what was made of these bytes in this form, if it is kept.
+    /// Returns these bytes in this form, if that is kept.
     pub(crate) fn get(&self, blob: &BlobHash, form: Form) -> Option<Made> {
         self.shelf().made.get(&(blob.clone(), form)).cloned()
     }

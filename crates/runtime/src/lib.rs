@@ -6,30 +6,30 @@
 //! [`tools`], or ends the turn. It writes what happened as a record, in one transaction with everything that the record
 //! changes. Other crates work with the society through [`Society`].
 //!
-//! [`polity_decide`] holds the decisions: what a turn does next, what a request contains, what follows a failure. The other
-//! modules carry them out.
+//! [`polity_decide`] decides what a turn does next, what a request contains, and what follows a failure. The modules of
+//! this crate carry the decisions out.
 //!
 //! This crate must not know SQL, HTTP, the command line, or how a model is called.
 
 mod door;
-// Circle: each group of tools is a file and takes the context of tools.
+// Circle: `tools` calls the file of each group of tools, and these files use the `Context` that `tools` defines.
 mod tools;
 
-// Circle: each step of a model call is a file and takes the inputs that ask has loaded.
+// Circle: `ask` calls the file of each step of a model call, and these files use the types that `ask` defines.
 mod ask;
 mod budget;
 mod fetch;
 mod kept;
 mod trust;
 
-// Circle: each step of a turn is a file and takes the state of the driver.
+// Circle: `driver` calls the file of each step of a turn, and these files call functions of `driver`.
 mod driver;
 mod handles;
 
 mod rest;
 mod supervisor;
 
-// Circle: reading and writing are methods of Society.
+// Circle: `society` exports types of its files, and these files add methods to the type `Society`.
 mod society;
 mod steer;
 

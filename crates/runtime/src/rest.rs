@@ -1,6 +1,6 @@
 //! Does what is due when an agent comes to rest: delivers texts that it held, reminds it of what it owes, and gives the
-//! askers what there is (contract section 7, "Nobody is left without an answer"). [`rules::due`] decides. This module
-//! gathers the facts and writes what is due, in the transaction that brought the agent to rest.
+//! askers what was made for them (contract section 7, "Nobody is left without an answer"). [`rules::due`] decides. This
+//! module gathers the facts and writes what is due, in the transaction that brought the agent to rest.
 
 use crate::door;
 use polity_registry::Snapshot;
@@ -93,8 +93,8 @@ async fn facts(tx: &mut Tx, of: &Conversation, cause: Cause) -> Result<RestFacts
     })
 }
 
-/// Sends the texts that were held for a request, and for the requests that they answer, as one message. Leaves out
-/// texts that the asker has already got for that request.
+/// Sends the texts that were held for a request as one message, together with the texts that were held for the other
+/// requests that this message answers. Leaves out texts that the asker has already got.
 async fn deliver(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -220,7 +220,8 @@ async fn quoted(tx: &mut Tx, snapshot: &Snapshot, ids: &[MessageId]) -> Result<V
     Ok(quoted)
 }
 
-/// Tells an asker that no more will come, and gives it what there is. The person is told only if there is something.
+/// Tells an asker that nothing more will come, and gives it what the agent has made for it. The person is told only if
+/// the agent has made something.
 async fn give_up(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -269,15 +270,15 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
     apply::tell(tx, snapshot, task, &root.agent, Notice::Nudge, about).await
 }
 
-/// Notes that what root has last told the person is its last word, although it promised more.
+/// Makes root's last message to the person its last word, although that message promised more.
 pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), Error> {
     let root = Conversation { agent: AgentId::root(), task: task.clone() };
     let Some(told) = messages::last_told_user(&mut tx.connection, &root).await? else { return Ok(()) };
     settle_provisional(tx, &root, &told).await
 }
 
-/// Notes that a message to the person is the last word on all requests that it belongs to. This includes requests whose
-/// turn has failed: the person can still be answered.
+/// Makes an interim message to the person the last word on all requests that it belongs to. This includes requests
+/// whose turn has failed: the person can still be answered.
 async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) -> Result<(), Error> {
     let open = messages::open_requests(&mut tx.connection, by).await?;
     let open = open.into_iter().map(|request| request.id);
@@ -285,7 +286,7 @@ async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) 
     settle(tx, by, &told.message, &answers).await
 }
 
-/// Gives the askers what an agent has made for them, because its failed turn will not do that.
+/// Gives the askers what a failed agent has made for them, because its turn can no longer deliver it.
 pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversation) -> Result<(), Error> {
     let facts = facts(tx, who, Cause::TurnEnded).await?;
     let stored = facts.unnamed.iter().map(|unnamed| &unnamed.asker);
@@ -296,7 +297,7 @@ pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversati
     Ok(())
 }
 
-/// Tells the person at the end of a task what was made for them and not delivered.
+/// At the end of a task, tells the person what was made for them but not delivered.
 pub(crate) async fn tell_user_what_is_left(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -309,7 +310,7 @@ pub(crate) async fn tell_user_what_is_left(
         if !facts.pending.is_empty() {
             continue;
         }
-        // The person who has an answer can look at stored artifacts at any time. Nothing is printed after an answer.
+        // A person who has an answer can look at stored artifacts at any time, so they get no notice after the answer.
         match owed_to(&facts.owed, &user).next() {
             Some(_) => give_up(tx, snapshot, &conversation, &facts, &user).await?,
             None => notes::forget(tx, &conversation, &user).await?,
@@ -318,7 +319,7 @@ pub(crate) async fn tell_user_what_is_left(
     Ok(())
 }
 
-/// Gives up one request of agents that wait for each other, after they were told so without effect.
+/// Gives up one request of agents that still wait for each other although they were told so.
 pub(crate) async fn break_circle(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -272,14 +272,14 @@ impl Society {
         tasks::latest(&mut reader).await
     }
 
-    /// Returns the outcome of a task, as if nothing were left to do in it.
+    /// Returns the outcome that a task would have if it ended now.
     pub async fn outcome(&self, task: &TaskId) -> Result<Option<Outcome>, Error> {
         let mut reader = self.handles.store.reader().await?;
         Ok(tasks::standing(&mut reader, task).await?.map(|standing| standing.outcome()))
     }
 
-    /// Returns names for the artifacts of a message as the person sees them: file name and reference, or the reference
-    /// alone.
+    /// Returns the names by which the person sees the artifacts of a message: file name and reference, or the reference
+    /// alone if there is no file name.
     pub async fn artifact_names(&self, message: &Message) -> Result<Vec<String>, Error> {
         let polity_society::message::Body::Payload(payload) = &message.body else {
             return Ok(Vec::new());
@@ -306,7 +306,7 @@ impl Society {
     }
 
     /// Begins no new work, and waits until the current work has ended and is stored, but not longer than the grace
-    /// period in the settings. [`Society::stop`] follows.
+    /// period in the settings. The caller must call [`Society::stop`] afterwards.
     pub async fn drain(&self) {
         let grace = self.handles.registry.current().settings.shutdown_grace;
         self.handles.draining.cancel();
@@ -315,8 +315,8 @@ impl Society {
         }
     }
 
-    /// Stops the society. Agents are dropped in the middle of their work, which is safe. Writes that were requested
-    /// before are finished.
+    /// Stops the society. Agents are dropped in the middle of their work, which is safe. Writes that they have already
+    /// requested are finished.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tasks.wait().await;

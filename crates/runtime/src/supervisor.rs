@@ -25,13 +25,14 @@ use tokio_util::sync::CancellationToken;
 /// After this many failures in a row because of damage or a defect, the turn of a conversation is given up.
 const FAILURES: u32 = 3;
 
-/// Bounds the pause before a failed conversation is taken up again, which doubles: 200 ms, 400 ms, … 25.6 s.
+/// The pause before a failed conversation is taken up again doubles with each failure: 200 ms, 400 ms, and so on. After
+/// this many failures it stays at 25.6 s.
 const LONGEST_PAUSE: u32 = 8;
 
 /// The pause before the supervisor repeats a read or write that failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// Longest sleep of the supervisor while messages are delayed: the clock may be set meanwhile.
+/// The supervisor never sleeps longer than this while messages are delayed, because the clock may be set meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// A conversation whose driver runs.
@@ -66,7 +67,7 @@ pub(crate) struct Supervisor {
     /// The tasks that could not be checked; they are checked again at `look_again`.
     unsettled: BTreeSet<TaskId>,
     look_again: Instant,
-    /// Whether no driver is started any more.
+    /// Whether the supervisor has stopped starting drivers.
     draining: bool,
     /// Cancelled when the supervisor has ended.
     ended: CancellationToken,
@@ -182,7 +183,7 @@ impl Supervisor {
             running.again = Again::Rung;
             return;
         }
-        // The next start takes up what is left.
+        // The next start of the society takes up what is left.
         if self.draining {
             return;
         }
@@ -226,7 +227,7 @@ impl Supervisor {
         };
         let Some(conversation) = self.names.remove(&id) else { return };
         let again = match self.running.remove(&conversation) {
-            // A bell before the halt may have announced work that the driver has left.
+            // A bell before the halt may have announced work that the halted driver has not done.
             Some(running) if running.halt.is_cancelled() => Again::Rung,
             Some(running) => running.again,
             None => Again::Quiet,
@@ -304,12 +305,12 @@ impl Supervisor {
         }
     }
 
-    /// Tells the agents of each deadlock once. If they still wait for each other then, gives up the newest request.
+    /// Tells the agents of each deadlock once. If a later check finds the same deadlock, gives up its newest request.
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;
         drop(reader);
-        // A circle of waiting agents is rare, and finding out which agents are busy takes longer.
+        // Deadlocks are rare, so the slower search for busy agents follows only if one is possible.
         if rules::deadlocks(&waits, &BTreeSet::new()).is_empty() {
             return Ok(());
         }
@@ -327,7 +328,7 @@ impl Supervisor {
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            // The newest request was made on behalf of none of the others, so nothing holds its answer.
+                            // No other request was made on behalf of the newest one, so nothing holds the answer to it.
                             let owed = open.iter().rev().find(|request| request.to == *agent);
                             let about = owed.map(|request| request.id.clone());
                             apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;
@@ -425,7 +426,7 @@ impl Supervisor {
     }
 }
 
-/// Sleeps until a time, but at most [`LONGEST_SLEEP`]: the clock may be set meanwhile.
+/// Sleeps until a time, but at most [`LONGEST_SLEEP`], because the clock may be set meanwhile.
 async fn sleep_until(due: Option<Timestamp>) {
     let left = due.unwrap_or_default().saturating_duration_since(polity_store::now());
     tokio::time::sleep(left.min(LONGEST_SLEEP)).await;

@@ -108,7 +108,7 @@ async fn with_conversations() -> World {
         let file = json!({"type": "note", "content": format!("a note of {task}")});
         let stored = world.call_in(in_task("root"), "put_artifact", file).await;
         if task == "t-2" {
-            // The open task names it, so it is needed.
+            // The open task names the artifact, so the artifact is still needed.
             world
                 .say("user", "root", json!({"text": format!("see {}", stored["ref"].as_str().unwrap())}))
                 .await;

@@ -35,7 +35,7 @@ pub(crate) struct Distrust {
 /// Whether a service seems to take no media at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfAll {
-    /// The service has refused several and taken none.
+    /// The service has refused several media and taken none.
     Yes,
     /// Nothing suggests that it refuses all media.
     #[default]
@@ -48,8 +48,8 @@ impl Trust {
         self.taken.extend(shown.iter().cloned());
     }
 
-    /// Notes that the service has refused a request with these media. Blames those that it has never taken; if it has
-    /// taken all of them before, blames all.
+    /// Notes that the service has refused a request with these media. Blames the media that the service has never
+    /// taken; if it has taken all of them before, blames them all.
     fn refuse(&mut self, shown: &[ArtifactId]) {
         if shown.is_empty() {
             return;
@@ -77,8 +77,8 @@ impl Trust {
 pub(crate) struct Trusts(Mutex<HashMap<ServiceId, Trust>>);
 
 impl Trusts {
-    /// Returns the media that a service is expected to refuse. This changes nothing: the caller may have another
-    /// revision than those who ask the service.
+    /// Returns the media that a service is expected to refuse. If the caller has another revision of the configuration,
+    /// the result is empty, but nothing is forgotten: calls to the service may still use the known revision.
     pub(crate) fn distrust(&self, snapshot: &Snapshot, service: &ServiceId) -> Distrust {
         let trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let revision = snapshot.catalogue.revision();

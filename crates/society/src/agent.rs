@@ -9,7 +9,7 @@ use crate::role::InterfaceSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An agent, as it is when its parent hires it.
+/// The facts about an agent that are fixed when its parent hires it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
     /// The id, made by the system.
@@ -28,13 +28,13 @@ pub struct Agent {
     pub depth: u32,
 }
 
-/// Whether an agent still takes part.
+/// Whether an agent still takes part in the society.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
-    /// It does.
+    /// The agent still takes part.
     Active,
-    /// It has been ended, by its parent or with it.
+    /// Somebody ended the agent, or an agent above it.
     Ended,
 }
 
@@ -55,7 +55,7 @@ pub struct Party {
     pub standing: Standing,
     /// Number of generations below root; root and the person are at 0.
     pub depth: u32,
-    /// What its model takes and gives at this moment.
+    /// The capabilities of its model at this moment.
     pub capabilities: Capabilities,
 }
 

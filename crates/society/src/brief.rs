@@ -1,5 +1,5 @@
 //! The task brief 任务委托书: what a parent must tell an agent that it hires.
-//! See seed agent-communication, requirements 1 and 7.
+//! See the seed "agent-communication", requirements 1 and 7.
 
 use crate::problem::{Fault, FieldProblem, Fields, path};
 use crate::written;
@@ -7,26 +7,26 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The field of a request with the JSON Schema that its answer must fit.
+/// The name of the field in which a request gives the JSON Schema for its answer.
 pub const RESULT_SCHEMA: &str = "result_schema";
 
 /// A complete brief.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TaskBrief {
-    /// What is to be reached.
+    /// The goal of the work.
     pub objective: String,
     /// Technical constraints; an empty list says that there are none.
     pub constraints: Vec<String>,
-    /// What there is to work with.
+    /// The material to work with.
     #[schemars(schema_with = "text_or_structure")]
     pub inputs: Value,
-    /// What is to come out.
+    /// The results to deliver.
     #[schemars(schema_with = "text_or_structure")]
     pub outputs: Value,
     /// When the work counts as done.
     #[schemars(schema_with = "text_or_structure")]
     pub completion_criteria: Value,
-    /// Whom the child may write to from the start, beside its parent.
+    /// The parties that the child may write to from the start, in addition to its parent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collaborators: Vec<Collaborator>,
     /// Pointers to further material.
@@ -43,18 +43,18 @@ pub struct TaskBrief {
     pub more: Map<String, Value>,
 }
 
-/// A contact that the brief brings along.
+/// A contact that the child gets from its brief.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Collaborator {
-    /// A contact of the parent: an id, or the name of its role where that is unique.
+    /// A contact of the parent: its id, or the name of its role if no other contact has that role.
     pub agent_id: String,
-    /// What this one is for.
+    /// What the child can ask this contact for.
     #[serde(default)]
     pub description: String,
 }
 
-/// Returns the schema of a string, because models are asked for a text. Parsing accepts any structure as well.
+/// Returns the schema of a string, because models are asked for a text. Parsing also accepts an array or an object.
 fn text_or_structure(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string"})
 }
@@ -97,7 +97,7 @@ impl TaskBrief {
         Self::read(value, &mut Vec::new())
     }
 
-    /// Like [`Self::parse`], and adds to `ignored` the names of the fields that are not passed on to the child.
+    /// Like [`Self::parse`], but also adds the names of fields that the child does not get to `ignored`.
     pub fn read(value: Option<&Value>, ignored: &mut Vec<String>) -> Result<Self, Vec<FieldProblem>> {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return Err(Self::REQUIRED.map(|field| FieldProblem::new(field, Fault::Missing)).to_vec());
@@ -130,16 +130,16 @@ impl TaskBrief {
 }
 
 /// Returns the JSON Schema in the field `result_schema`.
-/// Any value but an object or a boolean is a description for the reader.
+/// Any other value than an object or a boolean is not a schema, but a description for the reader.
 pub(crate) fn schema_in(fields: &Map<String, Value>) -> Option<Value> {
     let schema = fields.get(RESULT_SCHEMA)?;
     written::object(schema).map(Value::Object).or_else(|| schema.as_bool().map(Value::Bool))
 }
 
-/// Fills in required fields that a brief lacks, if the message that goes with it states them.
-/// The message may state a field as a field of its own, in a brief of its own, or as a line `outputs: …`.
-/// Returns the new brief and a note for each field that was taken.
-/// Returns `None` if no field was taken or the brief cannot be read.
+/// Copies required fields that a brief lacks from the message that is sent with the brief.
+/// The message may contain such a field among its own fields, in its `taskBrief`, or as a line of its text.
+/// Returns the new brief and a note for each copied field.
+/// Returns `None` if no field was copied or the brief cannot be read.
 pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<(Value, Vec<String>)> {
     let read = |object| {
         let named = written::with_names(object, &TaskBrief::KNOWN);
@@ -164,7 +164,7 @@ pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<
             Some((place, value.filter(|value| written::says_something(value))?))
         });
         let Some((place, value)) = stated.next() else { continue };
-        // If the message states a field in several ways, it is unclear which one is meant, so none is taken.
+        // If the message contains different values for a field, it is unclear which one is meant, so none is copied.
         if stated.all(|(_, other)| other == value) {
             brief.insert(field.to_owned(), value.clone());
             taken.push(format!("initialMessage.{place}{field} → taskBrief.{field}"));
@@ -173,7 +173,7 @@ pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<
     (!taken.is_empty()).then(|| (Value::Object(brief), taken))
 }
 
-/// Returns the fields of a brief that a text states, one per line: `Outputs: a report`, `- **constraints**: none`.
+/// Returns the fields of a brief in a text, one per line, such as `Outputs: a report` or `- **constraints**: none`.
 fn stated(text: &str) -> Map<String, Value> {
     let field = |line: &str| {
         let (name, value) = line.split_once([':', '：'])?;
@@ -208,7 +208,7 @@ fn collaborators(fields: &mut Fields<'_>, ignored: &mut Vec<String>) -> Vec<Coll
         let place = format!("collaborators[{index}]");
         match item {
             Value::String(id) if written::is_blank(&id) => fields.fault(&place, Fault::Empty),
-            // Models write the id alone when there is nothing to describe.
+            // Models write only the id, not an object, when they have no description.
             Value::String(id) => {
                 collaborators.push(Collaborator { agent_id: id, description: String::new() })
             }
@@ -217,7 +217,7 @@ fn collaborators(fields: &mut Fields<'_>, ignored: &mut Vec<String>) -> Vec<Coll
                 let mut inner = Fields::new(&object);
                 let agent_id = inner.text("agentId");
                 let description = inner.optional("description").map(written::in_words).unwrap_or_default();
-                // Role and interface spec come from the registry. What the writer states about them is ignored.
+                // The system knows the role and the interface spec, so the writer's versions are ignored.
                 ignored.extend(inner.others(&KNOWN).iter().map(|name| path(&place, name)));
                 let parsed = inner.finish(Collaborator { agent_id, description });
                 collaborators.extend(fields.absorb(&place, parsed));
@@ -276,7 +276,7 @@ mod tests {
             json!({"text": "Read it.\n- **Expected output**: a report"}),
             Some(("outputs", json!("a report"), "initialMessage.outputs → taskBrief.outputs")),
         );
-        // The message does not state the field, or states it in several ways.
+        // The message does not contain the field, or contains different values for it.
         check(lacks_outputs(), json!({"text": "Input: 3\nOutput: 9\nInput: 4\nOutput: 16"}), None);
         check(lacks_outputs(), json!({"text": "outputs: a report", "outputs": "a table"}), None);
         check(lacks_outputs(), json!({"text": "read it"}), None);
@@ -367,7 +367,8 @@ mod tests {
     }
 
     proptest! {
-        /// Requirement 1.4: a brief that lacks required fields is refused, and the refusal names exactly these fields.
+        /// A brief that lacks required fields is refused, and the refusal names exactly these fields
+    /// (seed "agent-communication", requirement 1.4).
         #[test]
         fn missing_fields_are_refused_and_named(missing in proptest::collection::btree_set(0usize..5, 0..5)) {
             let mut value = full();

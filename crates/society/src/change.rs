@@ -13,7 +13,8 @@ pub enum Change {
     RoleCreated(Role),
     /// An agent was hired.
     AgentCreated(Agent),
-    /// The owner of a contact registry can write to a party from now on. An entry that exists already stays as it is.
+    /// The owner of a contact registry may write to one more party from now on. If the registry has an entry for that
+    /// party already, the entry stays as it is.
     ContactAdded(Contact),
     /// A message was accepted.
     MessageAccepted(Box<Message>),

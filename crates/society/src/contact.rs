@@ -1,4 +1,4 @@
-//! Contacts 联系人: whom an agent may write to, and why (seed agent-communication, requirements 2, 3, 5 and 7).
+//! Contacts 联系人: whom an agent may write to, and why (seed "agent-communication", requirements 2, 3, 5 and 7).
 
 use crate::agent::Party;
 use crate::id::AgentId;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// How an entry came into a registry.
+/// How a contact came into its owner's contact registry.
 #[derive(
     Clone,
     Copy,
@@ -25,17 +25,17 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Source {
-    /// The system brought the two together: the person wrote to the agent, or both were there from the start.
+    /// The system brought the two together: the person wrote to the agent, or both existed from the start.
     System,
-    /// It hired the owner.
+    /// The contact hired the owner.
     Parent,
-    /// The owner hired it.
+    /// The owner hired the contact.
     Child,
-    /// The owner's brief names it.
+    /// The owner's brief names the contact.
     Preset,
-    /// Somebody who knew both introduced it.
+    /// A party that knew both introduced the contact.
     Introduction,
-    /// It wrote to the owner first.
+    /// The contact wrote to the owner first.
     FirstMessage,
 }
 
@@ -68,7 +68,7 @@ pub struct Contact {
     pub introduced_by: Option<AgentId>,
 }
 
-/// An entry of a contact registry, with what its owner may see of the contact.
+/// An entry of a contact registry, with the facts about the contact that the owner may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownParty {
     /// The contact that the owner may write to.
@@ -177,7 +177,7 @@ mod tests {
     fn those_who_look_most_like_what_was_meant_come_first() {
         let all: Vec<KnownParty> = [contacts(), vec![known("zeta-9", "poet"), known("a-1", "b")]].concat();
         let first = |meant: &str| nearest_first(&all, meant)[0].party.id.to_string();
-        // Similar by id alone, then by role name alone.
+        // `zeta-8` resembles the contact's id, and `poets` resembles its role name.
         assert_eq!(first("zeta-8"), "zeta-9");
         assert_eq!(first("poets"), "zeta-9");
         assert_eq!(first("readr"), "reader-1");

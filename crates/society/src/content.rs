@@ -1,4 +1,4 @@
-//! Kinds of content and capabilities of models: the types that artifacts, routing and the registry share.
+//! Kinds of content and capabilities of models. The crates `artifacts`, `routing` and `registry` share these types.
 
 use crate::id::ArtifactId;
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ pub enum Kind {
     Video,
     /// A document with a layout: PDF, office files, e-books.
     Document,
-    /// Binary that is none of the others, or was not recognised.
+    /// Binary content of any other kind, or of a kind that was not recognised.
     Other,
 }
 
@@ -86,8 +86,8 @@ pub enum KnownCapability {
     ToolCalling,
 }
 
-/// Something a model can take in or give out. The known ones are constants; any other non-empty name is a
-/// custom capability.
+/// Something that a model can take as input or give as output. Any non-empty name is valid. The names that have a
+/// meaning in polity are constants.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Capability(Cow<'static, str>);
@@ -108,12 +108,12 @@ impl Capability {
     /// Calling tools.
     pub const TOOL_CALLING: Self = Self::known(KnownCapability::ToolCalling);
 
-    /// The standard types that the capability routing seed lists.
+    /// The standard types that the seed "capability-routing" lists.
     pub const STANDARD: [Self; 6] =
         [Self::TEXT, Self::VISION, Self::AUDIO, Self::FILE, Self::STRUCTURED_OUTPUT, Self::TOOL_CALLING];
 
     const fn known(known: KnownCapability) -> Self {
-        // Cannot fail: the names are in the order of the members. (`From` cannot be called in a constant.)
+        // Cannot fail: there is one name per member, in the same order. (A `const fn` cannot call `From`.)
         Self(Cow::Borrowed(<KnownCapability as VariantNames>::VARIANTS[known as usize]))
     }
 
@@ -146,18 +146,18 @@ impl fmt::Debug for Capability {
     }
 }
 
-/// Which side of a model a capability is asked about.
+/// Whether a capability is needed for a model's input, its output, or both.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, VariantArray, IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Direction {
-    /// What it takes.
+    /// What the model takes.
     Input,
-    /// What it gives.
+    /// What the model gives.
     Output,
-    /// Both sides.
+    /// Both input and output.
     Both,
 }
 
@@ -171,17 +171,17 @@ impl Direction {
     }
 }
 
-/// What a model takes and gives.
+/// What a model can take as input and give as output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Capabilities {
-    /// What it takes, in the order in which it was declared.
+    /// What the model can take, in the order of declaration.
     pub input: Vec<Capability>,
-    /// What it gives, likewise.
+    /// What the model can give, in the order of declaration.
     pub output: Vec<Capability>,
 }
 
 impl Default for Capabilities {
-    /// Returns text as input and output: the assumption about a model that declares nothing.
+    /// Returns text as input and output, which is assumed of a model without declared capabilities.
     fn default() -> Self {
         Self { input: vec![Capability::TEXT], output: vec![Capability::TEXT] }
     }
@@ -212,7 +212,7 @@ pub struct Artifact {
     pub id: ArtifactId,
     /// The kind of the bytes, which decides which models can read them.
     pub kind: Kind,
-    /// The MIME type that detection settled on.
+    /// The MIME type that detection determined.
     pub mime_type: String,
     /// The name of the file that the bytes came from, if any.
     pub filename: Option<String>,
@@ -223,7 +223,7 @@ pub struct Artifact {
     pub size: u64,
     /// When it was stored, in milliseconds since 1970.
     pub created_at: i64,
-    /// Further metadata: what came with the bytes, and what detection found out, such as a wrong declared MIME type.
+    /// Further metadata: data that came with the bytes, and findings of detection, such as a wrong declared MIME type.
     pub meta: serde_json::Map<String, serde_json::Value>,
 }
 

@@ -1,5 +1,5 @@
-//! Keeps what others wrote from passing for lines of the system: for headers, and for other lines that only the system
-//! writes into a message.
+//! Marks lines in the text of others that look like lines of the system: like headers, or like other lines that only
+//! the system writes into a message.
 
 use crate::glyph::{is_bidirectional_mark, is_header_bracket, is_letter, is_line_break};
 use crate::text::{TextKey, Texts};
@@ -23,7 +23,7 @@ const OF_THE_SYSTEM: [TextKey; 9] = [
     TextKey::MessageReplyHint,
 ];
 
-/// Marks each line that looks like a line of the system, so that no text can pass for another sender.
+/// Marks each line that looks like a line of the system, so that no writer can pose as another sender.
 /// Every character that a reader may take for the end of a line becomes a line break.
 pub fn defuse(text: &str, texts: &Texts) -> String {
     let mark = texts.get(TextKey::MessageQuoteMark);
@@ -42,15 +42,15 @@ pub fn defuse(text: &str, texts: &Texts) -> String {
     defused
 }
 
-/// Puts somebody's words on one line, to quote them in a sentence of the system.
+/// Joins the lines of a text into one, so that the system can quote it within a sentence.
 pub(crate) fn in_one_line(text: &str) -> String {
     let lines: Vec<&str> = text.split(is_line_break).map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ")
 }
 
-/// Returns a value as JSON that is one line to every reader. JSON itself leaves some line breaks unescaped.
+/// Returns a value as JSON on one line. Also escapes the line breaks that JSON allows to leave unescaped.
 pub fn json_line(value: &impl Serialize) -> String {
-    // Cannot fail: the keys of all maps that are shown are texts.
+    // Cannot fail: all maps in such values have strings as keys.
     let json = serde_json::to_string(value).unwrap_or_default();
     let mut line = String::with_capacity(json.len());
     for character in json.chars() {
@@ -64,10 +64,10 @@ pub fn json_line(value: &impl Serialize) -> String {
     line
 }
 
-/// Returns whether a line looks like one of the system.
+/// Returns whether a line looks like a line of the system.
 ///
-/// Such a line begins with the words of a line of the system, or has a header bracket before its first letter or digit,
-/// or has a bidirectional mark there that may move a later bracket to the front.
+/// It does if it begins with the words of a line of the system. It also does if a header bracket comes before its first
+/// letter or digit, or if a bidirectional mark comes there and may move a later bracket to the front.
 fn misleads(line: &str, forms: &[Form]) -> bool {
     let words = line.find(is_letter).unwrap_or(line.len());
     // Cannot fail: `find` returns the start of a character.
@@ -82,17 +82,18 @@ fn misleads(line: &str, forms: &[Form]) -> bool {
     forms.iter().any(|form| form.is_of(&bare))
 }
 
-/// Returns the letters and digits at the beginning of a line, in lower case and without width, style and marks.
+/// Returns the letters and digits at the beginning of a line, in lower case.
+/// Wide, styled and accented characters become plain ones.
 fn bare(line: &str) -> String {
     let compared = line.chars().take(COMPARED_CHARS);
     compared.nfkd().filter(|character| is_letter(*character)).flat_map(char::to_lowercase).collect()
 }
 
-/// The fixed pieces of a line of the system, in order. The first piece must be at the beginning of the line.
+/// The form of a line of the system: its fixed pieces, in order. The line begins with the first piece.
 struct Form(Vec<String>);
 
 impl Form {
-    /// Returns the forms of the system's texts, and those that the texts list in `message.header_forms`.
+    /// Returns the forms of the texts in `OF_THE_SYSTEM`, and the forms that the text `message.header_forms` lists.
     fn all(texts: &Texts) -> Vec<Self> {
         let own = OF_THE_SYSTEM.into_iter().filter_map(|key| {
             let template = texts.template(key);
@@ -108,7 +109,7 @@ impl Form {
     }
 
     /// Makes a form from its fixed pieces.
-    /// A form that begins with a placeholder is dropped, because every line would match it.
+    /// Returns `None` for a form that begins with a placeholder, because any line could match it.
     fn of(pieces: Vec<&str>) -> Option<Self> {
         let pieces: Vec<String> = pieces.into_iter().map(bare).collect();
         pieces.first().is_some_and(|first| !first.is_empty()).then_some(Self(pieces))

@@ -69,8 +69,8 @@ fn is_modifier_letter(character: char) -> bool {
     )
 }
 
-/// Returns whether a character is a letter or a digit that is visible by itself. Unicode calls some marks letters. A
-/// mark with a code point of its own, such as U+FE70 (a space with a fathatan), is still a mark here.
+/// Returns whether a character is a letter or a digit that is visible by itself. Some characters that Unicode calls
+/// letters are only marks, such as U+FE70, a space with a fathatan. They do not count.
 pub(crate) fn is_letter(character: char) -> bool {
     let can_be_seen = |character: char| {
         character.is_alphanumeric()
@@ -83,8 +83,8 @@ pub(crate) fn is_letter(character: char) -> bool {
     in_parts && can_be_seen(character)
 }
 
-/// Returns whether a character is a lenticular bracket or looks like one, opening or closing, or is drawn with such
-/// brackets, as U+1F240 is.
+/// Returns whether a character is a lenticular bracket (opening or closing), or looks like one, or contains one.
+/// U+1F240, for example, contains such brackets.
 pub(crate) fn is_header_bracket(character: char) -> bool {
     let mut is_one = is_lenticular(character);
     decompose_compatible(character, |part| is_one |= is_lenticular(part));

@@ -1,4 +1,4 @@
-//! Ids. Each kind of id is a type of its own, so that the compiler refuses one kind in place of another.
+//! Ids. Each kind of id has its own type, so that the compiler rejects a mix-up of two kinds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,35 +39,35 @@ macro_rules! id {
 }
 
 id!(
-    /// An agent, or one of the two endpoints that exist from the start: `user` and `root`.
+    /// The id of an agent, or of one of the two parties that exist from the start: `user` and `root`.
     AgentId
 );
 id!(
-    /// A role 岗位 that agents are hired into.
+    /// The id of a role 岗位, which agents are hired into.
     RoleId
 );
 id!(
-    /// A message; ids sort by the order in which messages were accepted.
+    /// The id of a message. Ids sort in the order in which the messages were accepted.
     MessageId
 );
 id!(
-    /// A task: what one prompt of the user began.
+    /// The id of a task. A task is everything that one prompt of the user began.
     TaskId
 );
 id!(
-    /// An artifact, without the `artifact:` in front that its reference has.
+    /// The id of an artifact. In contrast to its reference, the id has no prefix `artifact:`.
     ArtifactId
 );
 id!(
-    /// A tool call of a model, unique in its conversation.
+    /// The id of a model's tool call, unique in its conversation.
     CallId
 );
 id!(
-    /// A service of `llmservices.json`.
+    /// The id of a service in `llmservices.json`.
     ServiceId
 );
 
-/// A turn. The database numbers them, so a later turn has a higher number.
+/// The id of a turn: a number from the database. A later turn has a higher number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TurnId(i64);
 
@@ -77,7 +77,7 @@ impl TurnId {
         Self(number)
     }
 
-    /// Returns the number, as it is in rows.
+    /// Returns the number, as the database stores it.
     pub fn number(self) -> i64 {
         self.0
     }
@@ -131,8 +131,8 @@ impl ArtifactId {
         format!("{}{}", Self::SCHEME, self.0)
     }
 
-    /// Reads a reference. The id alone is accepted too, because models shorten references. Anything that cannot be an
-    /// artifact id, such as a path or an empty text, gives `None`.
+    /// Reads a reference. Also accepts the id alone, because models shorten references. Returns `None` for a text that
+    /// cannot contain an artifact id, such as a path or an empty text.
     pub fn from_reference(reference: &str) -> Option<Self> {
         let text = reference.trim();
         let text = text.strip_prefix(Self::SCHEME).unwrap_or(text);

@@ -1,5 +1,5 @@
-//! Limits that keep a society from running away, named as in `limits` of `app.json`.
-//! The rules and the runtime refuse or cut what would exceed one.
+//! Limits that keep a society from running away. They have the same names as in `limits` of `app.json`.
+//! If something would exceed a limit, the rules and the runtime refuse it or cut it.
 
 use crate::refusal::Refusal;
 use schemars::JsonSchema;
@@ -35,11 +35,11 @@ pub struct Limits {
     pub max_message_chars: u64,
     /// Maximum length of a tool result, in characters. A longer result becomes an artifact.
     pub tool_result_chars: u64,
-    /// Maximum length of a shown text, in characters. A longer text is cut and followed by its reference.
+    /// Maximum number of characters of a text artifact that a model gets. A longer text is cut and its reference added.
     pub inline_text_chars: u64,
     /// Maximum size of an artifact, in bytes.
     pub max_artifact_bytes: u64,
-    /// Maximum size of the media in one request to a model, in bytes of base64.
+    /// Maximum size of the media in one request to a model, in bytes after base64 encoding.
     pub max_request_bytes: u64,
 }
 

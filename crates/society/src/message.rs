@@ -1,4 +1,5 @@
-//! Messages 消息, and what a payload needs to become one (seed agent-communication, requirements 8 and 9).
+//! Messages 消息, and the checks that a payload must pass to become a message.
+//! See the seed "agent-communication", requirements 8 and 9.
 
 pub use crate::brief::RESULT_SCHEMA;
 use crate::brief::{TaskBrief, schema_in};
@@ -48,7 +49,7 @@ impl Sender {
     }
 }
 
-/// The name of a notice of the system, where others name the type of a message.
+/// Takes the place of the message type for a notice of the system.
 pub const NOTICE: &str = "notice";
 
 /// The types that a payload can declare.
@@ -107,7 +108,8 @@ impl MessageType {
         }
     }
 
-    /// Returns whether a message of this type asks for an answer. `answers` tells whether it is an answer itself.
+    /// Returns whether a message of this type asks for an answer.
+    /// `answers` tells whether the message itself answers a request.
     pub fn asks(self, answers: Answers) -> bool {
         match self {
             Self::TaskAssignment | Self::IntroductionRequest | Self::CollaborationRequest => true,
@@ -120,31 +122,31 @@ impl MessageType {
 /// What a message does to the open requests of its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bearing {
-    /// It answers the oldest of them, or those that it names.
+    /// The message answers the oldest open request, or the requests that it names.
     Answers,
-    /// It is about one of them, and leaves it open.
+    /// The message is about one open request, and leaves it open.
     Reports,
-    /// It leaves them alone, because it is a request itself.
+    /// The message answers none of them, because it is a request itself.
     None,
 }
 
 /// Whether a message answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// It answers a request.
+    /// The message answers a request.
     ARequest,
-    /// It answers nothing.
+    /// The message answers nothing.
     Nothing,
 }
 
-/// The field of an answer with its content as JSON, present if the content fits the schema that was asked for.
+/// The field of an answer that contains the content as JSON. It is present if the content fits the requested schema.
 /// Only the system writes this field and [`SCHEMA_ERRORS`].
 pub const RESULT: &str = "checked_result";
 
-/// The field of an answer that lists why its content does not fit the schema that was asked for.
+/// The field of an answer that lists why the content does not fit the requested schema.
 pub const SCHEMA_ERRORS: &str = "schema_errors";
 
-/// The fields that only the system writes. Parsing removes them from what others wrote.
+/// The fields that only the system writes. Parsing removes them from the payloads of models and people.
 const OF_SYSTEM: [&str; 3] = ["from", RESULT, SCHEMA_ERRORS];
 
 /// A payload with everything that its type needs.
@@ -195,8 +197,8 @@ impl Payload {
         }])
     }
 
-    /// Like [`Self::parse`], but accepts a payload without content.
-    /// The caller attaches artifacts that the payload does not name.
+    /// Like [`Self::parse`], but also accepts a payload without content,
+    /// because the caller attaches artifacts that the payload does not name.
     pub fn parse_accompanied(value: &Value) -> Result<(Self, Vec<String>), Vec<FieldProblem>> {
         let Some(object) = Self::open(value) else {
             return Err(vec![FieldProblem::new("", Fault::NotA("an object or a string"))]);
@@ -217,7 +219,7 @@ impl Payload {
                 ignored.insert(0, name.to_owned());
             }
         }
-        // Readers of these fields expect objects, so an object in a JSON string is decoded.
+        // The code that reads these fields expects objects, so an object inside a JSON string is decoded.
         for name in ["taskBrief", "target_agent"] {
             if let Some(field) = rest.get_mut(name)
                 && let Some(object) = written::object(field)
@@ -228,7 +230,7 @@ impl Payload {
         Ok((Self { message_type, attachments, fields: rest }, ignored))
     }
 
-    /// Returns the fields of a payload, which may be an object, such an object in a JSON string, or a plain text.
+    /// Returns the fields of a payload, which may be an object, an object inside a JSON string, or a plain text.
     pub fn open(value: &Value) -> Option<Map<String, Value>> {
         if let Some(object) = written::object(value) {
             let named = written::with_names(object, &Self::KNOWN);
@@ -240,7 +242,7 @@ impl Payload {
         Some(Map::from_iter([("text".to_owned(), Value::from(text))]))
     }
 
-    /// Returns whether the reader sees more of the payload than who wrote it and why.
+    /// Returns whether the payload shows its reader anything besides the header and the reason for the contact.
     pub fn shows_something(&self) -> bool {
         let has_lines = match self.message_type {
             MessageType::TaskAssignment
@@ -298,8 +300,8 @@ impl Payload {
         schema_in(&self.fields).or_else(|| schema_in(brief?))
     }
 
-    /// Returns the agent that an introduction names, as its writer wrote it.
-    /// `None` if the introduction names nobody, or if the payload is no introduction.
+    /// Returns the agent that an introduction names, as the writer spelled it.
+    /// Returns `None` if the introduction names nobody, or if the payload is not an introduction.
     pub fn introduced(&self) -> Option<&str> {
         match self.fields.get("target_agent")? {
             Value::String(id) => Some(id),
@@ -380,7 +382,7 @@ fn check_introduction(fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     };
     if let Some(target) = written::object(target) {
         let mut inner = Fields::new(&target);
-        // Role, interface spec and capabilities come from the registry. What the writer states about them is ignored.
+        // The system knows the role, the interface spec and the capabilities, so the writer's versions are ignored.
         ignored.extend(inner.others(&["id"]).iter().map(|name| path("target_agent", name)));
         inner.text("id");
         if !inner.is_sound() {
@@ -394,14 +396,14 @@ fn check_introduction(fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     fields.text("usage_hint");
 }
 
-/// The self-introduction below the header of a first message to somebody who does not know the writer.
-/// The system makes it.
+/// A self-introduction of the writer, which the system makes.
+/// It is below the header of the first message to a receiver that does not know the writer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelfIntroduction {
     /// The name of the writer's role.
     pub role: String,
-    /// What the writer is there for, in one line.
+    /// The purpose of the writer, in one line.
     pub duty: String,
     /// How the writer came to know the reader.
     pub source: Source,
@@ -409,8 +411,8 @@ pub struct SelfIntroduction {
     pub introduced_by: Option<AgentId>,
 }
 
-/// What an introduction tells about the agent that it names.
-/// The system takes it from the registry, never from a model's text.
+/// The facts that an introduction shows about the introduced agent.
+/// The system takes them from its own records, never from a model's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Introduced {
@@ -427,7 +429,7 @@ pub struct Introduced {
     pub output: Vec<crate::content::Capability>,
 }
 
-/// Whether something said to the person is the last word.
+/// Whether more will follow a message. Only messages to the person can be interim.
 #[derive(
     Clone,
     Copy,
@@ -444,9 +446,9 @@ pub struct Introduced {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Finality {
-    /// The writer still waits for others.
+    /// More will follow: the message is a report, or its writer still waits for others.
     Interim,
-    /// It does not.
+    /// The message is the last word.
     Final,
 }
 
@@ -457,7 +459,7 @@ impl Finality {
     }
 }
 
-/// Where a message stands.
+/// The state of a message.
 #[derive(
     Clone,
     Copy,
@@ -474,21 +476,21 @@ impl Finality {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum MessageState {
-    /// Not due yet.
+    /// The message is not due yet.
     Delayed,
-    /// In the receiver's mailbox.
+    /// The message is in the receiver's mailbox.
     Queued,
-    /// Taken into a turn that goes on.
+    /// A turn of the receiver has taken the message and is still open.
     InTurn,
-    /// The turn that took it has ended, or the person has been shown it.
+    /// The turn that took the message has ended, or the message has been shown to the person.
     Done,
-    /// It asked for an answer and has one.
+    /// The message asked for an answer and has one.
     Answered,
-    /// It asked for an answer, and its receiver gave none although it was reminded.
+    /// The message asked for an answer. The receiver gave none, although it was reminded.
     Unanswered,
-    /// The turn that took it failed.
+    /// The turn that took the message failed.
     Failed,
-    /// Its receiver ended before it was read.
+    /// The receiver ended before it read the message.
     Bounced,
 }
 
@@ -561,9 +563,9 @@ pub struct Message {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Expects {
-    /// It is a request.
+    /// The message is a request.
     Answer,
-    /// It is not.
+    /// The message asks for nothing.
     Nothing,
 }
 

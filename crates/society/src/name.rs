@@ -41,7 +41,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// Returns whether a character may not be part of a name. A bracket that looks like one of a header is forbidden too.
+/// Returns whether a character may not be part of a name. Brackets that look like those of headers are forbidden too.
 fn is_forbidden(character: char) -> bool {
     character.is_control()
         || is_invisible(character)

@@ -57,7 +57,7 @@ pub enum Notice {
     /// Reminds root that the task is idle and the person has heard nothing final.
     Nudge,
     /// Reminds the reader that it owes somebody an answer, or has stored artifacts for somebody without naming them.
-    /// The text that ends the reader's turn goes to that asker.
+    /// The text that ends the reader's turn then goes to the asker.
     Reminder {
         /// The party that waits for the answer or the artifacts.
         asker: AgentId,
@@ -74,12 +74,12 @@ pub enum Notice {
         agent: AgentId,
         /// The requests that stay unanswered.
         requests: Vec<Quoted>,
-        /// The texts that the agent wrote while it worked on them.
+        /// The texts that the agent wrote while it worked on the requests.
         notes: Vec<String>,
         /// The artifacts that it stored meanwhile; the reader of the notice may open them.
         artifacts: Vec<Stored>,
     },
-    /// An agent that has answered or failed made more for the reader than it delivered.
+    /// An agent has answered or failed, and made more for the reader than it delivered.
     Leftover {
         /// The agent that made more.
         agent: AgentId,
@@ -227,8 +227,8 @@ fn made(notes: &[String], artifacts: &[Stored], texts: &Texts) -> Vec<String> {
 impl Notice {
     /// Puts the notice into words, without the header line.
     ///
-    /// Quoted words of others are put on one line, so that every other line is the system's own. Only the notes of
-    /// `Unanswered` and `Leftover` keep their line breaks.
+    /// Each quotation is joined into one line, so that no quoted line can look like a line of the system.
+    /// Only the notes of `Unanswered` and `Leftover` keep their line breaks.
     pub fn text(&self, texts: &Texts) -> String {
         match self {
             Self::Bounced { to, message } => {

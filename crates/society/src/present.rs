@@ -1,6 +1,6 @@
-//! How a message is presented to its receiver (contract section 7, seed agent-communication, requirement 10).
+//! How a message is presented to its receiver (contract section 7; seed "agent-communication", requirement 10).
 //!
-//! The header is made from the envelope alone. Whatever the content is, none of its lines can look like a header.
+//! The header contains only data from the envelope. No line of the content can look like a header.
 
 pub(crate) use crate::brief::TaskBrief;
 use crate::contact::Source;
@@ -14,7 +14,7 @@ use crate::written::{in_words, says_something};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A message in words. Its attachments are placed between the two parts.
+/// A message in words, in two parts. The attachments are placed between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presentation {
     /// Header, kind of message, self-introduction and content.
@@ -26,10 +26,11 @@ pub struct Presentation {
 /// The first words of requests, by the id of the request.
 pub type FirstWords = BTreeMap<MessageId, String>;
 
-/// Maximum length of a request as another message quotes it, in characters.
+/// Maximum number of characters that a message quotes from a request.
 const QUOTED_CHARS: usize = 60;
 
-/// Puts a message into words for its receiver. `asked` has the first words of the requests that it answers or is about.
+/// Puts a message into words for its receiver.
+/// `asked` contains the first words of the requests that the message answers or is about.
 pub fn present(message: &Message, asked: &FirstWords, texts: &Texts) -> Presentation {
     let mut lines = vec![header(message, texts)];
     let payload = match &message.body {
@@ -73,7 +74,8 @@ fn content(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     lines
 }
 
-/// Returns the line with the kind of message. For an answer or a report, it names the reader's requests that are meant.
+/// Returns the line with the kind of message.
+/// For an answer or a report, the line names the reader's requests that the message belongs to.
 fn kind(message: &Message, payload: &Payload, asked: &FirstWords, texts: &Texts) -> String {
     let quoted = |ids: &[MessageId]| {
         let each = ids.iter().map(|id| {
@@ -152,7 +154,8 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
     texts.fill(TextKey::MessageSelfIntroduction, &values)
 }
 
-/// Returns the content that is not text, then the fields of the type, one per line, then all other fields as JSON.
+/// Returns the lines below the text of a message. First comes content that is not text, then the fields of the message
+/// type, one per line, then all other fields as JSON.
 fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     let mut said = vec!["text", "content"];
     let mut lines = Vec::new();

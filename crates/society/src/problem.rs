@@ -22,9 +22,9 @@ pub enum Fault {
     Missing,
     /// The field is there but has no content.
     Empty,
-    /// The field has the wrong type. The text names the right one.
+    /// The field has the wrong type. The text names the right type.
     NotA(&'static str),
-    /// The value is not one of those that are listed.
+    /// The value is not one of the listed values.
     NotOneOf(Vec<String>),
     /// The value breaks a rule, which the text states.
     Rule(String),
@@ -53,7 +53,7 @@ impl FieldProblem {
     }
 
     /// Returns the same fault with `parent` in front of its path.
-    /// A fault with an empty path is one of `parent` as a whole.
+    /// A fault with an empty path becomes a fault of `parent` as a whole.
     #[must_use]
     pub fn inside(self, parent: &str) -> Self {
         Self { field: path(parent, &self.field), problem: self.problem }
@@ -72,7 +72,7 @@ pub fn path(parent: &str, inner: &str) -> String {
     format!("{parent}{dot}{inner}")
 }
 
-/// Takes fields out of an object, one by one, and collects what is wrong with each.
+/// Reads the fields of an object one by one, and collects their faults.
 pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,
     problems: Vec<FieldProblem>,
@@ -172,7 +172,8 @@ impl<'a> Fields<'a> {
         self.object.iter().filter(is_other).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Returns the value that was read inside this object, or notes its faults with `parent` in front of their paths.
+    /// Returns a value that was parsed from the field `parent` of this object.
+    /// If parsing failed, notes the faults with `parent` in front of their paths.
     pub(crate) fn absorb<T>(&mut self, parent: &str, parsed: Result<T, Vec<FieldProblem>>) -> Option<T> {
         match parsed {
             Ok(value) => Some(value),

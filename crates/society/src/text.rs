@@ -147,7 +147,7 @@ text_keys! {
     ContextNearlyFull = "context.nearly_full" [];
     /// Asks a model to sum up a transcript, and gives the maximum length of the summary in tokens.
     ContextSumUp = "context.sum_up" ["tokens"];
-    /// The heading above the end of a transcript that no model has summed up.
+    /// The heading above the last entries of a transcript, which are kept if no model can sum it up.
     ContextNotSummedUp = "context.not_summed_up" [];
     /// The summary that takes the place of the older part of a history.
     SystemSummary = "system.summary" ["summary"];
@@ -406,7 +406,8 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Builds the texts from the contents of a file: `named` by the names of the keys, `type_names` by MIME type.
+    /// Builds the texts from the contents of a file. `named` contains the texts by the names of their keys, and
+    /// `type_names` contains the words for MIME types.
     /// Takes missing and unusable texts from `fallback`, and returns all problems.
     /// A missing text is a problem only without a fallback.
     pub fn build(

@@ -1,8 +1,8 @@
-//! Times. The society does not ask for the time: its callers pass it in.
+//! Times. This crate never reads the clock: its callers pass the time as an argument.
 
 use std::time::Duration;
 
-/// A time, in milliseconds since 1970 (UTC). In rows and in JSON it is this number.
+/// A time, in milliseconds since 1970 (UTC). The database and JSON contain this number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Timestamp(i64);
 

@@ -1,7 +1,7 @@
-//! Reads what models and people wrote as they meant it: names in another style, objects in a string, empty values.
+//! Reads imprecise JSON as its writer meant it: names in another style, objects in a string, empty values.
 //!
 //! Models write `role_id` for `roleId`, encode an object twice, and fill in `""` or `null` when they have nothing to
-//! say. This module decides what of this is understood, for every tool and every field.
+//! say. This module decides which of these forms are accepted, for all tools and all fields.
 
 use crate::glyph::is_invisible;
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ pub(crate) fn in_words(value: &Value) -> String {
     value.as_str().map_or_else(|| crate::defuse::json_line(value), str::to_owned)
 }
 
-/// Returns the object that a value is, or that it contains as JSON text.
+/// Returns an object from a value that is an object, or a string with an object as JSON.
 pub fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(object) => Some(object.clone()),
@@ -41,7 +41,7 @@ pub fn object(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// Returns the list that a value is, or that it contains as JSON text.
+/// Returns a list from a value that is a list, or a string with a list as JSON.
 pub fn list(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),
@@ -68,8 +68,8 @@ pub fn json_in(text: &str) -> Option<Value> {
         let (begins, ends) = (text.find(opening)?, text.rfind(closing)?);
         whole(text.get(begins..=ends)?)
     };
-    // The object is tried first, because a number in brackets may be a footnote.
-    // A text that begins with a list is not an object.
+    // An object is looked for before a list, because a number in brackets may be a footnote.
+    // If the text begins with a list, an object in it is only part of the list.
     whole(text)
         .or_else(|| whole(fenced(text)?))
         .or_else(|| between('{', '}').filter(|_| !text.trim_start().starts_with('[')))
@@ -88,8 +88,8 @@ fn fenced(text: &str) -> Option<&str> {
     if first.trim().bytes().all(|byte| byte.is_ascii_alphanumeric()) { Some(rest) } else { Some(inside) }
 }
 
-/// Renames the fields of an object to their known names, in whatever style they were written.
-/// If a field also exists under its known name, that one counts, and the other keeps its name.
+/// Renames each field that is a known name in another style, such as `roleId` for `role_id`.
+/// If the object also has a field with the known name, that field counts, and the other one keeps its name.
 pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<String, Value> {
     let is_there = |name: &&&str| object.get(**name).is_some_and(|value| !value.is_null());
     let mut found: BTreeSet<&str> = known.iter().filter(is_there).copied().collect();
@@ -205,7 +205,7 @@ mod tests {
         );
         check(json!({"RoleID": 1, "message-type": 3}), json!({"roleId": 1, "message_type": 3}));
         check(json!({"role": 1, "roleIds": 2}), json!({"role": 1, "roleIds": 2}));
-        // The known name counts, in whatever order the fields come, and no value is lost.
+        // The known name counts, whatever the order of the fields is, and no value is lost.
         check(json!({"role_id": 1, "roleId": 2}), json!({"role_id": 1, "roleId": 2}));
         check(json!({"role_id": 1, "ROLE_ID": 2}), json!({"roleId": 1, "ROLE_ID": 2}));
         check(json!({"roleId": null, "role_id": 1}), json!({"roleId": 1}));

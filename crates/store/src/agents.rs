@@ -35,7 +35,8 @@ const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
         SELECT parent FROM agents WHERE id = ?1 AND parent IS NOT NULL
         UNION SELECT agents.parent FROM agents JOIN above ON agents.id = above.id WHERE agents.parent IS NOT NULL)
     SELECT id FROM above";
-/// The agents above an agent, and itself: those that hired it, and those that made the roles on the way.
+/// The roles that restrict an agent: its own role, and the roles of all agents above it. An agent's parent and the
+/// creator of its role are both above it.
 const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
         SELECT ?1, 0 UNION
         SELECT above.id, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id

@@ -14,7 +14,7 @@ use polity_society::notice::Notice;
 use polity_society::rules;
 use polity_view::Event;
 
-/// How many characters of a message between agents an event contains.
+/// An event contains at most this many characters of a message between agents.
 const EXCERPT_CHARS: usize = 200;
 
 /// Writes changes in order. If one fails, the job of the transaction fails.
@@ -67,7 +67,7 @@ pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Re
             }
         }
     }
-    // Only after all changes is it known which agents can still be told.
+    // Other changes may end further agents. Send the notices last, because an ended agent gets none.
     for (agent, by, reason) in ended {
         return_mail(tx, snapshot, &agent).await?;
         close_requests(tx, snapshot, &agent, &by, &reason).await?;
@@ -138,8 +138,8 @@ async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Resul
     Ok(())
 }
 
-/// Closes the requests that an ended agent has read but will never answer. Their askers stop waiting and are told,
-/// except the agent that ended it.
+/// Closes the requests that an ended agent has read but will never answer. Their askers stop waiting. Each asker is
+/// told why, except an asker that has itself ended the agent.
 async fn close_requests(
     tx: &mut Tx,
     snapshot: &Snapshot,

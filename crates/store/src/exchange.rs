@@ -27,14 +27,14 @@ impl Exchanges {
         exchanges::like(&mut *self.store.reader().await?, request).await
     }
 
-    /// Returns the newest exchange whose answer ends a conversation with this fingerprint. An exchange with a later one
-    /// in the same conversation does not count, unless the later one failed.
+    /// Returns the newest exchange whose answer ends a conversation with this fingerprint. An exchange does not count
+    /// if a later exchange continues its conversation, unless the later exchange failed.
     pub async fn ending(&self, reply: &str) -> Result<Option<Exchange>, Error> {
         exchanges::ending(&mut *self.store.reader().await?, reply).await
     }
 
-    /// Returns the fingerprint of the conversation up to the answer to this message, or `None` if it began no exchange
-    /// or has no answer yet.
+    /// Returns the fingerprint of the conversation up to the answer to this message, or `None` if the message began no
+    /// exchange or has no answer yet.
     pub async fn reply_to(&self, message: &MessageId) -> Result<Option<String>, Error> {
         exchanges::reply_to(&mut *self.store.reader().await?, message).await
     }
@@ -63,8 +63,8 @@ impl Exchanges {
         self.store.write(move |tx| Box::pin(async move { exchanges::failed(tx, &key).await })).await
     }
 
-    /// Returns the message that answers an exchange: the last final text to the person in the first turn that has one
-    /// since the agent read the awaited message.
+    /// Returns the message that answers an exchange. It is the last final text to the person in the first turn that has
+    /// one. The search begins with the turn in which the agent read the awaited message.
     ///
     /// The answer is known once that turn has ended or the task has become idle. If the message of the exchange replies
     /// to a question, only later messages count. A message that answered another exchange with the same awaited message
@@ -73,13 +73,13 @@ impl Exchanges {
         exchanges::answer(&mut *self.store.reader().await?, key).await
     }
 
-    /// Returns the task and the message that the person's post with this key became.
+    /// Returns the task and the id of the message that the person sent with this idempotency key.
     pub async fn posted(&self, key: &str) -> Result<Option<(TaskId, MessageId)>, Error> {
         exchanges::posted(&mut *self.store.reader().await?, key).await
     }
 
-    /// Returns one of the agents of an exchange (its receiver, or the agent that the conversation is with) that the
-    /// person has paused. No answer can come until it is resumed.
+    /// Returns an agent of the exchange that the person has paused: the receiver, or the agent that the conversation is
+    /// with. No answer can come until that agent is resumed.
     pub async fn paused(&self, key: &str) -> Result<Option<AgentId>, Error> {
         exchanges::paused(&mut *self.store.reader().await?, key).await
     }

@@ -22,10 +22,11 @@ const SENT: &str = "UPDATE exchanges SET task = ?2, message = ?3, awaits = coale
 const ANSWERED: &str = "UPDATE exchanges SET state = 'answered', answer = ?2, reply = ?3
     WHERE key = ?1 AND state <> 'answered'";
 const FAILED: &str = "UPDATE exchanges SET state = 'failed' WHERE key = ?1 AND state = 'open'";
-/// The last final text to the person in the first turn that has one since the agent read the awaited message. An
-/// earlier text of that turn may be followed by more, so the turn must have ended or the task must be idle. Questions
-/// do not count, nor does the answer of another exchange with the same awaited message. If the message of the exchange
-/// replies to a question, only later texts count: an agent that has asked may close its turn with a text about that.
+/// Finds the answer of an exchange: the last final text to the person in the first turn that has one. The search begins
+/// with the turn in which the agent read the awaited message. More texts may follow while a turn is open, so the turn
+/// must have ended or the task must be idle. Questions do not count. The answer of another exchange with the same
+/// awaited message does not count either. If the message of the exchange replies to a question, only later texts count,
+/// because the agent may have closed the turn in which it asked with a text about the question.
 const ANSWER: &str = "SELECT said.id FROM exchanges mine JOIN messages asked ON asked.id = mine.awaits
         JOIN messages own ON own.id = mine.message
         JOIN messages said ON said.task = asked.task AND said.sender = asked.receiver
@@ -65,7 +66,7 @@ pub struct NewExchange {
     pub awaits: Option<MessageId>,
 }
 
-/// A stored request, and what became of it.
+/// A stored request, with its message and its answer as far as they exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
     /// The key by which a repetition of the request is recognised.
@@ -110,7 +111,7 @@ pub struct GivenAnswer {
     pub reply: String,
 }
 
-/// Stores an exchange unless its key exists already. Returns the exchange that the store has under the key.
+/// Stores an exchange unless its key exists already. Returns the exchange that is then stored under the key.
 pub async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, Error> {
     let query = sqlx::query(INSERT).bind(&new.key).bind(&new.request).bind(new.agent.as_str());
     let query = query.bind(new.receiver.as_str()).bind(new.task.as_ref().map(TaskId::as_str));
@@ -135,7 +136,7 @@ pub async fn like(
     row.as_ref().map(|row| Ok((read(row)?, row.get("seq")))).transpose()
 }
 
-/// Returns the fingerprint of a conversation up to the answer of the exchange that a message began.
+/// Returns the fingerprint of the conversation up to the answer to this message, which must have begun an exchange.
 pub async fn reply_to(
     connection: &mut SqliteConnection,
     message: &MessageId,
@@ -175,7 +176,7 @@ pub async fn answer(connection: &mut SqliteConnection, key: &str) -> Result<Opti
     Ok(id.map(MessageId::new))
 }
 
-/// Returns the task and the message that the person's post with this key became.
+/// Returns the task and the id of the message that the person sent with this idempotency key.
 pub async fn posted(
     connection: &mut SqliteConnection,
     key: &str,
@@ -186,7 +187,7 @@ pub async fn posted(
     }))
 }
 
-/// Returns one of the agents of an exchange that is paused.
+/// Returns a paused agent of the exchange: its receiver, or the agent that the conversation is with.
 pub async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Option<AgentId>, Error> {
     let id: Option<String> = sqlx::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;
     Ok(id.map(AgentId::new))

@@ -115,7 +115,7 @@ pub enum Error {
         /// The newest migration that this program knows.
         known: i64,
     },
-    /// The schema is older than this program's. A start that may write updates it; one that only reads does not.
+    /// The schema is older than this program's. The program updates it only if it opens the database for writing.
     #[error(
         "the database {path} has an older schema, or none yet; start a polity on it once, which brings it up to date: \
          polity serve, or polity run"
@@ -202,7 +202,7 @@ pub enum Durability {
     Normal,
 }
 
-/// Converts the error of the reader pool. The pool closes when the daemon shuts down.
+/// Converts an error of the reader pool. A closed pool means that the daemon is shutting down.
 fn unread(error: sqlx::Error) -> Error {
     match error {
         sqlx::Error::PoolClosed => Error::Closed,
@@ -210,14 +210,14 @@ fn unread(error: sqlx::Error) -> Error {
     }
 }
 
-/// A handle on the database that is cheap to clone.
+/// A handle on the database. It is cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
     readers: SqlitePool,
     writer: writer::Handle,
 }
 
-/// What the writer announces after each commit.
+/// The signals that the writer sends after each commit.
 pub struct Signals {
     pub bells: mpsc::UnboundedReceiver<Bell>,
     /// The number of the newest event.
@@ -287,7 +287,7 @@ impl Store {
 
     /// Runs a job in a write transaction, and returns once the transaction is committed.
     ///
-    /// The job runs to its end even if the caller is dropped. It must wait for nothing but the database.
+    /// The job runs to its end even if the caller is dropped. It may wait for the database, but for nothing else.
     pub async fn write<T, F>(&self, job: F) -> Result<T, Error>
     where
         T: Send + 'static,

@@ -81,7 +81,7 @@ impl Amount {
 pub enum Rows {
     /// The check has read this number of rows.
     Read(u64),
-    /// The rows have an older schema, which only the version that wrote it can read.
+    /// The rows have an older schema. Only the version of polity that wrote them can read them.
     OfOlderSchema,
     Unreadable,
 }
@@ -120,15 +120,15 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
         if needed.as_ref().is_some_and(|needed| !needed.contains_key(&blob.hash)) {
             checked.unneeded.add(blob);
         }
-        // Also check blobs that no row names: a blob with the same hash that is stored later would not be written
-        // again.
+        // Also check blobs that no row names. If somebody stores the same content later, the store keeps the existing
+        // blob and does not write it again.
         if let Err(error) = store.read(&blob.hash).await {
             checked.damage.push(of_blob(&error, needed.as_ref().and_then(|needed| needed.get(&blob.hash))));
         }
     }
     let there: BTreeSet<&BlobHash> = listed.iter().map(|blob| &blob.hash).collect();
     for (hash, artifacts) in needed.iter().flatten().filter(|(hash, _)| !there.contains(hash)) {
-        // Either stored after the list was made, or missing.
+        // The blob is missing, or it was stored after the list was made.
         if let Err(error) = store.read(hash).await {
             checked.damage.push(of_blob(&error, Some(artifacts)));
         }
@@ -136,12 +136,12 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     Ok(checked)
 }
 
-/// Checks the structure of a database for at most two seconds, as a start does, and changes nothing. A daemon may be
-/// working in it.
+/// Checks the structure of a database for at most two seconds, as the daemon does when it starts, and changes nothing.
+/// A daemon may be working in the database meanwhile.
 ///
 /// # Errors
 ///
-/// Fails if a start would fail: the file is damaged or cannot be read, or a newer polity wrote it.
+/// Fails if the daemon would fail to start: the file is damaged or cannot be read, or a newer polity wrote it.
 pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
     let file = data.join(DATABASE);
     let mut connection = database::open_to_read(&file).await?;
@@ -151,7 +151,7 @@ pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
     Ok(database::quick_check(&mut connection, &file).await?)
 }
 
-/// The blobs that artifacts need, with these artifacts.
+/// The blobs that artifacts need. Each blob comes with the artifacts that need it.
 type Needed = BTreeMap<BlobHash, Vec<ArtifactId>>;
 
 async fn check_database(file: &Path, checked: &mut Checked) -> Result<Option<Needed>, MaintenanceError> {
@@ -231,7 +231,7 @@ pub async fn back_up(data: &Path, to: &Path) -> Result<BackedUp, MaintenanceErro
         Err(error) => Err(error),
     };
     if done.is_err() {
-        // Report the first failure, not this one. If the removal fails, the directory's name tells what it is.
+        // Report the first failure, not a failure to remove. If the directory stays, its name contains `unfinished`.
         let _ = std::fs::remove_dir_all(&unfinished);
     }
     done
@@ -288,7 +288,7 @@ pub struct Unwanted {
     pub retention: Retention,
 }
 
-/// What was freed, or would be.
+/// What was freed, or would be freed if things were not only counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
     /// Artifacts of tasks that ended long ago.
@@ -370,8 +370,8 @@ async fn free_in(
     Ok(freed)
 }
 
-/// Removes expired events, in one transaction after another, and returns how many. A society may be running. `now` is
-/// the time to which their age is counted.
+/// Removes expired events, in one transaction after another, and returns how many. A society may be running. The age of
+/// an event is the time from its creation to `now`.
 pub async fn remove_expired(store: &Store, retention: Retention, now: Timestamp) -> Result<u64, Error> {
     let mut removed = 0;
     loop {
@@ -406,7 +406,7 @@ pub async fn keep_within(store: &Store, most: u64) -> Result<u64, Error> {
         drop(reader);
         let write = store.write(move |tx| Box::pin(async move { forget::forget(tx, oldest).await }));
         if !write.await? {
-            // Somebody continued the task meanwhile. The next check, in an hour, finds another one.
+            // Somebody continued the task meanwhile. The next check, in an hour, finds another task.
             return Ok(forgotten);
         }
         polity_points::point!("retention::forgotten");

@@ -1,4 +1,4 @@
-//! Table `messages`: the mailboxes of all parties, and everything that they were ever sent.
+//! Table `messages`: the mailboxes of all parties, and all messages that the parties received before.
 
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId, TurnId};
@@ -16,7 +16,7 @@ use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeSet;
 
-/// The next number. It also exceeds the numbers of messages of forgotten tasks, so that no number is given twice.
+/// The number for the next message. It exceeds even the numbers of removed messages, so that no number is given twice.
 const NEXT: &str = "SELECT max(coalesce((SELECT max(seq) FROM messages), 0),
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1";
 const INSERT: &str =
@@ -30,8 +30,8 @@ const FIRST_QUEUED: &str = "SELECT * FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
 const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
-/// Counts the queued messages of a mailbox. The span from the lowest to the highest number is an upper bound. Rows are
-/// counted only if the span reaches the limit ?3.
+/// Counts the queued messages of a mailbox. The span from the lowest to the highest number is an upper bound. SQLite
+/// counts the rows only if this span reaches the limit ?3.
 const QUEUED: &str =
     "SELECT CASE WHEN span < ?3 THEN span ELSE (SELECT count(*) FROM messages INDEXED BY messages_waiting
         WHERE receiver = ?1 AND task = ?2 AND state = 'queued') END
@@ -40,8 +40,8 @@ const QUEUED: &str =
         - (SELECT min(seq) FROM messages INDEXED BY messages_waiting
             WHERE receiver = ?1 AND task = ?2 AND state = 'queued') + 1 AS span)";
 const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
-/// The sizes of the messages that a turn has taken in but its model has not seen (at most ?4), and of the queued
-/// messages (at most ?5), both oldest first.
+/// The sizes of two groups of messages, each oldest first: at most ?4 messages that the turn has taken in but its model
+/// has not seen, then at most ?5 queued messages.
 const MAIL: &str = "WITH counted (seq, unseen) AS (
         SELECT * FROM (SELECT m.seq, 1 FROM records r INDEXED BY records_of_turn CROSS JOIN messages m ON m.id = r.message
             WHERE r.turn = ?3 ORDER BY r.seq DESC LIMIT ?4)
@@ -91,7 +91,7 @@ const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY m
     WHERE sender = ?1 AND task = ?2 AND answered_in IS NOT NULL
     UNION SELECT about FROM messages INDEXED BY messages_delayed
     WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2";
-/// The requests on whose behalf an agent had asked for the answers, reports and notices that are queued for it.
+/// For each answer, report or notice queued for an agent: the request on whose behalf the agent had asked for it.
 const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
         WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request
     FROM messages news INDEXED BY messages_unheard
@@ -113,18 +113,18 @@ const PROVISIONAL: &str = "SELECT * FROM messages INDEXED BY messages_between
 /// The number of the newest message from one agent to another.
 const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq DESC LIMIT 1";
-/// The newest message that an agent exchanged with any party other than the second agent of a pair: as sender, and as
-/// receiver. Notices of the system do not count.
+/// The newest message between the first agent of a pair and any party other than the second. One statement finds sent
+/// messages, the other received ones. Notices of the system do not count.
 const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
     WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
-/// When an agent last stored an artifact or hired an agent, which also counts as work. Times later than ?3 (now) do not
-/// count: the clock was set back, and no new message could be later than they are.
+/// The time when an agent last stored an artifact or hired an agent, which also counts as work. Times after ?3 (now)
+/// are ignored: they date from before the clock was set back, and every new message would seem to be older.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";
-/// The senders of the messages between two agents, newest first. The limit is above any sensible `maxPairExchanges`.
+/// The senders of the messages between two agents, newest first. Any sensible `maxPairExchanges` is below this `LIMIT`.
 const BETWEEN: &str = "SELECT sender FROM (
     SELECT seq, sender FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 AND created_at >= ?5
@@ -273,7 +273,8 @@ pub async fn with_state(
     Ok((read(&row)?, state(&row)))
 }
 
-/// Returns the state of the message in a row. Whether it was answered is stored in another column, `answered_by`.
+/// Returns the state of the message in a row. The column `answered_by` shows whether the message was answered; the
+/// column `state` holds all other states.
 pub(crate) fn state(row: &SqliteRow) -> MessageState {
     if row.get::<Option<String>, _>("answered_by").is_some() {
         return MessageState::Answered;
@@ -297,7 +298,7 @@ pub async fn any_queued(connection: &mut SqliteConnection, mailbox: &Conversatio
     Ok(query.fetch_one(connection).await?)
 }
 
-/// Counts the queued messages of a mailbox. A result below `limit` may be too high; others are exact.
+/// Counts the queued messages of a mailbox. A result below `limit` may be too high; any other result is exact.
 pub async fn queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -319,7 +320,7 @@ pub async fn take(tx: &mut Tx, id: &MessageId, turn: TurnId) -> Result<(), Error
     Ok(())
 }
 
-/// The size of a message, computed from its rows alone.
+/// The size of a message, computed from rows of the database without reading any blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     /// Characters of its body.
@@ -342,7 +343,7 @@ pub struct Mail {
 /// Reads the sizes of the messages that a turn could show next.
 ///
 /// `unseen` is the number of messages that the turn has taken in since it last asked its model. `at_most` bounds the
-/// queued messages in the result. Of an attached text, at most `inline_text_chars` count.
+/// queued messages in the result. An attached text counts as at most `inline_text_chars`.
 pub async fn mail(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -416,8 +417,8 @@ pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that a turn has ended, so nobody waits any longer for what was answered in it. Returns the conversations that
-/// were still waiting.
+/// Notes that a turn has ended: the askers whose requests were answered in it stop waiting. Returns the conversations
+/// of these askers.
 pub async fn release(tx: &mut Tx, turn: TurnId) -> Result<Vec<Conversation>, Error> {
     let rows = sqlx::query(RELEASE).bind(turn.number()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::released");
@@ -491,12 +492,13 @@ pub async fn requests<'i>(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Returns what an agent waits for in a task.
+/// Returns the requests on whose behalf an agent waits for something in a task.
 pub async fn pending(connection: &mut SqliteConnection, asker: &Conversation) -> Result<Vec<Pending>, Error> {
     waits_of(connection, PENDING, asker).await
 }
 
-/// Returns the queued answers, reports and notices of a mailbox: the agent does not know them yet.
+/// Looks at the queued answers, reports and notices of a mailbox, which the agent does not know yet. Returns the
+/// requests on whose behalf the agent had asked for them.
 pub async fn unheard(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -547,7 +549,7 @@ pub async fn first_between(
     Ok(id.map(MessageId::new))
 }
 
-/// Returns the id of the message with exactly this payload that an agent has sent to the person in a turn.
+/// Looks for a message from an agent to the person, sent in this turn with exactly this payload, and returns its id.
 pub async fn sent_to_person(
     connection: &mut SqliteConnection,
     sender: &Conversation,
@@ -583,7 +585,7 @@ pub async fn owed(connection: &mut SqliteConnection, mailbox: &Conversation) -> 
     Ok(rows.iter().map(read).collect())
 }
 
-/// Returns what an agent last told the person in a task; questions and status reports do not count.
+/// Returns the newest message from an agent to the person in a task. Questions and status reports do not count.
 pub async fn last_told_user(
     connection: &mut SqliteConnection,
     sender: &Conversation,
@@ -597,7 +599,7 @@ pub async fn last_told_user(
     }))
 }
 
-/// Moves due messages into the mailboxes, and returns these. Restarts delays if the clock was set back.
+/// Moves due messages into their mailboxes, and returns these mailboxes. Restarts delays if the clock was set back.
 pub async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
     sqlx::query(REDATE).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     let rows = sqlx::query(DUE).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
@@ -638,15 +640,15 @@ pub async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>
 /// A series of answers between two agents during which neither of them did anything else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Streak {
-    /// The number of the message before the first of the series.
+    /// All messages of the series have a higher number than this.
     pub after: i64,
     /// The number of exchanges. Several messages in a row in the same direction are one exchange.
     pub exchanges: u64,
 }
 
 /// Counts the exchanges between two agents since one of them last wrote to or heard from another party, stored an
-/// artifact or hired an agent. The result is empty if the next message has the same direction as the newest one,
-/// because it then belongs to the newest exchange.
+/// artifact or hired an agent. The result is empty if the newest message went from `sender` to `receiver`, because the
+/// next message then belongs to the same exchange.
 pub async fn streak(
     connection: &mut SqliteConnection,
     task: &TaskId,
@@ -690,7 +692,7 @@ async fn newest(
     Ok(found.flatten().unwrap_or(0))
 }
 
-/// Returns whether the system has sent exactly this notice to an agent since a message.
+/// Returns whether the system has sent exactly this notice to an agent after the message with the number `since`.
 pub async fn was_told(
     connection: &mut SqliteConnection,
     task: &TaskId,

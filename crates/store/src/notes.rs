@@ -1,5 +1,4 @@
-//! Tables `notes` and `outputs`: closing texts and artifacts that an agent has made for a request and not delivered
-//! yet.
+//! Tables `notes` and `outputs`: texts and artifacts that an agent has made for a request but not delivered yet.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, ArtifactId, MessageId};
@@ -14,7 +13,7 @@ const HOLD: &str =
     "INSERT INTO notes (agent, task, request, answers, text, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const HELD: &str = "SELECT n.request, m.sender, n.answers FROM notes n JOIN messages m ON m.id = n.request
     WHERE n.agent = ?1 AND n.task = ?2 ORDER BY n.seq";
-/// Whether a conversation owes an answer, holds a text or has an unnamed artifact. Most turns leave nothing behind.
+/// Whether a conversation owes an answer, holds a text or has an unnamed artifact. Most turns leave none of these.
 const ANYTHING: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_unanswered
         WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
         AND state IN ('in_turn', 'done'))

@@ -12,12 +12,12 @@ const GET: &str = "SELECT content, message FROM posts WHERE key = ?1";
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, GET];
 
-/// What the person wrote under a key.
+/// A message that the person wrote with an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyedMessage {
     /// The hash of the content. It shows whether a repetition has the same content.
     pub content: String,
-    /// The message that the post became.
+    /// The id that the message got when it was accepted.
     pub message: MessageId,
 }
 

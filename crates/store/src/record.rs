@@ -24,9 +24,9 @@ pub enum Record {
     /// A summary replaced the older entries.
     Compacted {
         summary: String,
-        /// The least number of newest entries that stay unchanged.
+        /// At least this many of the newest entries stay unchanged.
         keep_recent: u64,
-        /// What else stays unchanged.
+        /// The other entries that stay unchanged.
         #[serde(default)]
         keeps: Keeps,
     },
@@ -67,7 +67,7 @@ pub struct Replied {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
     /// The results of calls that are refused before they run, by call id. Their faulty parts are not recorded, so the
-    /// calls could not be judged again. Each call gets its result when its turn comes.
+    /// calls could not be judged again. The driver records each result when it reaches the call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub refused: Map<String, Value>,
     /// The names that the model used instead of the tools' own names, by call id.
@@ -113,14 +113,14 @@ impl Replied {
 pub enum ToolResult {
     /// JSON, passed to the model unchanged.
     Json(Value),
-    /// An artifact. How the model sees it is decided at each request.
+    /// An artifact. The form in which the model sees it is decided anew for each request.
     Artifact {
         artifact: ArtifactId,
         /// The first character to show, if the artifact is a text.
         offset: u64,
         /// The most characters to show, if the artifact is a text.
         limit: Option<u64>,
-        /// The arguments of the call that the tool does not know.
+        /// The names of the arguments that the tool does not know.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
     },

@@ -19,7 +19,7 @@ const OF_CONVERSATION: &str =
     "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 AND seq >= ?3 ORDER BY seq";
 const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r.message
     WHERE r.agent = ?1 AND r.task = ?2 AND r.seq >= ?3 AND r.message IS NOT NULL";
-/// The oldest requests that an agent has read and not answered, with the records of reading them.
+/// The oldest requests that an agent has read and not answered, each with the record that notes the reading.
 const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED BY messages_unanswered
     CROSS JOIN records r INDEXED BY records_heard ON r.message = m.id
     WHERE m.receiver = ?1 AND m.task = ?2 AND m.expects = 'answer' AND m.answered_by IS NULL
@@ -80,7 +80,7 @@ pub async fn of_turn(connection: &mut SqliteConnection, turn: TurnId) -> Result<
     rows.iter().map(read).collect()
 }
 
-/// The most open requests that are read even though a summary covers them. More would fill any window.
+/// The most open requests that the store reads although a summary covers them. More would fill any window.
 const OPEN_REQUESTS: i64 = 1_000;
 
 /// The recorded part of a conversation that its newest summary does not cover, with the messages in it.
@@ -92,7 +92,7 @@ pub struct Recorded {
     pub messages: HashMap<String, Message>,
     /// The first words of the requests that these messages answer or are about.
     pub asked: FirstWords,
-    /// The unanswered requests to the agent. Requests to the model show them even if a summary covers them.
+    /// The unanswered requests to the agent. The model is shown them even if a summary covers them.
     pub open: HashSet<String>,
 }
 
@@ -151,11 +151,11 @@ fn by_id(message: Message) -> (String, Message) {
     (message.id.to_string(), message)
 }
 
-/// The most summaries that are read to find where the newest one leaves off.
+/// The most summaries that are read to find the first record that no summary covers.
 const SUMMARIES: i64 = 20;
 
-/// Returns the number of the first record that the newest summary does not cover. The history computes the same cut
-/// from the records that are read from here on. Records that an earlier summary covers are left out too.
+/// Returns the number of the first record that neither the newest summary nor an earlier one covers. Callers read the
+/// records from this number on, and the history computes the same cut from them again.
 async fn first_told(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<i64, Error> {
     let query = sqlx::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
     let query = query.bind(conversation.task.as_str()).bind(SUMMARIES);

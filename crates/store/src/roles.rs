@@ -15,8 +15,8 @@ const UPDATE: &str =
 const BY_ID: &str = "SELECT * FROM roles WHERE id = ?1";
 const BY_NAME: &str = "SELECT * FROM roles WHERE task = ?1 AND creator = ?2 AND name = ?3";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM roles WHERE id = ?1)";
-/// The roles ?3 that an agent may use. Its creator and the creator's ancestors may use a role, so the query goes up
-/// from each creator.
+/// The roles with the id or name ?3 that the agent ?1 may use. A role may be used by its creator and by the creator's
+/// ancestors, so the query goes up from each creator.
 const USABLE: &str = "WITH RECURSIVE above (role, agent) AS (
         SELECT id, creator FROM roles WHERE task = ?2 AND (id = ?3 OR name = ?3)
         UNION SELECT above.role, agents.parent FROM above JOIN agents ON agents.id = above.agent
@@ -45,7 +45,7 @@ pub async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes the columns of a role that may change.
+/// Writes those columns of a role that may change.
 pub async fn update(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     let done = sqlx::query(UPDATE)
         .bind(role.id.as_str())

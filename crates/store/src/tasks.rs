@@ -71,11 +71,11 @@ pub struct Standing {
     pub limited: bool,
     /// The person has stopped the task.
     pub stopped: bool,
-    /// A turn is open whose agent is not parked.
+    /// An agent that is not parked has an open turn.
     pub turning: bool,
-    /// A message is queued for an agent that is not parked, or is delayed.
+    /// A message is queued for an agent, or delayed for any party. Messages for parked agents do not count.
     pub mail: bool,
-    /// The person has an unanswered request, and since the asked agent read it, it has told the person nothing final.
+    /// A request of the person is unanswered, and its receiver has told the person nothing final since reading it.
     pub unanswered: bool,
     /// Root's last message to the person announced that more will follow.
     pub expectant: bool,
@@ -89,7 +89,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Returns the outcome of a task in which nothing is left to do: the first that applies.
+    /// Returns the outcome of a task in which nothing is left to do. If several outcomes apply, the first one counts.
     pub fn outcome(&self) -> Outcome {
         if self.unreached && self.unanswered {
             Outcome::NoModel
@@ -196,8 +196,8 @@ pub async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that a limit, or the person, has stopped a task. Returns whether this changed anything: nothing replaces a
-/// limit, but a limit replaces the person.
+/// Notes that a limit, or the person, has stopped a task. Returns whether this changed anything: a task that the person
+/// has stopped may be noted as stopped by a limit later, but the first limit stays.
 pub async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
     let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::stopped");

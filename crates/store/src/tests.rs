@@ -50,7 +50,7 @@ async fn every_statement_fits_the_schema() {
     }
 }
 
-/// The schema repeats the names of closed sets, because a migration that was released never changes.
+/// Migrations repeat the names of enum variants. The test compares both, because a released migration never changes.
 #[tokio::test]
 async fn the_schema_admits_the_names_of_each_closed_set_and_no_others() {
     let scratch = Scratch::new().await;
@@ -70,7 +70,7 @@ async fn the_schema_admits_the_names_of_each_closed_set_and_no_others() {
     check("exchanges", "state", names::<exchanges::State>()).await;
     check("messages", "expects", names::<Expects>()).await;
     check("messages", "finality", names::<Finality>()).await;
-    // Another column tells whether a message was answered.
+    // The column `answered_by` shows whether a message was answered, so `state` does not need this name.
     let states = names::<MessageState>().into_iter().filter(|name| *name != MessageState::Answered.as_str());
     check("messages", "state", states.collect()).await;
 }
@@ -228,7 +228,7 @@ async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
 
 #[tokio::test]
 async fn a_refused_job_keeps_what_it_wrote_and_a_broken_one_does_not() {
-    /// What a caller of the store gets.
+    /// The error that a caller of the store gets.
     #[derive(Debug)]
     enum Refused {
         ByTheRules,

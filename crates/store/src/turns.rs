@@ -14,7 +14,7 @@ const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
 const END: &str = "UPDATE turns SET state = ?2 WHERE id = ?1 AND state = 'open'";
 const OPEN_OF: &str = "SELECT id FROM turns WHERE agent = ?1 AND state = 'open'";
 
-/// The failed turns since the last turn that ended otherwise, and since the conversation was last resumed.
+/// Counts the turns that failed in a row. Turns before the conversation was last resumed do not count.
 const FAILURES: &str = "SELECT count(*) FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'failed'
     AND id > coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2 AND state IN ('done', 'stopped')), 0)
     AND id > coalesce((SELECT turn FROM releases WHERE agent = ?1 AND task = ?2), 0)";
@@ -88,13 +88,13 @@ pub async fn end(tx: &mut Tx, turn: TurnId, ended: Ended) -> Result<(), Error> {
     if hit != 1 {
         return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
     }
-    // `rest` looks at the agents that waited for an answer from this turn before the transaction ends.
+    // Before the transaction ends, `rest` looks at the agents that waited for an answer from this turn.
     let released = messages::release(tx, turn).await?;
     tx.released.extend(released);
     Ok(())
 }
 
-/// Returns the open turn of an agent. Not for root, which can have one in each task.
+/// Returns the open turn of an agent. Callers must not ask for root, which can have an open turn in each task.
 pub async fn open_of(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Option<TurnId>, Error> {
     let id = sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?;
     Ok(id.map(TurnId::new))

@@ -13,9 +13,9 @@ const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0)
     coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost FROM model_calls WHERE task = ?1";
 const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
     sum(cost) AS cost FROM model_calls WHERE task = ?1 GROUP BY agent";
-/// The tokens of the newest call of a conversation. They count only if a model has answered since the newest summary,
-/// because they do not describe a history that was summed up later. Row numbers give the order, since clocks can be set
-/// back.
+/// The tokens of the newest call of a conversation. They count only if a model has answered since the newest summary:
+/// an earlier call still contained the history that the summary has replaced. Row numbers give the order, since clocks
+/// can be set back.
 const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FROM model_calls
     WHERE task = ?2 AND agent = ?1 AND EXISTS (SELECT 1 FROM records INDEXED BY records_of_conversation
         WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 19) = '{\"record\":\"replied\"'
@@ -27,14 +27,14 @@ const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FRO
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TASK, BY_AGENT, IN_CONTEXT];
 
-/// What was spent, or may be spent.
+/// An amount that was spent, or that may be spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spent {
     /// The number of model calls.
     pub calls: u64,
     /// Tokens of prompts and answers together.
     pub tokens: u64,
-    /// In the currency of the services' prices.
+    /// The cost, in the currency of the services' prices.
     pub cost: f64,
 }
 
@@ -54,7 +54,7 @@ impl std::ops::Add for Spent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
     pub service: ServiceId,
-    /// The model, by the name that the server reports, if it reports one.
+    /// The model's name as the server reports it, otherwise as the service is configured.
     pub model: String,
     /// The revision of the catalogue that the call used.
     pub revision: u64,

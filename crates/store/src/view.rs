@@ -1,4 +1,4 @@
-//! Queries for the views of a society. A page takes a few statements, however many rows it has.
+//! Queries for the views of a society. Reading a page takes a few statements, whatever the number of its rows.
 //!
 //! A statement contains only the conditions of the filters that are set, so that SQLite picks the best index. The
 //! values of filters are always bound, never written into the statement.
@@ -22,8 +22,8 @@ use sqlx::{Column as _, Decode, QueryBuilder, Row, TypeInfo as _, ValueRef as _}
 /// A statement under construction.
 type Builder = QueryBuilder<Sqlite>;
 
-/// Cuts the rows that were read to the requested number; the caller has read one row more than that. Returns where the
-/// next page begins, if there is one.
+/// Cuts the rows to the requested number. The caller has tried to read one row more, which shows whether there is a
+/// next page. Returns where the next page begins, if there is one.
 fn cut<T>(rows: &mut Vec<(i64, T)>, limit: u32) -> Option<i64> {
     if rows.len() <= limit as usize {
         return None;
@@ -40,8 +40,8 @@ fn place_and_size(row: &SqliteRow) -> (i64, u64) {
     (row.get("seq"), row.get::<i64, _>("size").unsigned_abs())
 }
 
-/// Cuts rows, given by number and size, to the requested number and to what fits on a page. Returns where the next page
-/// begins, if there is one.
+/// Drops the rows beyond `limit`, and those whose text no longer fits on the page. Each row is given as its number and
+/// its size in bytes. Returns where the next page begins, if there is one.
 fn cut_to_room(found: &mut Vec<(i64, u64)>, limit: u32) -> Option<i64> {
     let (whole, mut text) = (found.len(), 0_u64);
     let fits = |(_, size): &&(i64, u64)| {
@@ -74,7 +74,7 @@ fn sound<T>(
     read(row)
 }
 
-/// Returns a text of a row that may be damaged; empty if it cannot be read.
+/// Returns a text column of a row that may be damaged, or an empty text if the column cannot be read.
 fn as_far_as_it_goes(row: &SqliteRow, column: &str) -> String {
     row.try_get(column).unwrap_or_default()
 }

@@ -33,7 +33,7 @@ impl Tx {
         }
     }
 
-    /// Notes the number of an event that was written, to announce it after the commit.
+    /// Notes the number of a written event, so that the writer announces it after the commit.
     pub fn event_written(&mut self, sequence: i64) {
         self.newest_event = sequence;
     }
@@ -67,7 +67,7 @@ impl Tx {
     }
 }
 
-/// The beginning of a part of a transaction that can be undone separately.
+/// Marks where a part of a transaction begins, so that the part can be undone separately.
 #[derive(Debug)]
 pub struct Savepoint {
     name: &'static str,
@@ -79,7 +79,7 @@ pub struct Savepoint {
 /// Whether the transaction of a job was committed; if not, why.
 type Verdict = Result<(), String>;
 
-/// Sends its result to the caller of a job, given the verdict on the transaction.
+/// Sends the result of a job to its caller. The argument is the verdict on the job's transaction.
 type Answer = Box<dyn FnOnce(&Verdict) + Send>;
 
 /// A job that has run: whether to keep its writes, and how to answer its caller.

@@ -60,8 +60,8 @@ fn is_length(head: &[u8], highest: usize) -> bool {
 }
 
 /// Whether the file begins with a directory of icons or mouse pointers. The directory has at least one entry; the first
-/// entry has a reserved byte that is 0, a length, and an offset behind the directory. Length and offset are below
-/// 16 MiB: real icons are much smaller.
+/// entry has a reserved byte that is 0, a length, and an offset that lies after the directory. Length and offset must
+/// be below 16 MiB: real icons are much smaller.
 pub(super) fn is_icon_directory(head: &[u8]) -> bool {
     let number =
         |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);

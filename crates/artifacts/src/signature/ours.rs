@@ -28,7 +28,7 @@ const SIGNATURES: &[(&[u8], usize, &[u8], &str)] = &[
     (b"wvpk", 9, b"\x04", "audio/x-wavpack"),
     (b"TTA1", 5, b"\0", "audio/x-tta"),
     (b"#!AMR-WB\n", 0, b"", "audio/amr-wb"),
-    // PostScript behind a binary header, which locates a preview picture.
+    // PostScript after a binary header, which contains the position of a preview picture.
     (b"\xc5\xd0\xd3\xc6", 0, b"", "application/postscript"),
     (b"\xffWPC", 0, b"", "application/vnd.wordperfect"),
     (b"bplist00", 0, b"", "application/x-bplist"),
@@ -95,8 +95,8 @@ fn is_pdf(head: &[u8], looks: Looks) -> bool {
     }
 }
 
-/// Whether the header of a Netpbm picture has its numbers: width, height and, except for bitmaps, the greatest value.
-/// Blanks and comments may come before each number, and a blank must follow it.
+/// Whether the header of a Netpbm picture has its numbers: width, height and, except for bitmaps, the maximum of
+/// a pixel value. Blanks and comments may come before each number, and a blank must follow the number.
 fn has_dimensions(sort: u8, mut rest: &[u8]) -> bool {
     for _ in 0..if sort == b'4' { 2 } else { 3 } {
         rest = rest.trim_ascii_start();

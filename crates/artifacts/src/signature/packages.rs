@@ -9,7 +9,7 @@ pub(crate) const OLE: &str = "application/x-ole-storage";
 
 const OLE_START: &[u8] = &[0xd0, 0xcf, 0x11, 0xe0, 0xa1, 0xb1, 0x1a, 0xe1];
 
-/// The folder that holds the main part of a package, and the MIME type of such a package.
+/// For each type of package: the folder that holds its main part, and its MIME type.
 const PACKAGES: &[(&[u8], &str)] = &[
     (b"word/", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
     (b"xl/", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
@@ -17,7 +17,7 @@ const PACKAGES: &[(&[u8], &str)] = &[
     (b"visio/", "application/vnd.ms-visio.drawing"),
 ];
 
-/// A stream of a compound file, and the MIME type of a file that has it.
+/// For each type of OLE compound file: a stream that identifies the type, and its MIME type.
 const STREAMS: &[(&str, &str)] = &[
     ("WordDocument", "application/msword"),
     ("Workbook", "application/vnd.ms-excel"),
@@ -41,7 +41,7 @@ pub(crate) fn is_package_of(package: &str, bytes: &[u8]) -> bool {
 pub(super) fn inside_zip(head: &[u8]) -> Option<String> {
     let (first, body) = zip_entry(head)?;
     if first == b"mimetype" {
-        // The content of `mimetype` is not compressed, so that it can be read here. The next header ends it.
+        // The content of `mimetype` is not compressed, so it can be read here. It ends where the next header begins.
         let body = body.get(..200).unwrap_or(body);
         let declared = body.get(..position(body, b"PK").unwrap_or(body.len()))?;
         let declared = mime::parse(std::str::from_utf8(declared).ok()?)?;
@@ -88,7 +88,8 @@ pub(super) fn inside_ole(bytes: &[u8]) -> Option<&'static str> {
     Some(STREAMS.iter().find(|(name, _)| has(name)).map_or(OLE, |(_, mime_type)| mime_type))
 }
 
-/// Returns the first 4 KiB of the directory of an OLE compound file. The file's header contains its position.
+/// Returns the first 4 KiB of the directory of an OLE compound file. The file's header contains the position of
+/// that directory.
 fn ole_directory(bytes: &[u8]) -> Option<&[u8]> {
     let sector_shift = u32::from(u16::from_le_bytes(bytes.get(30..32)?.try_into().ok()?));
     let sector = u32::from_le_bytes(bytes.get(48..52)?.try_into().ok()?);

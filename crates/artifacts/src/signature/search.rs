@@ -1,4 +1,4 @@
-//! Searches for bytes in bytes.
+//! Finds a sequence of bytes in a longer one.
 
 pub(super) fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|window| window == wanted)

@@ -3,7 +3,7 @@
 use super::search::{contains, position};
 use polity_society::content::Kind;
 
-/// A container format with its MIME types for sound and for video, and what this file holds.
+/// A container format with its MIME types for sound and for video, and the tracks that this file holds.
 pub(super) struct Container {
     sound: &'static str,
     pictures: &'static str,
@@ -21,8 +21,8 @@ enum Holds {
 }
 
 impl Container {
-    /// Returns the MIME type. If the tracks cannot be seen, the kind from the metadata decides between sound and video;
-    /// without one, the usual content of such a container decides.
+    /// Returns the MIME type. If the tracks cannot be seen, the kind from the metadata decides between sound and video.
+    /// If that kind is neither or unknown, the usual content of such a container decides.
     pub(super) fn named(&self, said: Option<Kind>) -> &'static str {
         match (self.holds, said) {
             (Holds::Sound, _) | (Holds::Unseen, Some(Kind::Audio)) => self.sound,

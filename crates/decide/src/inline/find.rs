@@ -17,14 +17,14 @@ const NEAR: usize = 48;
 const URL_HEAD: usize = 200;
 
 /// How many bytes the search may examine at places that only look like the beginning of a file: `PATIENCE` times the
-/// length of the text, plus `LEAST_PATIENCE`. Only a text made to be slow comes near this bound.
+/// length of the text, plus `LEAST_PATIENCE`. Only a text that was made to slow down the search comes near this bound.
 const PATIENCE: usize = 16;
 const LEAST_PATIENCE: usize = 1 << 16;
 
 /// Bytes that were found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The part of the text that they take.
+    /// The part of the text that contains them.
     pub(super) range: Range<usize>,
     pub(super) written: Written,
 }
@@ -42,8 +42,8 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     search.found
 }
 
-/// Whether digits are the first line of their base64 or a later one. Formats whose signature comes late are looked for
-/// only in the first line: looking for them in every line would take too long.
+/// Whether a line of digits is the first line of its base64 or a later one. The search looks for formats whose
+/// signature comes late only from a first line: looking from every line would take too long.
 #[derive(Clone, Copy)]
 enum Standing {
     First,
@@ -107,7 +107,7 @@ impl Search<'_> {
         if self.begins(start, standing) {
             return Some(Place { from: start, start, mime: None });
         }
-        // Other characters may precede the bytes with no blank between.
+        // Other characters may come right before the bytes, without a blank.
         let mut at = start;
         while at < segment.end() {
             if self.may_begin(at) && self.begins(at, Standing::NextLine) {
@@ -151,7 +151,8 @@ impl Search<'_> {
         }
     }
 
-    /// Reads all base64 that begins at `start`, with a piece shortly after it that is neither words nor another file.
+    /// Reads all base64 that begins at `start`. The end of the stream moves past each further long run of digits that
+    /// follows shortly, unless that run is words or begins another file.
     fn whole(&mut self, start: usize) -> Stream {
         let mut stream = Stream::read(self.text, start, usize::MAX);
         while let Some(end) = self.rest_behind(stream.end) {

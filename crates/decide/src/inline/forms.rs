@@ -107,7 +107,8 @@ pub const SURROUNDINGS: [Surroundings; 14] = [
     ("a number of its length right behind", |form| format!("[{form}](1234 bytes)")),
 ];
 
-/// Returns a run of 64 digits of `bytes` that is left in a text, in base64 or hexadecimal, even if JSON escaped it.
+/// Looks in a text for a run of 64 digits that encodes a part of `bytes`, in base64 or hexadecimal, escaped or not.
+/// Returns the first such run.
 pub fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
     let plain = text.replace("\\u002B", "+").replace("\\u002f", "/").replace("%2B", "+").replace("%2F", "/");
     let texts = [text.to_owned(), plain.replace('\\', "")];
@@ -135,7 +136,7 @@ pub fn other_texts() -> impl Strategy<Value = String> {
     let names = "[a-z]{4,10}([A-Z][a-z]{3,10}){8,30}";
     let tokens = "eyJhbGciOiJIUzI1NiJ9\\.eyJzdWIiOiI[a-zA-Z0-9_-]{60,300}\\.[a-zA-Z0-9_-]{43}";
     let bytes = proptest::collection::vec(any::<u8>(), 48..600);
-    // Signatures of services begin like this. Random bytes alone might begin a file by chance, and test nothing.
+    // Signatures of services begin with these three bytes. Without them, random bytes could look like a known file.
     let sealed = bytes.prop_map(|bytes| STANDARD.encode([b"\x0a\xd2\x01".as_slice(), &bytes].concat()));
     let encoded_words = words.prop_map(|words: String| in_lines(words.as_bytes(), 76, "\n"));
     prop_oneof![
@@ -156,7 +157,7 @@ pub fn other_texts() -> impl Strategy<Value = String> {
     ]
 }
 
-/// The same texts in JSON.
+/// JSON values that contain such texts.
 pub fn other_values() -> impl Strategy<Value = Value> {
     proptest::collection::vec(other_texts(), 1..4).prop_map(|texts| {
         json!({"texts": texts, "nested": {"text": texts.concat(), "in_json": json!(texts).to_string()}, "n": [1, 2, 300]})

@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Size of a block, in bytes. 64 digits of base64 or hexadecimal always contain a whole block.
 const BLOCK: usize = 16;
 
-/// Fewest different bytes in a block that is compared. Plainer blocks occur in many files, and in words.
+/// Fewest different bytes in a block that is compared. Blocks with fewer occur in many files, and in words.
 const LEAST_DIFFERENT: usize = 6;
 
 /// The bytes of stored files, cut into blocks.
@@ -55,7 +55,7 @@ impl Fragments {
         }
     }
 
-    /// Returns whether a run is a piece of known bytes, at whatever byte the piece begins.
+    /// Returns whether a run encodes a piece of known bytes. The piece may begin at any byte.
     fn holds(&self, run: &str) -> bool {
         let digits = Stream::read(run.as_bytes(), 0, usize::MAX).digits;
         let is_hexadecimal = run.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -6,13 +6,13 @@ use super::symbol::{Symbol, symbol};
 /// Fewest digits in a row that count as bytes which somebody wrote down.
 const LONG_RUN: usize = 64;
 
-/// Fewest bytes that count if separators are between them. Fewer are an example for a reader, such as a signature.
+/// Fewest bytes that count if separators are between them. A shorter list is probably an example, such as a signature.
 const MANY_BYTES: usize = 65;
 
-/// Longest separator between two bytes, in bytes of text: the end of a line with an indentation.
+/// Longest separator between two pairs of digits, in bytes. It leaves room for the end of a line and an indentation.
 const GAP: usize = 48;
 
-/// Longest prefix before two digits, in bytes of text: `\x`, put into JSON three times.
+/// Longest prefix before a pair of digits, in bytes. It leaves room for `\x` that was put into JSON three times.
 const LONGEST_PREFIX: usize = 20;
 
 /// Bytes in hexadecimal, and where they end in the text.
@@ -24,7 +24,7 @@ pub(super) struct Hex {
 }
 
 impl Hex {
-    /// Returns whether this is too long to be a mere example of a signature.
+    /// Returns whether these bytes are too many to be a mere example of a signature.
     pub(super) fn is_long(&self) -> bool {
         self.longest_run >= LONG_RUN || self.bytes.len() >= MANY_BYTES
     }

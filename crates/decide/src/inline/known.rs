@@ -9,8 +9,8 @@ pub(super) const HEAD: usize = 2048;
 /// How many bytes [`begins_file`] examines at most.
 pub(super) const BEGINNING: usize = 12;
 
-/// Formats that are recognized by two or three bytes, and the formats of certificates, which people write in base64 to
-/// be read as text. Any path that begins with `/work` decodes to the signature of the first format.
+/// Formats that are recognized by two or three bytes, and the formats of certificates. Certificates in base64 are meant
+/// to be read as text. Any path that begins with `/work` decodes to the signature of the first format.
 const TOO_EASY: &[&str] = &[
     "image/jxl",
     "application/octet-stream",
@@ -20,13 +20,13 @@ const TOO_EASY: &[&str] = &[
     "application/x-executable",
 ];
 
-/// How many bytes of sound without a container are enough: several frames, each of which points to the next.
+/// Fewest bytes that are recognized as sound without a container. They hold several frames, each pointing to the next.
 const FRAMES: usize = 1024;
 
 /// Returns whether bytes begin a file of a known kind. Text and unspecific types do not count.
 pub(super) fn is_known(head: &[u8]) -> bool {
     let head = head.get(..HEAD).unwrap_or(head);
-    // Detection also weighs later bytes, which misleads here: a GIF begins with the same byte as an MPEG packet.
+    // `detect` also weighs later bytes, and could mistake a GIF for MPEG packets, which begin with the same byte.
     if begins_file(head) {
         return true;
     }
@@ -36,11 +36,11 @@ pub(super) fn is_known(head: &[u8]) -> bool {
         && !head.starts_with(b"\x7fELF");
     match detected.kind {
         Kind::Text => false,
-        // A single frame is recognized by little more than two bytes.
+        // A single frame is recognized by little more than two bytes, so several are required.
         Kind::Audio if matches!(detected.mime_type.as_str(), "audio/mpeg" | "audio/aac") => {
             head.len() >= FRAMES
         }
-        // A packet of this format is recognized by one byte.
+        // A packet of this format is recognized by one byte, so several are required.
         Kind::Video if detected.mime_type == "video/mp2t" => head.len() > 3 * 192,
         Kind::Image | Kind::Audio | Kind::Video | Kind::Document | Kind::Other => !is_easy,
     }
@@ -73,7 +73,7 @@ pub(super) fn begins_file(bytes: &[u8]) -> bool {
             | [b'I', b'I', 0x2a, 0, ..]
             | [b'M', b'M', 0, 0x2a, ..]
             | [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..]
-            // An icon: a count, then the first entry with its reserved byte and planes. A list of numbers has neither.
+            // An icon: a count, then the first entry, with a reserved byte and planes. Lists of numbers differ.
             | [0, 0, 1, 0, 1..=16, 0, _, _, _, 0, 0 | 1, 0, ..]
             | [0x1f, 0x8b, 8, 0..=0x1f, _, _, _, _, 0 | 2 | 4, 0..=13 | 255, ..]
             | [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..]
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_single_frame_of_sound_is_no_file() {
-        // Its base64 begins with `__UU`: 48 bytes of MPEG sound, and nothing more.
+        // A frame of MPEG sound with 48 bytes, whose base64 begins with `__UU`.
         let frame = [[0xff, 0xf5, 0x14, 0].as_slice(), &[0; 44]].concat();
         assert_eq!(detect(None, None, &frame, Extent::Head).mime_type, "audio/mpeg");
         assert!(!is_known(&frame));

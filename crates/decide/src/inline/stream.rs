@@ -102,7 +102,8 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns the end of one `+`, or of up to three slashes, if a separator follows; `None` if they are digits of base64.
+/// Returns the end of one `+` or of up to three slashes if a separator follows them. Otherwise they are digits of
+/// base64, and the result is `None`.
 fn joint(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();
@@ -191,7 +192,7 @@ enum Repeated {
     No,
 }
 
-/// Returns whether the next digits continue the base64. It has `all` digits so far, `line` of them on its last line.
+/// Returns whether the next digits continue the base64, which has `all` digits so far, `line` of them on its last line.
 fn goes_on(line: usize, all: usize, gap: &[u8], repeated: Repeated, next: &Segment) -> bool {
     let is_line = next.length == line || next.length >= LONG;
     let is_padded = next.padding > 0 && (all + next.length + next.padding).is_multiple_of(4);

@@ -52,7 +52,7 @@ fn escaped(text: &[u8], at: usize) -> (Symbol, usize) {
         Some(b'/') => (Symbol::Digit(b'/'), slashes + 1),
         Some(b'u') => coded(4),
         Some(b'x') => coded(2),
-        // A backslash at the end of a line: the line continues.
+        // A backslash at the end of a line joins the next line to it.
         Some(b'\n' | b'\r') => (Symbol::Between, slashes),
         _ => (Symbol::Other, slashes),
     }

@@ -69,7 +69,7 @@ fn a_whole_text_that_is_a_file() {
     ] {
         assert_eq!(bytes(&text), Some(png()), "{text}");
     }
-    // It may well be a text.
+    // These bytes may well be a text.
     assert_eq!(bytes(&STANDARD.encode([7; 90])), None);
     assert_eq!(bytes(&"word".repeat(30)), None);
     assert_eq!(bytes(&format!("the picture: {plain}")), None);
@@ -105,7 +105,7 @@ fn an_example_of_how_a_file_begins_is_for_people() {
     check_replaced("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB…", None);
 }
 
-/// The certificate begins as every certificate does.
+/// Every certificate begins like this one.
 #[test]
 fn a_certificate_is_a_text() {
     let lines =
@@ -190,7 +190,7 @@ proptest! {
             Some("[it]".to_owned())
         });
         let replaced = replaced.unwrap_or_else(|| text.clone());
-        // The few digits of the last line may be words.
+        // The last line may be missing, because its few digits may be words.
         let [only] = &stored[..] else {
             return Err(TestCaseError::fail(format!("{} in {}: {} in {text}", form.0, surroundings.0, stored.len())));
         };

@@ -165,7 +165,7 @@ fn another_service_has_a_window_and_eyes_of_its_own() {
     assert!(!summary.is_untried(&ServiceId::new("first")));
 }
 
-/// What happens to one attempt in a random call.
+/// The circumstances and the failure of one attempt in a random call.
 #[derive(Clone, Debug)]
 struct Happens {
     failure: CallError,

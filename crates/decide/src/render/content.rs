@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) struct ArtifactRenderer<'a> {
     sight: &'a Sight<'a>,
     fetched: &'a HashMap<ArtifactId, Fetched>,
-    /// The records whose media do not fit beside others, by position.
+    /// The positions of the records whose media do not fit beside others, each with the reason.
     old: BTreeMap<usize, Crowded>,
     shown: Vec<Shown>,
 }
@@ -92,7 +92,7 @@ impl<'a> ArtifactRenderer<'a> {
         defuse(&inline_text(text, artifact, limit, self.sight.texts), self.sight.texts)
     }
 
-    /// The text of a document that the model does not take, marked as such.
+    /// The text of a document that the model does not take, below a heading that names the file.
     fn extracted(&self, artifact: &Artifact, text: &str) -> String {
         let heading = self.extracted_heading(artifact);
         format!("{heading}\n{}", self.inline(artifact, text))
@@ -109,7 +109,7 @@ impl<'a> ArtifactRenderer<'a> {
         defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
     }
 
-    /// The result for the part of a text that a call of `get_artifact` asks for, with `lead` before it.
+    /// The result of a `get_artifact` call that asks for a part of a text. The result begins with `lead`.
     fn page(
         &self,
         artifact: &Artifact,
@@ -199,7 +199,7 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    /// Finds who could read an artifact for the reader: contacts whose service takes it, otherwise agents to be hired.
+    /// Finds who could read an artifact for the reader: contacts whose service takes it, otherwise an agent to hire.
     fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
         let others: Vec<_> = self
             .sight
@@ -220,7 +220,7 @@ impl<'a> ArtifactRenderer<'a> {
             (false, _, _) => Help::Contacts(contacts),
             (true, None, _) => Help::Nobody,
             (true, Some(_), Reason::MissingCapability(_)) => Help::Hire,
-            // To name the missing capability is not enough: the reader's own service has it.
+            // The reader's own service has the capability, so the help must name another service to hire on.
             (true, Some(other), _) => Help::HireOn(other.id.clone()),
         }
     }

@@ -12,19 +12,19 @@ use polity_society::id::AgentId;
 use polity_society::present::{brief_lines, role_name};
 use polity_society::text::TextKey;
 
-/// What the system message is built from.
+/// The facts from which the system message is built.
 pub struct SystemFacts<'a> {
     pub prompts: &'a Prompts,
-    /// The agent that is asked.
+    /// The agent whose model gets the message.
     pub agent: &'a AgentId,
-    /// The agent that hired it; `None` for root.
+    /// The agent that hired this agent; `None` for root.
     pub parent: Option<&'a AgentId>,
     pub role_name: &'a str,
-    /// The prompt of its role; root has none.
+    /// The prompt of the agent's role; root has none.
     pub role_prompt: Option<&'a str>,
-    /// Its task brief; root has none.
+    /// The task brief of the agent; root has none.
     pub brief: Option<&'a TaskBrief>,
-    /// The service that answers.
+    /// The service that gets the request.
     pub service: &'a Service,
     /// All contacts of the agent.
     pub contacts: &'a [KnownParty],
@@ -57,7 +57,7 @@ pub fn system_message(facts: &SystemFacts<'_>) -> String {
     sections.join("\n\n")
 }
 
-/// The sections that come first for every agent: how to work, and the rules of the tools if it has any.
+/// The sections that come first for every agent: how to work, and the rules of the tools if there are any.
 fn rules(facts: &SystemFacts<'_>) -> Vec<String> {
     let prompts = facts.prompts;
     if !facts.service.tools_allowed() {

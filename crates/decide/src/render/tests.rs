@@ -224,8 +224,8 @@ fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
     (story, media)
 }
 
-/// Returns whether a text contains 64 characters in a row of the base64 of these bytes. It looks for 48 characters that
-/// begin at a multiple of 16, which every such run contains.
+/// Returns whether a text contains a run of 64 characters from the base64 of these bytes. Every such run contains a
+/// piece of 48 characters that begins at a multiple of 16, so the function looks for these pieces.
 fn leaks(text: &str, bytes: &[u8]) -> bool {
     let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
     (0..encoded.len())
@@ -255,8 +255,8 @@ fn by_place(story: &Story) -> Vec<Vec<Bytes>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Seed artifact-content-routing, INV-1, over the whole request: no text contains binary data, whatever the model
-    /// can read. A model that reads text alone gets nothing but text.
+    /// No text of a whole request contains binary data, whatever the model can read (seed "artifact-content-routing",
+    /// invariant INV-1). A model that reads text alone gets nothing but text.
     #[test]
     fn inv_1_no_text_of_a_request_holds_binary_data(pieces in pieces()) {
         let (story, media) = told(&pieces);
@@ -288,7 +288,7 @@ proptest! {
     #[test]
     fn media_beyond_the_budget_are_described_oldest_first(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);
-        // Media that would not fit even alone, or with their own message, take no place from others.
+        // A medium takes no place from others if it would not fit even alone or with the other media of its message.
         let all: Vec<Vec<Bytes>> = by_place(&story)
             .into_iter()
             .map(|media| media.into_iter().filter(|bytes| size(std::slice::from_ref(bytes)) <= budget).collect())
@@ -350,7 +350,7 @@ proptest! {
         let Record::Compacted { keep_recent, keeps, .. } = &records[newest].1 else { return Ok(()) };
         let kept_before = kept.len() - (records.len() - newest);
         if records[..newest].iter().any(|(_, record)| matches!(record, Record::Compacted { .. })) {
-            // What an earlier summary replaced stays replaced, whatever a later one would keep.
+            // Records that an earlier summary replaced stay replaced, even if the later summary would keep them.
             let earlier = History { records: records[..newest].to_vec(), ..History::default() };
             prop_assert!(kept_before <= earlier.told().records.len());
             return Ok(());

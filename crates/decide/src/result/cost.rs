@@ -15,9 +15,9 @@ const LONGEST_CHAIN: usize = 64;
 /// The cost of following a schema.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
-    /// The number of schemas that are followed.
+    /// The number of schemas that the validator follows.
     size: u64,
-    /// How often it returns, for one and the same value, to a schema that is being followed already.
+    /// How often the validator, still at the same value, returns to a schema that it is following already.
     returns: u64,
 }
 
@@ -67,7 +67,7 @@ impl<'s> Follower<'s> {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                     self.reference(reference)?
                 }
-                // Definitions count where something refers to them, and values are not schemas.
+                // Definitions are counted where something refers to them. The other keywords hold values, not schemas.
                 ("$defs" | "definitions" | "const" | "enum" | "default" | "examples", _) => Cost::default(),
                 ("properties", Value::Object(all)) => self.each(all, Cost::or)?,
                 ("patternProperties" | "dependentSchemas" | "dependencies", Value::Object(all)) => {

@@ -62,7 +62,7 @@ struct Transaction {
     ended: Option<Option<String>>,
 }
 
-/// The disk and the world outside, which survive the process, and what is still to come.
+/// The disk and the world outside, which survive the process, and the answers, cuts and mail still to come.
 struct World {
     beginning: Expects,
     /// The ids of calls in earlier turns of the conversation.
@@ -178,7 +178,7 @@ impl World {
         Ok(())
     }
 
-    /// Does all that a transaction does without asking anybody. Returns the step at which it stops.
+    /// Takes all steps that one transaction can take without the model and the outside world. Returns the next step.
     fn follow(&mut self, turn: &mut Turn, happened: Option<Record>, into: &mut Transaction) -> Step {
         let mut write = |turn: &mut Turn, record: Record| {
             turn.apply(&record);
@@ -221,7 +221,7 @@ impl World {
     }
 }
 
-/// Lives a turn through all cuts.
+/// Runs a turn to its end, with a new life of the process after each cut.
 fn lived(beginning: Expects, answers: Vec<Answer>, cuts: Vec<u8>, mail: u8, unwritten: bool) -> World {
     let mut cuts = cuts.into_iter();
     let until_cut = cuts.next();
@@ -268,7 +268,7 @@ fn cuts() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// Every call has exactly one result, before any other entry; ids are unique in the conversation.
+    /// Every call has exactly one result, before the next answer, message or notice. No two calls have the same id.
     #[test]
     fn histories_are_well_formed(beginning in beginnings(), answers in answers(), cuts in cuts(), mail in 0u8..3, unwritten: bool) {
         let world = lived(beginning, answers, cuts, mail, unwritten);
@@ -355,7 +355,7 @@ proptest! {
         }
     }
 
-    /// The model is asked again after an empty answer once at most, and only if the turn did nothing and owes an
+    /// After an empty answer the model is asked again, but at most once, and only if the turn did nothing and owes an
     /// answer.
     #[test]
     fn silence_is_an_answer_only_where_nothing_is_owed(beginning in beginnings(), answers in answers(), cuts in cuts()) {

@@ -90,8 +90,8 @@ fn some_services() -> impl Strategy<Value = Vec<Service>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 7: for each service, input and output
-    /// apart, the queries return exactly what `llmservices.json` declares; an unknown service has nothing.
+    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 7: the queries return exactly the
+    /// input and output capabilities that `llmservices.json` declares for a service, and none for an unknown service.
     #[test]
     fn capability_property_7_capability_query_api_correctness(
         written in prop::collection::vec((some_names(), some_names()), 1..6),

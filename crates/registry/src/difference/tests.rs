@@ -6,7 +6,7 @@ use polity_society::text::Language;
 use serde_json::json;
 use std::sync::LazyLock;
 
-/// An `app.json` with every field; no value is the default.
+/// An `app.json` that sets every field to a value other than its default.
 fn full_app() -> Value {
     json!({
         "language": "en", "defaultService": "a", "discover": false, "prompts": "mine",
@@ -40,7 +40,7 @@ fn other_app() -> Value {
     })
 }
 
-/// A service with every field; no value is the default.
+/// A service that sets every field to a value other than its default.
 fn full_service() -> Value {
     json!({
         "id": "a", "name": "first name", "baseURL": "http://first.example/v1", "model": "first", "apiKey": "sk-secret-1",
@@ -170,7 +170,8 @@ fn the_service_of_these_tests_has_every_field() {
         .0[0],
     );
     let names = |value: &Value| -> Vec<String> {
-        // The content of `headers` and `extraBody` is arbitrary, so only these two names themselves are compared.
+        // The content of `headers` and `extraBody` is arbitrary, so the test compares only these two
+        // names, not the fields inside.
         let outer = |pointer: &str| pointer.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
         let is_open = |pointer: &str| pointer.starts_with("/headers") || pointer.starts_with("/extraBody");
         let derived = ["/capabilitiesDeclared", "/givenTools"];

@@ -394,7 +394,8 @@ fn no_secret_is_ever_shown() {
     assert_eq!(services[0].endpoint.api_key.expose_secret(), secret);
     assert!(services[0].unknown.as_map()["api_key"] == secret);
     assert!(problems.len() >= 12, "{}", lines(&problems));
-    // `Debug` shows capabilities, even if somebody wrote a secret there, so service g is left out. Problems must not.
+    // `Debug` shows capabilities. Service g has the secret among them, so it is left out here. Problems must not show
+    // the secret of any service.
     let debugged = services.iter().filter(|service| service.id.as_str() != "g");
     let shown = format!("{:?} {problems:?} {}", debugged.collect::<Vec<_>>(), lines(&problems));
     assert!(!shown.contains(secret), "{shown}");
@@ -449,9 +450,9 @@ fn expected_side(side: &WrittenSide) -> Vec<Capability> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 1: valid `capabilities` have an `input` or
-    /// an `output`, each a list of non-empty names. Anything else is rejected with a message that contains the place
-    /// and the reason, and the service falls back to text.
+    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 1: valid `capabilities` have `input`,
+    /// `output` or both, each a list of non-empty names. For anything else a problem gives the place and the reason,
+    /// and the service gets text as input and output.
     #[test]
     fn capability_property_1_configuration_validation_rejects_what_is_invalid_with_descriptive_messages(
         input in written_side(), output in written_side(),
@@ -480,7 +481,7 @@ proptest! {
             let says_output = declared.contains_key("output");
             let expected = if says_output { Declaration::Declared } else { Declaration::InputOnly };
             prop_assert_eq!(service.declared, expected);
-            // The model gets no tools only if it declares an output without `tool_calling`.
+            // The model gets no tools only if the file declares an `output` without `tool_calling`.
             let gives_tools = service.capabilities.has(&Capability::TOOL_CALLING, Direction::Output);
             prop_assert_eq!(service.tools_allowed(), gives_tools || !says_output);
             prop_assert_eq!(&service.capabilities.input, &expected_side(&input));

@@ -5,8 +5,8 @@ use crate::problem::{Place, Problem, Severity};
 use crate::services::{Declared, FILE, read};
 use secrecy::ExposeSecret;
 
-/// Returns a warning for each `${NAME}` in a key or header if that environment variable is unset or empty. `variable`
-/// looks up a variable. A file that cannot be used gives no warnings.
+/// Looks up each `${NAME}` in the keys and headers with the function `variable`. Returns a warning for each one that
+/// is unset or empty. A file that cannot be used gives no warnings.
 pub(crate) fn unset_variables(text: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
     let Ok((services, _)) = read(text) else { return Vec::new() };
     services.iter().flat_map(|declared| of_service(declared, &variable)).collect()

@@ -1,5 +1,5 @@
-//! One plain call of root's service, without a society: for the titles and tags that chat clients ask for on the side.
-//! It uses the gates, the retry policy and the fallbacks of every other call. Nothing of it is stored.
+//! Calls root's service once, outside the society: for the titles and tags that chat clients ask for on the side. Such
+//! a call uses the same gates, retry policy and fallbacks as all other calls. Nothing is stored.
 
 use super::understood::understood;
 use super::{fallback_of, told, untried_fallback};
@@ -15,7 +15,7 @@ use polity_society::text::TextKey;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// One line of a conversation with a model that is asked without a society.
+/// One line of a conversation with a model that is called outside the society.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The speaker, who decides which kind of message the line becomes.
@@ -35,7 +35,7 @@ pub enum By {
     Model,
 }
 
-/// The answer of a model that was asked without a society.
+/// The answer of a model that was called outside the society.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectAnswer {
     /// What the model wrote. If a schema was given, this is JSON that fits it.
@@ -46,7 +46,7 @@ pub struct DirectAnswer {
     pub completion_tokens: u64,
 }
 
-/// The reason why a model that was asked without a society gave no answer.
+/// The reason why a model that was called outside the society gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
     /// No attempt brought an answer.
@@ -57,7 +57,7 @@ pub enum DirectError {
         /// Why the last attempt failed.
         reason: String,
     },
-    /// The answer did not fit the schema, twice. Contains what is wrong with the second answer.
+    /// Two answers did not fit the schema. Contains the faults of the second one.
     #[error("the answer does not fit the requested schema: {}", .0.join("; "))]
     DoesNotFit(Vec<String>),
     /// The process is ending.
@@ -71,7 +71,7 @@ const MISFITS: u32 = 2;
 /// After this many empty answers, the call fails.
 const EMPTY_ANSWERS: u32 = 2;
 
-/// Asks root's service. No answer fits a schema that cannot be compiled.
+/// Asks root's service. If the schema cannot be compiled, no answer fits it, so the call fails.
 pub(crate) async fn direct(
     handles: &Handles,
     lines: &[Line],

@@ -65,7 +65,7 @@ async fn standing(
     let Some(open) = turns::open(&mut moment, conversation).await? else {
         return Ok((Tools::Offered, queued));
     };
-    // Whether the turn owes an answer does not matter for its tools.
+    // The tools of a turn do not depend on whether it owes an answer, so any `Expects` will do here.
     let turn = Turn::replay(Expects::Nothing, &records::of_turn(&mut moment, open.id).await?);
     Ok((turn.tools(snapshot.settings.limits.max_tool_rounds), queued))
 }

@@ -40,7 +40,7 @@ pub(super) fn model_failed(
     }
 }
 
-/// The event of a service that was not asked; its fallback is asked instead.
+/// The event that a service was skipped, and that its fallback is asked instead.
 pub(super) fn service_skipped(
     conversation: &Conversation,
     service: &Service,
@@ -108,12 +108,12 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
     }
 }
 
-/// Returns whether no server has answered. Then the address is the first thing to check.
+/// Returns whether this kind of failure means that no server answered. Then the address is the first thing to check.
 fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }
 
-/// The outcome of a call that its gate did not let in, if no other service can be asked.
+/// The outcome of a call that the gate did not let in, if no other service can be asked instead.
 pub(super) fn shut_out(service: &Service, shut: &Shut) -> Asked {
     let kind = match shut {
         Shut::Paused { .. } => FailureKind::RateLimited,

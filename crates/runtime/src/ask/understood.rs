@@ -1,4 +1,5 @@
-//! Finds out what a model meant. Small models write calls and thoughts into their text, and misname tools. Pure.
+//! Finds out what a model meant. Small models write calls and thoughts into their text, and call tools by wrong names.
+//! These functions are pure.
 
 use polity_decide::inline;
 use polity_llm::spoken::{self, Offered, Spoken};
@@ -8,7 +9,7 @@ use polity_society::refusal::Refusal;
 use polity_store::record::Taken;
 use serde_json::{Map, Value};
 
-/// The name for a recorded call that names no tool.
+/// The tool name that is recorded for an unreadable call without a tool name.
 const NO_NAME: &str = "unreadable_call";
 
 /// How much of an unreadable call is quoted to its model, in characters.
@@ -71,7 +72,7 @@ pub(super) struct Understood {
     pub(super) refusal: Option<Refusal>,
 }
 
-/// Finds out what a reply means. `tools` are those of its request.
+/// Finds out what a reply means. `tools` are the tools that the request offered.
 pub(super) fn understood(mut reply: Reply, tools: &[Tool]) -> Understood {
     if let Some(text) = reply.text.take() {
         let (thoughts, said) = spoken::without_thoughts(&text);
@@ -124,7 +125,8 @@ fn read(text: &str, tools: &[Tool]) -> Spoken {
     spoken::read(text, &offered)
 }
 
-/// Returns the tool meant by a name that no tool has: in another style, with a prefix, or from [`ALIASES`].
+/// Returns the tool that a wrong name means. The name may be in another style, have a prefix, or be in [`ALIASES`].
+/// Returns `None` if the name is right, or if it means no tool.
 fn meant(name: &str, tools: &[Tool]) -> Option<String> {
     if tools.iter().any(|tool| tool.name == name) {
         return None;

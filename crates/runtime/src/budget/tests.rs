@@ -133,8 +133,8 @@ async fn the_time_of_a_task_runs_while_anybody_works_for_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// However calls begin and end, what was spent and reserved never exceeds a limit together, as long as no call
-    /// costs more than was estimated. A call that fits is granted once no other call is in progress.
+    /// However calls begin and end, the spent and the reserved amount together never exceed a limit, as long as no call
+    /// costs more than its estimate. A call that fits is granted once no other call is in progress.
     #[test]
     fn no_limit_is_passed(
         acts in proptest::collection::vec((0u64..400, 0u64..100, any::<proptest::sample::Index>()), 1..60),

@@ -1,4 +1,4 @@
-//! The transaction of a turn: writes what happened, and does all that follows without asking anybody.
+//! The transaction of a turn: writes what happened, and does all next steps that need no model or outside tool.
 
 use super::bytes::{prepare_pending, put_on_disk};
 use super::closing::{self, Finished, LastText};
@@ -38,7 +38,7 @@ pub(super) enum Happened {
         replied: Replied,
         event: Box<Event>,
         served: usage::Served,
-        /// The bytes that the answer contained, on disk now.
+        /// The bytes that the answer contained. They are on disk already.
         stored: Vec<Prepared>,
         #[expect(dead_code, reason = "held until the cost of the answer is written, then dropped")]
         reservation: Arc<Reservation>,
@@ -48,16 +48,16 @@ pub(super) enum Happened {
         call: ToolCall,
         result: ToolResult,
         refused: Option<&'static str>,
-        /// The bytes that the result contained, on disk now.
+        /// The bytes that the result contained. They are on disk already.
         stored: Vec<Prepared>,
     },
-    /// The model gave no answer, for good.
+    /// The call failed for good, without an answer.
     Failed { service: ServiceId, reason: String },
     /// A limit of the task was reached.
     Limited(Reached),
 }
 
-/// Runs one transaction: writes what happened, and does all that follows without asking anybody.
+/// Runs one transaction: writes what happened, and does all next steps that need no model or outside tool.
 pub(super) async fn advance(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -85,7 +85,7 @@ pub(super) async fn advance(
     handles.store.write(move |tx| Box::pin(advance.run(tx, turn, happened))).await
 }
 
-/// What a transaction of a turn works with.
+/// The inputs of a transaction.
 struct Advance {
     handles: Arc<Handles>,
     conversation: Conversation,
@@ -105,7 +105,7 @@ impl Advance {
         // The agent may have been ended while its model was thinking.
         if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
             if let Happened::Replied { served, .. } = &happened {
-                // Nobody hears the answer, but it was paid for.
+                // Nobody gets the answer, but its cost counts.
                 usage::insert(tx, &self.conversation, self.open.id, served).await?;
             }
             return Ok((turn, Step::Ended));
@@ -275,9 +275,9 @@ impl Advance {
         self.record(tx, turn, turn::finished(call, result)).await
     }
 
-    /// Stores a result as an artifact if it is too long for a model; the model gets its beginning and the reference.
-    /// The file is written while the transaction is open. This hardly ever happens, and delays other writers by a few
-    /// milliseconds.
+    /// Stores a result as an artifact if it is too long for a model; the model then gets the beginning of the text and
+    /// the reference of the artifact. The file is written while the transaction is open. This hardly ever happens, and
+    /// delays other writers by a few milliseconds.
     async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
         let ToolResult::Json(value) = &result else { return Ok(result) };
         let service = service_of(tx, &self.snapshot, &self.conversation).await?;
@@ -298,7 +298,7 @@ impl Advance {
         let prepared = put_on_disk(&self.handles, mint::artifact(), artifact).await?;
         let reference = prepared.artifact.id.reference();
         tools::store(tx, &self.conversation, prepared).await?;
-        // In JSON a text takes more characters. How many more depends on what is in it, so this is found by trying.
+        // A text takes more characters in JSON. How many more varies, so the loop halves the beginning until it fits.
         let mut shown_characters = limit;
         loop {
             let beginning: String = text.chars().take(shown_characters).collect();

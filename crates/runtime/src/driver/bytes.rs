@@ -20,14 +20,14 @@ use polity_view::in_full;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// How many bytes of the artifacts that an agent may open are compared with what its model writes.
+/// The answer of a model is compared with the artifacts that its agent may open, up to this many bytes of artifacts.
 const COMPARED: u64 = 16 * 1024 * 1024;
 
-/// How many of these artifacts are compared, the newest first.
+/// The answer is compared with at most this many of these artifacts, the newest ones.
 const COMPARED_ARTIFACTS: u32 = 200;
 
 /// Stores the bytes that a model wrote into its answer, and replaces them with references before anything is recorded.
-/// Returns what is on disk now; its rows must be written with the answer.
+/// Returns the stored artifacts, whose rows the caller must write together with the answer.
 pub(super) async fn take_bytes_out(
     handles: &Handles,
     conversation: &Conversation,
@@ -100,11 +100,11 @@ async fn know_what_one_may_open(
 /// The artifacts to store, with their ids.
 type Found = Vec<(ArtifactId, NewArtifact)>;
 
-/// The calls whose content cannot be stored, by id, and why. The refusal is decided here, because the recorded call no
-/// longer contains the faulty content.
+/// The ids of the calls whose content cannot be stored, each with its refusal. The refusal is decided here, because the
+/// recorded call no longer contains the faulty content.
 type Refused = Vec<(String, Refusal)>;
 
-/// Removes the bytes from an answer. Returns what was in it, and the calls that are refused.
+/// Removes the bytes from an answer. Returns the removed bytes, and the calls that are refused.
 fn find(replied: &mut Replied, limits: &Limits) -> (Found, Refused) {
     let mut found = Found::new();
     let mut refused = Refused::new();
@@ -136,9 +136,8 @@ fn find(replied: &mut Replied, limits: &Limits) -> (Found, Refused) {
     (found, refused)
 }
 
-/// Stores the content of a `put_artifact` call as it is: bytes as bytes, and a text byte for byte, whatever it
-/// contains. A text artifact is a file, not a text of the society, so it may contain bytes. The recorded call is a text
-/// of the society: if the content contains bytes, a reference takes its place there.
+/// Stores the content of a `put_artifact` call unchanged: bytes as bytes, and a text byte for byte, even if it contains
+/// encoded bytes. Only the recorded call must not contain encoded bytes: there, a reference replaces such content.
 fn find_content(call: &mut ToolCall, limits: &Limits, found: &mut Found, refused: &mut Refused) {
     if let Arguments::Object(arguments) = &mut call.arguments {
         let others = arguments.iter_mut().filter(|(name, _)| *name != CONTENT);
@@ -174,7 +173,7 @@ fn refer_to(call: &mut ToolCall, artifact: NewArtifact, found: &mut Found) {
     found.push((id, artifact));
 }
 
-/// Removes the content from a refused call, as far as it is bytes or was meant to be.
+/// Removes from a refused call all content that is bytes or was declared as bytes.
 fn leave_content_out(call: &mut ToolCall) {
     match &mut call.arguments {
         Arguments::Object(arguments) => {
@@ -189,8 +188,9 @@ fn leave_content_out(call: &mut ToolCall) {
     }
 }
 
-/// Removes bytes from fields that only the server understands, such as `images`, in which it returns what the model
-/// made. A field that contains bytes is dropped; the bytes are stored, and the text gets a reference to them.
+/// Removes bytes from fields that only the server understands, such as `images`, in which a server returns the pictures
+/// that its model made. A field that contains bytes is dropped. Its bytes are stored, and the text names their
+/// reference.
 fn take_fields_out(replied: &mut Replied, limits: &Limits, found: &mut Found) {
     let before = found.len();
     replied.extra.retain(|name, value| {
@@ -208,7 +208,7 @@ fn take_fields_out(replied: &mut Replied, limits: &Limits, found: &mut Found) {
 }
 
 /// Returns whether an answer contains what could be a piece of a file. Fields that only the server understands are not
-/// looked at: they are sealed, and go to nobody else.
+/// checked, because they go back to that server and to nobody else.
 fn is_suspicious(replied: &Replied) -> bool {
     let in_arguments = |call: &ToolCall| match &call.arguments {
         Arguments::Object(arguments) => arguments.values().any(inline::is_suspicious),
@@ -218,7 +218,7 @@ fn is_suspicious(replied: &Replied) -> bool {
         || replied.calls.iter().any(in_arguments)
 }
 
-/// Removes pieces of known bytes from an answer. A text that will be stored stays whole, as in [`find_content`].
+/// Removes pieces of known bytes from an answer. The content of a text artifact stays whole, as in [`find_content`].
 fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits, found: &mut Found) {
     if let Some(text) = &mut replied.text {
         known.leave_out(text);
@@ -244,7 +244,8 @@ fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits
     }
 }
 
-/// Returns a function that collects bytes and returns references to them. It returns none for bytes that are too large.
+/// Returns a function that collects bytes and returns references to them. If the bytes are too large, it returns
+/// `None`.
 fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -> Option<String> + 'f {
     move |written| {
         limits.check_artifact(written.bytes.len() as u64).ok()?;
@@ -280,14 +281,14 @@ pub(super) async fn put_on_disk(
     prepared.map_err(Error::Blob)
 }
 
-/// Puts on disk what the next society tools of the turn want stored, so that their transaction only has rows to write.
+/// Puts on disk the content that the turn's next society tools will store, so that their transaction only writes rows.
 pub(super) async fn prepare_pending(
     handles: &Handles,
     snapshot: &Snapshot,
     turn: &Turn,
 ) -> Result<HashMap<String, Result<Prepared, Refusal>>, Error> {
     let mut prepared = HashMap::new();
-    // A tool that was started has ended by then or is given up, so the calls after it are next.
+    // By the time of that transaction, a started tool has ended or is given up, so the calls after it come next.
     let next = turn.pending().skip_while(|call| turn.has_started(call));
     let within = next.take_while(|call| outside_tool(handles, call).is_none());
     for call in within.filter(|call| turn.refused(call).is_none()) {

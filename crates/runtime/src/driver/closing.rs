@@ -29,7 +29,7 @@ use polity_store::{Conversation, Error, Tx, agents, apply, events, holds, keep, 
 use polity_view::Event;
 use std::collections::BTreeSet;
 
-/// What a turn ends with.
+/// The last text of a turn, and the facts that are needed to end the turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastText<'t> {
     /// The last text of the model, if there is one.
@@ -160,7 +160,8 @@ async fn say(
     if matches!(refusal, Refusal::LimitReached { limit: "maxMessageChars", .. }) {
         let whole = keep_whole(tx, handles, conversation, text).await?;
         let mut shown = snapshot.settings.limits.max_message_chars;
-        // In JSON a text takes more characters, and the note needs room too. How many fit is found by trying.
+        // A text takes more characters in JSON, and the note about the rest needs room too. The loop halves the
+        // beginning until it fits.
         while shown > 0 {
             shown /= 2;
             let characters = usize::try_from(shown).unwrap_or(usize::MAX);
@@ -176,7 +177,7 @@ async fn say(
     Ok(request.map_or(ClosingText::Done, |request| ClosingText::Refused(Unsaid { to, request, reason })))
 }
 
-/// Returns what was said before, unless it does not fit the schema of the request and so cannot be the answer.
+/// Returns the earlier message, unless it does not fit the schema of the request: then it cannot be the answer.
 async fn fitting(
     tx: &mut Tx,
     conversation: &Conversation,
@@ -205,7 +206,7 @@ async fn facts(tx: &mut Tx, conversation: &Conversation, open: &OpenTurn) -> Res
     })
 }
 
-/// Shortens a text that is too long for a message or a notice: stores the whole, and returns its beginning.
+/// Shortens a text that is too long for a message or a notice: stores the whole text, and returns its beginning.
 async fn bounded(
     tx: &mut Tx,
     handles: &Handles,
@@ -244,7 +245,8 @@ async fn keep_whole(
     Ok(artifact)
 }
 
-/// Returns whether what a turn tells the person is final in any case. It is if a nudge began the turn.
+/// Returns whether the texts of a turn to the person are final even if the agent still waits for others. This is so if
+/// a nudge began the turn.
 pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
     Ok(match prompting(tx, open).await? {
         Prompting::Nudge => LastWord::Yes,
@@ -303,7 +305,7 @@ fn oldest_of(asked: &[OpenRequest], asker: &AgentId) -> Option<MessageId> {
     asked.iter().find(|request| request.from == *asker).map(|request| request.id.clone())
 }
 
-/// Tells everybody who has asked, in the failed turn or before it, to wait no longer. The parent already knows, and the
+/// Tells every asker with an open request to the failed agent to wait no longer. The parent was told already, and the
 /// person can still be answered.
 async fn tell_askers(
     tx: &mut Tx,
@@ -349,7 +351,7 @@ pub(crate) async fn stop(
     note_end(tx, conversation, Some(reason)).await
 }
 
-/// Gives every call of a turn that ends early a result: a request may not contain a call without one.
+/// Gives a result to every call of a turn that ends early: a request to a model must not contain calls without results.
 pub(super) async fn answer_pending(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -30,20 +30,20 @@ pub(super) async fn compact(
         Asked::Answered(answer) => (answer.replied.text, Some(answer.served), Some(answer.reservation)),
         Asked::Limited(reached) => return Ok(Some(Happened::Limited(reached))),
         Asked::Left => return Ok(Some(Happened::Nothing)),
-        // The service works, but does not answer this request.
+        // The service works, but does not answer this request, so the summary is made without a model.
         Asked::Failed {
             kind: FailureKind::ContextOverflow | FailureKind::Refused | FailureKind::NotAnAnswer,
             ..
         }
         | Asked::TooLong(_) => (None, None, None),
-        // Nothing is thrown away because a server is down.
+        // A server that is down is no reason to drop the older part of the history.
         Asked::Failed { service, reason, .. } => return Ok(Some(Happened::Failed { service, reason })),
     };
     polity_points::point!("compaction::summed_up");
     let source = if text.is_some() { SummarySource::Model } else { SummarySource::Entries };
     let text = text.unwrap_or_else(|| without_a_model(compaction, &handles.registry.current()));
     let record = Record::Compacted {
-        // Bytes are removed before the text is cut, because a piece of them could no longer be recognized.
+        // Bytes are removed before the text is cut, because the cut could leave a piece of them that is not recognized.
         summary: bounded(&without_bytes(text), compaction.summary_tokens.saturating_mul(2)),
         keep_recent: compaction.keep,
         keeps: Keeps::Newest,

@@ -19,15 +19,15 @@ pub(super) fn outside_tool<'h>(handles: &'h Handles, call: &ToolCall) -> Option<
     handles.outside.iter().find(|outside| outside.tool.name == call.name)
 }
 
-/// Whether a tool runs for the first time, as far as the records tell.
+/// Whether this is the first run of a tool call, according to the records.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum First {
     Yes,
     No,
 }
 
-/// Runs a tool that leaves traces outside, and commits its start before that. If the driver is halted meanwhile, this
-/// returns `Happened::Nothing`.
+/// Commits the start of a tool that reaches outside, and then runs the tool. Returns `Happened::Nothing` if the driver
+/// is halted meanwhile.
 pub(super) async fn run_outside(
     handles: &Handles,
     conversation: &Conversation,
@@ -66,7 +66,7 @@ pub(super) async fn run_outside(
             let idempotency_key = format!("{}-{}-{}", open.id, turn.rounds(), call.id);
             let invocation = Invocation { arguments: arguments.clone(), idempotency_key };
             let ran = tokio::select! {
-                // A tool that has ended has a known outcome, so this branch comes first.
+                // If the tool has ended, its outcome is known and must be kept, so this branch is checked first.
                 biased;
                 ran = (outside.run)(invocation) => ran,
                 () = halt.cancelled() => return Ok(Happened::Nothing),

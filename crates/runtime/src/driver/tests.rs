@@ -325,7 +325,8 @@ async fn bytes_that_are_said_reach_the_giver_as_an_artifact() {
     assert_eq!(opened["opened"], json!(id.reference()));
 }
 
-/// A batch in which calls are refused for many reasons, some before they run, and the error code of each result.
+/// Returns a batch of calls, and the error code of each result. Many of the calls are refused, each for another reason,
+/// some before they run.
 fn batch_with_refusals() -> (Vec<(&'static str, Value)>, Vec<Value>) {
     let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[1; 192]].concat();
     let base64 = base64::engine::general_purpose::STANDARD.encode(png);
@@ -435,7 +436,7 @@ async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
     }
 }
 
-/// A piece from the middle of a file has no signature, but it can be compared with what the agent may open.
+/// A piece from the middle of a file has no signature, but it can be compared with the files that the agent may open.
 #[tokio::test]
 async fn a_piece_of_what_the_agent_may_open_is_left_out_of_what_it_says() {
     let world = World::new().await;
@@ -546,11 +547,11 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
     let told = world
         .query("SELECT receiver || ' ' || (body ->> 'notice') FROM messages WHERE sender = 'system' ORDER BY seq")
         .await;
-    // The writer was asked and has answered. What the reader had written for root is handed over.
+    // The writer was asked and has answered. The text that the reader had written for root is handed over.
     assert_eq!(told, ["root agent_failed", "root leftover"]);
 }
 
-/// Returns how many of the long messages each request shows for the first time.
+/// Returns for each request how many of the long messages it is the first to show.
 async fn new_in_each(world: &World, says: Vec<Say>) -> Vec<usize> {
     let script = drive_root(world, says, Vec::new()).await;
     let asked = script.requests();

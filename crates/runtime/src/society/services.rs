@@ -27,7 +27,7 @@ impl Society {
         Ok(self.services().await?.into_iter().find(|service| service.id == *id))
     }
 
-    /// Asks root's service once, without the society; nothing is stored. If a schema is given, the answer is JSON that
+    /// Asks root's service once, outside the society. Nothing is stored. If a schema is given, the answer is JSON that
     /// fits it.
     pub async fn ask_directly(
         &self,

@@ -30,7 +30,7 @@ use polity_view::{ArtifactView, Posted, RolePatch, RoleView};
 use serde_json::{Number, Value, json};
 use std::sync::Arc;
 
-/// What the person writes to an agent, before it becomes a message.
+/// A message from the person to an agent, before the door admits it.
 #[derive(Clone, Debug)]
 pub struct UserMessage {
     /// The receiver: an agent's id, or the role name of an agent that the person knows in the task.
@@ -39,17 +39,17 @@ pub struct UserMessage {
     pub payload: Value,
     /// Attachments in addition to those in the payload.
     pub attachments: Vec<Attachment>,
-    /// The task. Without one, a post to root begins a new task, and a post to another agent belongs to the task that
-    /// the agent was hired for.
+    /// The task. Without one, a message to root begins a new task, and a message to another agent belongs to the task
+    /// that the agent was hired for.
     pub task: Option<TaskId>,
-    /// The service that root uses, if the post begins a new task.
+    /// The service that root uses, if the message begins a new task.
     pub service: Option<ServiceId>,
-    /// The idempotency key, chosen by the caller: the same post under the same key becomes only one message.
+    /// The idempotency key, chosen by the caller. A message that is sent again with the same key is stored only once.
     pub key: Option<String>,
 }
 
 impl UserMessage {
-    /// Creates a post that is only a text.
+    /// Creates a message that is only a text.
     pub fn text(to: impl Into<String>, text: impl Into<String>) -> Self {
         Self {
             to: to.into(),
@@ -62,7 +62,7 @@ impl UserMessage {
     }
 }
 
-/// An attachment of a post.
+/// An attachment of a message from the person.
 #[derive(Clone, Debug)]
 pub enum Attachment {
     /// An artifact that is stored already.
@@ -74,10 +74,10 @@ pub enum Attachment {
 /// The length limit of an idempotency key, in bytes.
 pub const MAX_KEY_BYTES: usize = 255;
 
-/// Why a write of the person failed. Nothing has changed then.
+/// Why a write of the person failed. A write that fails changes nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The rules refused it.
+    /// The rules refused the write.
     #[error("{message}")]
     Refused {
         /// The refusal of the rules.
@@ -104,7 +104,7 @@ pub enum WriteError {
         /// The ids that exist, separated by commas.
         known: String,
     },
-    /// The idempotency key was used for a different post.
+    /// The idempotency key was used for a different message.
     #[error("the idempotency key was used for another message; use a new one")]
     KeyReused,
     /// An attached file is too large.
@@ -236,8 +236,7 @@ async fn write(handles: &Arc<Handles>, post: UserMessage) -> Result<Posted, Writ
     // Attachments alone are enough for a message, even if no text names them.
     let parse = if post.attachments.is_empty() { Payload::parse } else { Payload::parse_accompanied };
     let parsed = match &post.payload {
-        // A text of the person stays text, even if it looks like JSON. Only a model means an object when it writes
-        // JSON.
+        // A text of the person stays text, even if it looks like JSON. Only models mean an object when they write JSON.
         Value::String(text) if !is_blank(text) => Ok((Payload::text(text), Vec::new())),
         payload => parse(payload),
     };
@@ -256,7 +255,7 @@ async fn write(handles: &Arc<Handles>, post: UserMessage) -> Result<Posted, Writ
     }
     let mut prepared = Vec::new();
     for (id, artifact) in bytes_in(&mut payload) {
-        // The person sees it like any other attachment. The text contains its reference in place of the bytes.
+        // The bytes become an attachment like any other. In the text, a reference replaces them.
         prepared.push(prepare_bounded(handles, &snapshot, artifact, id.clone()).await?);
         payload.attachments.push(id);
     }
@@ -324,7 +323,8 @@ fn check_service(id: &ServiceId, snapshot: &Snapshot) -> Result<(), WriteError> 
     Err(WriteError::UnknownService { id: id.clone(), known: known.collect::<Vec<_>>().join(", ") })
 }
 
-/// Returns a hash over everything that makes two posts the same. The order of an object's fields does not matter.
+/// Returns a hash of a message from the person. Two messages with the same hash count as the same message. The order of
+/// an object's fields does not matter.
 fn fingerprint(post: &UserMessage, said: &Payload) -> String {
     let attached: Vec<Value> = post
         .attachments
@@ -353,13 +353,13 @@ fn fingerprint(post: &UserMessage, said: &Payload) -> String {
     BlobHash::of(all.to_string().as_bytes()).as_str().to_owned()
 }
 
-/// A post of the person on its way into the database.
+/// A message from the person on its way into the database.
 struct Writing {
     handles: Arc<Handles>,
     snapshot: Arc<Snapshot>,
     payload: Payload,
     prepared: Vec<Prepared>,
-    /// Whether the post begins a task.
+    /// Whether the message begins a task.
     begins: bool,
     /// The idempotency key, and the hash of the content.
     key: Option<(String, String)>,
@@ -368,7 +368,7 @@ struct Writing {
 
 impl Writing {
     async fn run(mut self, tx: &mut Tx) -> Verdict<Posted> {
-        // Check again, because the same post may have been written meanwhile.
+        // Check again, because the same message may have been written meanwhile.
         if let Some(key) = &self.key
             && let Some(before) = written_before(&mut tx.connection, key).await?
         {
@@ -377,7 +377,7 @@ impl Writing {
         let savepoint = tx.savepoint("post").await?;
         let posted = keep(self.post(tx).await)?;
         if posted.is_err() {
-            // A refused post begins no task, and adds no contact.
+            // A refused message begins no task, and adds no contact.
             tx.undo(&savepoint).await?;
         }
         tx.release(savepoint).await?;
@@ -415,7 +415,7 @@ impl Writing {
         Ok(Posted { id, task, state: MessageState::Queued, to, duplicate: false })
     }
 
-    /// Determines the task, and the receiver if it is known before the door looks.
+    /// Determines the task and the receiver. The receiver is `None` if only the door can find it.
     async fn destination(&self, tx: &mut Tx) -> Verdict<(TaskId, Option<AgentId>)> {
         if self.begins {
             let task = mint::task();
@@ -473,8 +473,8 @@ impl Writing {
     }
 }
 
-/// Returns the message that a post with this key became; `None` for a new key. Refuses the key if the post was
-/// different. The argument is the key and the hash of the content.
+/// Returns the message that was stored under this key; `None` for a new key. Refuses the key if that message was
+/// different. The second argument is the key and the hash of the content.
 async fn written_before(
     connection: &mut Connection,
     (key, content): &(String, String),
@@ -556,7 +556,7 @@ async fn patch_role(handles: &Handles, id: RoleId, patch: RolePatch) -> Result<R
     patched.await
 }
 
-/// Replaces a value if a new one is given. Returns whether it differs.
+/// Replaces a value if a new one is given. Returns whether the value has changed.
 fn put<T: PartialEq>(old: &mut T, new: Option<T>) -> bool {
     match new {
         Some(new) if new != *old => {

@@ -104,7 +104,7 @@ async fn a_pause_drops_a_model_call_and_what_was_dropped_is_done_again() {
     assert_eq!(society.pause(Target::Everybody).await, [AgentId::root()]);
     cast.until_hanging(0).await;
     assert_eq!(society.pause(Target::Everybody).await, []);
-    // A message that comes meanwhile waits.
+    // A message that comes during the pause waits.
     society.world.say("user", "root", json!("more")).await;
     assert_eq!(cast.asked_as("root"), 1);
     assert_eq!(society.world.query("SELECT state FROM tasks").await, ["open"]);
@@ -158,7 +158,7 @@ async fn a_subtree_is_paused_with_all_below_it_and_the_others_go_on() {
     society.end().await;
 }
 
-/// Creates an agent that hires another one with each answer.
+/// Returns a world, and an answer of root that hires another agent.
 async fn spawner() -> (World, Say) {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
@@ -262,8 +262,8 @@ async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
     let world = World::new().await;
     let cast = ScriptedModel::by_role(&[("root", &[Say::Text("done")])]);
     let mut society = start(world, &cast, Vec::new());
-    // These are the bells if one commit contains a message, a stop of root, and a second message: the second message
-    // rings no bell of its own.
+    // These are the bells of one commit that contains a message, a stop of root, and a second message. The second
+    // message rings no bell of its own.
     society.world.say("user", "root", json!("first")).await;
     society.idle().await;
     let root = society.world.of("root");
@@ -422,7 +422,7 @@ async fn a_panic_in_one_agent_touches_no_other() {
     assert_eq!(cast.asked_as("reader"), 3, "two retries, then the turn failed");
 }
 
-/// An action from outside.
+/// An action of the person.
 #[derive(Clone, Debug)]
 enum Act {
     Pause(usize),
@@ -452,7 +452,7 @@ fn target(which: usize, reader: &str) -> Target {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// However the person acts, the society comes to rest once all agents may work. No turn stays open, no message
+    /// However the person acts, the society comes to rest once all agents are resumed. No turn stays open, no message
     /// stays in a turn, and in every request to a model each tool call has its answer.
     #[test]
     fn the_state_stays_whole_however_it_is_steered(acts in proptest::collection::vec((act(), 0usize..6), 1..12)) {

@@ -45,7 +45,7 @@ enum Script {
 pub(crate) struct ScriptedModel {
     script: Script,
     asked: AtomicUsize,
-    /// The requests so far. A function sees each request itself, so its requests are not kept.
+    /// The requests so far. Requests to a function are not kept, because the function sees them itself.
     requests: Mutex<Vec<Request>>,
     hanging: AtomicUsize,
     changed: Notify,
@@ -107,7 +107,7 @@ impl ScriptedModel {
         self.requests.lock().unwrap()
     }
 
-    /// Returns whether all answers in order were given.
+    /// Returns whether the model has given all answers of [`Self::in_order`].
     pub(crate) fn is_finished(&self) -> bool {
         let Script::InOrder(says) = &self.script else { panic!("this model's answers have no end") };
         says.lock().unwrap().is_empty()

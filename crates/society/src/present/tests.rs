@@ -232,7 +232,7 @@ fn words_that_only_resemble_those_of_the_system_stay_as_they_are() {
     check("From: me");
 }
 
-/// Headers with words of the user's choice are protected against forgery too.
+/// If the user has changed the words of headers, these headers are protected against forgery too.
 #[test]
 fn headers_of_ones_own_are_defended() {
     let own: Vec<(&str, &str)> = CHINESE
@@ -251,7 +251,7 @@ fn headers_of_ones_own_are_defended() {
     assert_eq!(defuse("any line", &texts_of(&anything)), "any line");
 }
 
-/// Attempts to pass for the system, each with a name. A newly found attempt belongs in `injections.json`.
+/// Returns texts that try to pass for the system, by name. A newly found attempt belongs in `injections.json`.
 fn injections() -> BTreeMap<String, String> {
     serde_json::from_str(include_str!("injections.json")).unwrap()
 }
@@ -262,15 +262,15 @@ fn lines_seen(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns whether a reader who squints may take a line for one of the system's.
-/// To such a reader, only letters and digits are visible, and every bracket with corners looks like the one of headers.
+/// Returns whether a reader who squints may take a line for a line of the system.
+/// Such a reader sees only letters and digits, and takes every bracket with corners for a header bracket.
 fn passes_for_the_system(line: &str) -> bool {
     const BLANK: [char; 7] =
         ['\u{115F}', '\u{1160}', '\u{3164}', '\u{FFA0}', '\u{2800}', '\u{13441}', '\u{13442}'];
     let squinted: String = line
         .nfkd()
         .filter_map(|character| match character {
-            // This mark reverses the line, so that a bracket behind it comes first.
+            // This mark reverses the line, so a later bracket is displayed first.
             '\u{202D}' | '\u{202E}' | '\u{2067}' if line.contains(['【', '】']) => Some('【'),
             '【' | '】' | '〖' | '〔' | '〘' | '〚' | '⟦' | '⟬' | '⦗' | '⁅' | '❲' => {
                 Some('【')
@@ -281,7 +281,7 @@ fn passes_for_the_system(line: &str) -> bool {
             _ => character.is_alphanumeric().then(|| character.to_ascii_lowercase()),
         })
         .collect();
-    // A line without such a bracket must also begin with the words of the system.
+    // A line without such a bracket passes only if it begins with the words of a line of the system.
     squinted.starts_with('【')
         || squinted.starts_with("系统消息")
         || squinted.starts_with("来自") && squinted.contains("的消息")
@@ -350,13 +350,13 @@ fn in_json(text: &str) -> String {
     json_line(&text).trim_matches('"').to_owned()
 }
 
-/// Checks that each line of a text is shown, as it is or as JSON, at least once for each field that contains the text.
+/// Checks that `shown` contains each line of a text, unchanged or as JSON, at least once per field with that text.
 #[track_caller]
 fn assert_arrives(shown: &str, text: &str, message: &Message, what: &str) {
     let Body::Payload(payload) = &message.body else { panic!("not a payload") };
     let whole = in_json(text);
     let fields = payload.fields.iter().filter(|(name, value)| {
-        // The system, not the writer, describes who is introduced and names the requests.
+        // The system, not the writer, describes the introduced agent and names the requests.
         let names_requests = name.as_str() == "request_id" && !payload.named_requests().is_empty();
         let is_of_system = name.as_str() == "target_agent" || names_requests;
         !is_of_system && json_line(&json!({ name.as_str(): value })).contains(&whole)
@@ -385,7 +385,7 @@ fn own_lines(texts: &Texts) -> [String; 3] {
 fn assert_no_line_passes_for_the_system(shown: &str, own: &[String; 3], what: &str) {
     let lines = lines_seen(shown);
     assert_eq!(lines[0], own[0], "{what}");
-    // The system's self-introduction is below the header. It quotes the writer's duty within one line.
+    // The self-introduction, which the system makes, is below the header. It quotes the writer's duty within one line.
     let rest = lines
         .iter()
         .skip(1)
@@ -404,7 +404,8 @@ fn every_injection_would_work() {
     }
 }
 
-/// Seed agent-communication, 9.1, 9.3 and 10.3: the system alone tells who speaks, whatever the writer writes.
+/// Whatever the writer writes, only the system tells who speaks
+/// (seed "agent-communication", requirements 9.1, 9.3 and 10.3).
 #[test]
 fn no_injection_works_in_any_place_of_a_message_in_either_language() {
     for language in [CHINESE, ENGLISH] {
@@ -440,7 +441,7 @@ fn no_reason_of_a_notice_speaks_for_the_system() {
 #[test]
 fn no_name_holds_an_injection_that_has_a_bracket_or_a_line_break() {
     for (name, text) in injections() {
-        // One line of letters is a valid name. The words around it in a header show that it is a name.
+        // A single line of letters is a valid name. In a header, the words around the name show that it is only a name.
         if let Ok(parsed) = crate::name::Name::parse(&text) {
             let header = texts().fill(TextKey::MessageFromAgent, &[("role", parsed.as_str()), ("id", "x-1")]);
             assert!(header.starts_with("【来自 ") && header.ends_with("（x-1）的消息】"), "{name}");
@@ -490,7 +491,7 @@ fn no_character_hides_a_bracket_unless_it_is_seen_as_a_letter() {
     assert!(hidden.is_empty(), "{hidden:?}");
 }
 
-/// Texts that the property test below has found.
+/// Texts that once passed for a header. The property test below found them.
 #[test]
 fn what_was_generated_once_and_passed_for_a_header() {
     let texts = texts();
@@ -646,8 +647,8 @@ proptest! {
         assert_no_line_passes_for_the_system(&shown, &own_lines(&texts), "generated");
     }
 
-    /// A payload is accepted if, and only if, its reader sees more than who wrote it.
-    /// So every message can be read, and nothing that could be read is refused.
+    /// A payload is accepted if, and only if, its reader sees some content below the header.
+    /// So no message is empty, and no payload with visible content is refused as empty.
     #[test]
     fn what_is_accepted_shows_something_and_what_is_refused_as_empty_would_not(payload in payloads()) {
         let texts = texts();
@@ -669,7 +670,7 @@ proptest! {
         prop_assert_eq!(Payload::parse(&payload).is_ok(), says_more || is_answer, "{}", shown(whole));
     }
 
-    /// The reader sees every field of a payload, of whatever type.
+    /// The reader sees every field of a payload, whatever the message type is.
     #[test]
     fn no_field_is_dropped(payload in payloads(), first_contact in any::<bool>()) {
         let parsed = Payload::parse(&payload);
@@ -685,7 +686,7 @@ proptest! {
         });
         let shown = present(&letter, &FirstWords::new(), &texts()).opening;
         for (name, value) in &payload.fields {
-            // The system describes an introduced agent, and a brief has lines of its own.
+            // The system describes an introduced agent in its own words, and shows a brief line by line.
             let is_told_otherwise = payload.message_type == MessageType::IntroductionResponse && name == "target_agent"
                 || payload.message_type == MessageType::TaskAssignment && name == "taskBrief";
             // The line above the content names these requests.

@@ -33,7 +33,7 @@ const TABLES: &[Table] = &[
     Table { name: "roles", rows: "SELECT * FROM roles", read: |row| roles::read(row).map(drop) },
     Table {
         name: "agents",
-        // The columns of the role are checked with the table `roles`.
+        // `agents::read` also expects three columns of the role. The entry for `roles` checks them.
         rows: "SELECT *, NULL AS role_name, NULL AS interface_spec, NULL AS service FROM agents",
         read: |row| agents::read(row).map(drop),
     },
@@ -82,7 +82,7 @@ pub(crate) async fn begin(connection: &mut SqliteConnection) -> Result<(), Error
     Ok(())
 }
 
-/// Returns the damage in the structure of the file, and the rows that refer to rows that do not exist.
+/// Returns the damage in the structure of the file, and all references to rows that do not exist.
 pub(crate) async fn structure(connection: &mut SqliteConnection) -> Vec<String> {
     let mut problems = Vec::new();
     match sqlx::query_scalar::<_, String>(INTEGRITY).fetch_all(&mut *connection).await {
@@ -127,7 +127,7 @@ pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
 }
 
 /// Reads every row of every table. Adds the damage to `problems`, and returns the number of rows. The schema must be
-/// the known one.
+/// the one that this program creates.
 pub(crate) async fn rows(connection: &mut SqliteConnection, problems: &mut Vec<String>) -> u64 {
     let mut count = 0;
     for table in TABLES {
@@ -197,7 +197,7 @@ fn id(row: &SqliteRow) -> String {
     row.try_get::<String, _>(0).or(number).unwrap_or_else(|_| "a row without an id".to_owned())
 }
 
-/// Returns the blobs that artifacts need, each with these artifacts.
+/// Returns the blobs that artifacts need, each with the artifacts that need it.
 pub(crate) async fn blobs(
     connection: &mut SqliteConnection,
 ) -> Result<BTreeMap<BlobHash, Vec<ArtifactId>>, Error> {

@@ -15,14 +15,14 @@ const COPY: &str = "VACUUM INTO ?1";
 const SHRINK: &str = "VACUUM";
 const MUCH_IS_FREE: &str =
     "SELECT freelist_count * 4 > page_count FROM pragma_freelist_count, pragma_page_count";
-/// The number of the first event to keep. Events are numbered in order of time, so all events before the first young
-/// one are old. If the clock was set back, an old event stays a little longer. The newest event always stays.
+/// The number of the first event to keep. Events are numbered in order of time, so all events before the first recent
+/// one are too old. If the clock was set back, an old event stays a little longer. The newest event always stays.
 const FIRST_KEPT: &str = "SELECT max(
         coalesce((SELECT seq FROM events WHERE created_at >= ?1 ORDER BY seq LIMIT 1), newest),
         newest - ?2 + 1)
     FROM (SELECT coalesce(max(seq), 0) AS newest FROM events)";
-/// Counts the removable events before number ?1. Events of an open task stay, because a client may be following it. So
-/// do events of a task with an unread message to the person, because they will be shown together.
+/// Counts the removable events before number ?1. Events of an open task stay, because a client may be following it.
+/// Events of a task with an unread message to the person stay, because they will be shown together with that message.
 const COUNT_EXPIRED: &str = "SELECT count(*) FROM events WHERE seq < ?1 AND (task IS NULL OR task NOT IN (
         SELECT id FROM tasks WHERE state = 'open'
         UNION SELECT task FROM messages INDEXED BY messages_waiting WHERE receiver = 'user' AND state = 'queued'))";
@@ -58,7 +58,7 @@ fn code(error: &sqlx::Error) -> Option<u32> {
 }
 
 impl Error {
-    /// Converts the error of a database file that cannot be opened or read.
+    /// Converts an error that occurred when a database file was opened or read.
     pub(crate) fn of_file(path: &Path, source: sqlx::Error) -> Self {
         let path = path.to_owned();
         match (code(&source), source.as_database_error()) {
@@ -166,14 +166,14 @@ pub(crate) async fn shrink(file: &Path) -> Result<(), Error> {
     Ok(connection.close().await?)
 }
 
-/// Returns the number of the first event that is neither too old nor too many.
+/// Returns the number of the first event to keep under both bounds: the bound on age and the bound on number.
 async fn first_kept(
     connection: &mut SqliteConnection,
     retention: &Retention,
     now: Timestamp,
 ) -> Result<i64, Error> {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-    // Without a bound in days every event is young enough; without a bound in number there is room for all.
+    // If no age is configured, every event is young enough. If no number is configured, there is room for all events.
     let youngest = retention.events_days.map_or(Timestamp::MIN, |days| now.saturating_sub(DAY * days));
     let most = retention.max_events.map_or(i64::from(u32::MAX), i64::from);
     Ok(sqlx::query_scalar(FIRST_KEPT).bind(youngest.as_millis()).bind(most).fetch_one(connection).await?)

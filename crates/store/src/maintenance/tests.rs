@@ -75,8 +75,8 @@ async fn a_damaged_database_is_refused_at_start_and_a_look_ends_in_time() {
     quick_check(&mut connection, &file).await.unwrap_err();
 }
 
-/// Creates a scratch database with events of these ages in days and of these tasks. `t-1` is open, `t-2` is idle, and
-/// in `t-3` the person has not been shown a message.
+/// Creates a scratch database with events, each given by its age in days and its task. `t-1` is open, `t-2` is idle,
+/// and `t-3` has a message that the person has not been shown.
 async fn with_events(events: &[(i64, Option<&'static str>)]) -> Scratch {
     let scratch = Scratch::new().await;
     scratch.add_task("t-2").await;
@@ -156,8 +156,8 @@ async fn more_events_than_one_transaction_removes_go_all_the_same() {
     assert!(first + others >= 11_999);
 }
 
-/// Returns the unneeded artifacts of a scratch database after these statements. `t-2` has long been idle; its artifacts
-/// are called `old-<n>`.
+/// Runs statements in a new database, and returns its unneeded artifacts. The task `t-2` has long been idle; the ids of
+/// its artifacts begin with `old-`.
 async fn unneeded(statements: &'static str) -> Vec<String> {
     let scratch = Scratch::new().await;
     scratch.add_task("t-2").await;
@@ -197,7 +197,7 @@ async fn artifacts_of_tasks_that_are_long_over_are_unneeded_unless_something_els
     };
     let both = &["old-1", "old-2"];
     check("", both).await;
-    // The task has not ended, or only recently.
+    // The task has not ended, or something has happened in it recently.
     check("UPDATE tasks SET state = 'open'", &[]).await;
     check("UPDATE tasks SET created_at = 2000", &[]).await;
     check("UPDATE turns SET created_at = 2000", &[]).await;

@@ -43,8 +43,8 @@ const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
 
-/// Returns the artifacts of tasks in which nothing has happened since that time, if nothing
-/// outside such tasks names them, and the artifacts that the person stored before that time and sent to nobody.
+/// Returns two groups of artifacts: those of ended tasks in which nothing has happened since that time, unless
+/// something outside such tasks names them, and those that the person stored before that time and sent to nobody.
 pub async fn find(
     connection: &mut SqliteConnection,
     since: Timestamp,
@@ -60,8 +60,8 @@ async fn strays(connection: &mut SqliteConnection, since: Timestamp) -> Result<B
     Ok(ids.into_iter().map(ArtifactId::new).collect())
 }
 
-/// Removes the artifacts that the person stored before that time and sent to nobody, and returns how many. A concurrent
-/// message that names one was either accepted before, or finds the artifact gone.
+/// Removes the artifacts that the person stored before that time and sent to nobody, and returns how many. If a message
+/// names such an artifact at the same moment, it either comes first and keeps the artifact, or finds it gone.
 pub(crate) async fn remove_strays(tx: &mut Tx, since: Timestamp) -> Result<u64, Error> {
     let strays = strays(&mut tx.connection, since).await?;
     if !strays.is_empty() {
@@ -75,7 +75,7 @@ pub(super) async fn over(connection: &mut SqliteConnection, since: Timestamp) ->
     Ok(sqlx::query_scalar(OVER).bind(since.as_millis()).fetch_all(connection).await?)
 }
 
-/// Returns the artifacts of these tasks that nothing outside the tasks names.
+/// Returns the artifacts that belong to these tasks and that nothing outside the tasks names.
 pub(super) async fn of_tasks(
     connection: &mut SqliteConnection,
     over: &[String],

@@ -15,8 +15,8 @@ use sqlx::{Arguments as _, Row, SqliteConnection};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Every agent with the facts that decide its state. Each parameter is the task to look at, or NULL for all tasks; root
-/// and the person take part in all of them.
+/// Every agent with the facts that decide its state. Each parameter is the task to look at, or NULL for all tasks. Root
+/// and the person take part in every task.
 const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a.name, a.depth, a.ended_at, a.paused_at,
     a.created_at, r.name AS role_name, coalesce(r.service, (SELECT service FROM tasks WHERE id = ?)) AS service,
     EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,
@@ -28,7 +28,7 @@ const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a
         AND answered_by IS NULL AND receiver <> a.id AND state IN ('delayed', 'queued', 'in_turn', 'done')
         AND task = coalesce(?, task)) AS waits
     FROM agents a LEFT JOIN roles r ON r.id = a.role";
-/// The state of an agent: the first condition that holds.
+/// The state of an agent. The first condition that holds decides.
 const STATE: &str = "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at IS NOT NULL THEN 'paused'
     WHEN parked THEN 'parked' WHEN thinking THEN 'thinking' WHEN unread > 0 THEN 'queued' WHEN waits THEN 'waiting'
     ELSE 'idle' END";
@@ -54,7 +54,7 @@ const BY_SERVICE: &str =
 pub(crate) const STATEMENTS: &[&str] =
     &[AGENTS, AWAITED, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, LIVE_OF_ROLE, BY_SERVICE];
 
-/// Returns a page of agents, and where the next one begins.
+/// Returns a page of agents, and where the next page begins.
 pub async fn list(
     connection: &mut SqliteConnection,
     catalogue: &Catalogue,
@@ -156,7 +156,8 @@ fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, AgentView), Erro
     Ok((row.get("place"), agent))
 }
 
-/// Adds what one statement reads for all agents of a page: whom they wait for and their usage, in one task or in all.
+/// Adds to each agent of a page whom it waits for and its usage, in one task or in all tasks. Each of the two takes one
+/// statement for the whole page.
 async fn complete(
     connection: &mut SqliteConnection,
     agents: &mut [AgentView],

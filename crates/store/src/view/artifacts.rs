@@ -27,7 +27,7 @@ pub fn shown(stored: Stored) -> ArtifactView {
     }
 }
 
-/// Returns a page of artifacts, and where the next one begins.
+/// Returns a page of artifacts, and where the next page begins.
 pub async fn list(
     connection: &mut SqliteConnection,
     filter: &ArtifactFilter,

@@ -77,8 +77,8 @@ pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder 
     let mut query = Builder::new("SELECT * FROM (");
     match &filter.task {
         None => part(&mut query, " WHERE 1", None, side, filter, limit),
-        // Each part comes sorted from the index and stops at the limit. With a single OR condition, SQLite would sort
-        // all events of the task.
+        // Each part reads the index in order and stops at the limit. With a single OR condition, SQLite would sort all
+        // events of the task.
         Some(task) => {
             let (of_task, of_agents) = (
                 " INDEXED BY events_of_task WHERE task = ",
@@ -93,7 +93,8 @@ pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder 
     query
 }
 
-/// Adds a statement for the first matching events on one side. `condition` may end with a task.
+/// Adds a statement for the first matching events on one side. If `task` is given, its two parts follow `condition`:
+/// the task as a bound value, and the rest of the condition.
 fn part(
     query: &mut Builder,
     condition: &'static str,

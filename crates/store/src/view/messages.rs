@@ -15,14 +15,14 @@ use std::collections::HashMap;
 
 const BY_ID: &str = "SELECT * FROM messages WHERE id IN (SELECT value FROM json_each(?1))";
 const BY_SEQ: &str = "SELECT * FROM messages WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq";
-/// The state of a message as people see it. The text must match the expression of the index exactly.
+/// The state of a message as people see it. This SQL must equal the expression in the definition of the index exactly.
 const SHOWN_STATE: &str = "CASE WHEN answered_by IS NULL THEN state ELSE 'answered' END";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[BY_ID, BY_SEQ];
 
-/// Returns a page of messages, and where the next one begins.
+/// Returns a page of messages, and where the next page begins.
 pub async fn list(
     connection: &mut SqliteConnection,
     texts: &Texts,
@@ -54,7 +54,7 @@ pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
                 Parties { from: filter.from.as_deref(), to: filter.to.as_ref().map(AgentId::as_str) };
             part(&mut query, filter, None, parties, limit);
         }
-        // Each part comes sorted from its own index and stops at the limit.
+        // Each part reads its own index in order and stops at the limit.
         Some(with) => {
             let to = filter.to.as_ref().map(AgentId::as_str);
             let sent = Parties { from: filter.from.as_deref().or(Some(with)), to };
@@ -77,8 +77,8 @@ struct Parties<'a> {
     to: Option<&'a str>,
 }
 
-/// Adds a statement for the numbers of the first matching messages. `with` is an additional condition: a column and its
-/// value.
+/// Adds a statement for the numbers of the first matching messages. `with` is a further condition: a column, and the
+/// value that it must have.
 fn part(
     query: &mut Builder,
     filter: &MessageFilter,
@@ -118,7 +118,7 @@ fn part(
     if filter.unshown {
         query.push(" AND receiver = 'user' AND state = 'queued'");
     }
-    // An id that is not a message's matches nothing, whether as `after` or as `before`.
+    // An id that no message can have matches nothing, whether it is given as `after` or as `before`.
     if let Some(after) = &filter.after {
         query.push(" AND seq > ").push_bind(after.sequence().unwrap_or(i64::MAX));
     }

@@ -26,7 +26,7 @@ const TASKS: &str = "SELECT t.rowid AS place, t.id, t.state, t.stopped_by, t.cre
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[TASKS];
 
-/// Returns a page of tasks, and where the next one begins.
+/// Returns a page of tasks, and where the next page begins.
 pub async fn list(
     connection: &mut SqliteConnection,
     filter: &TaskFilter,
@@ -80,7 +80,7 @@ fn read(row: &SqliteRow) -> TaskView {
     }
 }
 
-/// Adds what one statement reads for all tasks of a page: their usage and outcomes.
+/// Adds the usage and the outcome to each task of a page. Each of the two takes one statement for the whole page.
 async fn complete(connection: &mut SqliteConnection, found: &mut [TaskView]) -> Result<(), Error> {
     let ids: Vec<&TaskId> = found.iter().map(|task| &task.id).collect();
     let ids = serde_json::json!(ids).to_string();

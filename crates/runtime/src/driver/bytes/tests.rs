@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, json};
 
-/// Bytes with the signature of a format, so that their base64 alone shows what they are.
+/// Returns bytes with the signature of PNG, so that they are recognized even as plain base64.
 fn picture(rest: &[u8]) -> Vec<u8> {
     [b"\x89PNG\r\n\x1a\n".as_slice(), rest].concat()
 }
@@ -36,7 +36,8 @@ fn with_call(call: ToolCall) -> Replied {
     Replied { calls: vec![call], ..Replied::default() }
 }
 
-/// Every place of an answer that may contain bytes. A place gets the base64 alone, and as a data URL.
+/// Every place of an answer that may contain bytes. Each place is a function that gets the bytes in two forms: as plain
+/// base64, and as a data URL.
 const PLACES: [Place; 13] = [
     (
         "content, with its encoding",
@@ -198,7 +199,7 @@ proptest! {
     }
 }
 
-/// A name, and a place of an answer that may contain a text with bytes in it.
+/// A place of an answer that may contain a text with bytes in it: its name, and a function that builds the answer.
 type TextPlace = (&'static str, fn(&str) -> Replied);
 
 const TEXT_PLACES: [TextPlace; 11] = [

@@ -1,5 +1,5 @@
-//! No result is lost: random societies are played whose models follow the rules of answering, forget them or bend them,
-//! with crashes in between. Everything that was requested and made must reach its asker.
+//! Checks that no result is lost. The test plays random societies with crashes in between. Their models follow the
+//! rules of answering, forget them or bend them. Every result that was requested and made must reach its asker.
 //!
 //! [`script`] contains the models. What a model does next depends only on the seed and on what it sees, so a repeated
 //! call gets the same answer. [`verdict`] reads the database at the end, and returns the violations.
@@ -110,8 +110,8 @@ impl Play {
         self.directory.path().join(DATABASE)
     }
 
-    /// A process that has died writes nothing more. Here the last transaction may still be running, so this waits for
-    /// it.
+    /// Waits for the last transaction. A real process would write nothing more after a crash, but here the transaction
+    /// may still be running.
     fn wait_for_the_dead(&self) {
         life().block_on(async {
             use sqlx::{ConnectOptions, Connection};
@@ -124,7 +124,7 @@ impl Play {
     }
 }
 
-/// Plays several societies, and returns how often their models did what. Panics with the seed if there is a violation.
+/// Plays several societies, and returns how often their models did each deed. A violation panics with its seed.
 fn play(first: u64, societies: u64) -> script::Deeds {
     let (registry, template, _kept) = life().block_on(async {
         let (template, kept) = template().await;

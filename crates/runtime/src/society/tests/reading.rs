@@ -22,7 +22,7 @@ struct Seed {
     calls: u64,
 }
 
-/// A random message. 0 is the person, 1 is root, then the agents follow; the last number is the system.
+/// A random message. In `from` and `to`, 0 is the person, 1 is root, the last number the system, the others agents.
 #[derive(Clone, Debug)]
 struct Mail {
     from: usize,
@@ -57,7 +57,7 @@ fn mail() -> impl Strategy<Value = Mail> {
         .prop_map(|(from, to, asks, state, answered)| Mail { from, to, asks, state, answered })
 }
 
-/// Everything that was drawn, with the ids that it got.
+/// Everything that was drawn. Each message has the ids of its sender and its receiver.
 #[derive(Debug)]
 struct Drawn {
     seeds: Vec<Seed>,
@@ -176,7 +176,7 @@ impl Drawn {
             as u64
     }
 
-    /// Returns the state that an agent should have by definition; in one task, if one is given.
+    /// Returns the state that an agent should have by definition. If a task is given, only that task counts.
     fn state(&self, id: &str, seed: Option<&Seed>, task: Option<&str>) -> AgentState {
         let is = |what: fn(&Seed) -> bool| seed.is_some_and(what);
         if is(|seed| seed.ended) {
@@ -241,8 +241,8 @@ fn agent_filter() -> impl Strategy<Value = AgentFilter> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Filters agree with a naive search over everything, the pages together are complete, and states fit their
-    /// definitions.
+    /// Filters agree with a naive search over everything, the pages together are complete, and the states of agents fit
+    /// the definitions of these states.
     #[test]
     fn agents_are_what_their_rows_say(
         seeds in prop::collection::vec(seed(), 0..12),

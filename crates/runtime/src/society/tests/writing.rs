@@ -101,13 +101,13 @@ async fn what_is_refused_tells_nobody_and_hides_nothing_that_comes_after() {
     let mut newest = society.newest_event();
     newest.mark_unchanged();
     let missing = Attachment::Stored(ArtifactId::new("missing"));
-    // The post has already begun a task when it is refused.
+    // The message has already begun a task when it is refused.
     let refused =
         society.write(UserMessage { attachments: vec![missing], ..UserMessage::text("root", "look") }).await;
     assert_eq!(code(&refused), "artifact_not_found");
     assert!(!newest.has_changed().unwrap());
     assert!(world.signals.bells.try_recv().is_err());
-    // This event gets the number that the event of the refused task had.
+    // The refused task has left no event, so this event gets the number that its event had.
     world.store.note(Event::TaskStarted { task: world.task.clone() }).await.unwrap();
     assert!(newest.has_changed().unwrap());
 }
@@ -120,7 +120,7 @@ async fn what_the_person_writes_is_text_whatever_it_looks_like() {
     society.write(UserMessage::text("root", &written)).await.unwrap();
     let heard = world.query("SELECT body ->> 'text' FROM messages WHERE sender = 'user'").await;
     assert_eq!(heard, [written]);
-    // A file alone is enough. Without a file and without a word, the post is empty.
+    // A file alone is enough. Without a file and without a word, the message is empty.
     for payload in [json!(""), json!({}), json!({"text": " "})] {
         let empty = UserMessage { payload: payload.clone(), ..UserMessage::text("root", "") };
         assert_eq!(code(&society.write(empty.clone()).await), "invalid_message", "{payload}");
@@ -199,7 +199,7 @@ async fn the_same_under_the_same_key_is_the_same_message_however_often_it_comes_
     assert_eq!(code(&society.write(other_file).await), "key_reused");
     let long = UserMessage { key: Some("k".repeat(MAX_KEY_BYTES + 1)), ..post("go") };
     assert_eq!(code(&society.write(long).await), "invalid_arguments");
-    // The key of a refused post can be used again.
+    // The key of a refused message can be used again.
     let refused = UserMessage { key: Some("key-2".to_owned()), ..UserMessage::text("nobody", "go") };
     assert_eq!(code(&society.write(refused).await), "unknown_contact");
     let again = UserMessage { key: Some("key-2".to_owned()), ..post("go") };

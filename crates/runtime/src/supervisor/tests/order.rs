@@ -1,4 +1,4 @@
-//! In which order agents hear what others write to them while they work.
+//! Tests in which order a working agent hears the messages of others.
 
 use super::*;
 use polity_llm::{Message, Part, Request};
@@ -13,10 +13,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Barrier;
 
-/// How often one answer yields to the scheduler, and whether it calls a tool.
+/// How often the model yields to the scheduler before an answer, and whether the answer calls a tool.
 type Thought = (u8, bool);
 
-/// How a model works, and what each request of root shows for the first time.
+/// `thoughts` tells a model how to work. `shown` lists the entries that each request of root shows for the first time.
 #[derive(Default)]
 struct Notes {
     thoughts: Mutex<Vec<Thought>>,
@@ -27,7 +27,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Thinks as it was told to, and answers.
+    /// Takes the next thought, yields as often as it demands, and answers.
     async fn answer(&self, request: &Request) -> Say {
         let number = self.asked.fetch_add(1, Ordering::SeqCst);
         if self.busy.swap(true, Ordering::SeqCst) {
@@ -43,7 +43,7 @@ impl Notes {
         }
         self.busy.store(false, Ordering::SeqCst);
         if calls {
-            // Each call has another name, because a turn that repeats a call with the same result is ended.
+            // Each call asks for another name, because a turn that repeats a call with the same result is ended.
             Say::Call("find_role_by_name", json!({"name": format!("role {number}")}))
         } else {
             Say::Text("noted")
@@ -51,7 +51,7 @@ impl Notes {
     }
 }
 
-/// Returns a model that thinks as it was told to, and what it notes.
+/// Returns a model, and the notes that it works with.
 fn noting() -> (Arc<ScriptedModel>, Arc<Notes>) {
     let notes = Arc::new(Notes::default());
     let noted = Arc::clone(&notes);
@@ -62,7 +62,8 @@ fn noting() -> (Arc<ScriptedModel>, Arc<Notes>) {
     (model, noted)
 }
 
-/// Returns the entries that a request shows after the last answer and its results, as sender and number.
+/// Returns the entries that a request shows after the last answer and its results. Each entry is the number of its
+/// sender and its own number.
 fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     let is_older = |message: &Message| matches!(message, Message::Assistant { .. } | Message::Tool { .. });
     let begins = request.messages.iter().rposition(is_older).map_or(0, |at| at + 1);
@@ -126,8 +127,8 @@ impl Stage {
         Self { world, handles, notes, senders }
     }
 
-    /// Lets each agent write its entries, with pauses before them, while root works as it was told to. Returns what
-    /// root was shown, in order.
+    /// Lets each agent write its entries, with pauses before them, while root works with these thoughts. Returns the
+    /// entries that root was shown, in order.
     async fn play(&mut self, thoughts: Vec<Thought>, pauses: &[Vec<u8>]) -> Vec<(usize, usize)> {
         *self.notes.thoughts.lock().unwrap() = thoughts;
         let (handles, snapshot) = (&self.handles, &self.world.snapshot);

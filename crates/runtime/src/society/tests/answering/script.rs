@@ -59,7 +59,7 @@ pub(super) struct Script {
     seed: u64,
     /// The children of each agent, by number.
     children: Vec<Vec<usize>>,
-    /// After how many calls the process crashes. It may crash several times; the last entry is the next crash.
+    /// One entry for each crash: the number of calls after which the process crashes. The last entry is the next crash.
     lives: Mutex<Vec<u64>>,
     calls: AtomicU64,
     crash: Notify,
@@ -72,7 +72,7 @@ impl Script {
         let agents = random.usize(3..=8);
         let mut children = vec![Vec::new(); agents];
         for agent in 1..agents {
-            // Most agents have the previous one as parent: in long chains, answers have further to go.
+            // The parent of most agents is the previous agent: this makes long chains, in which answers have far to go.
             let parent = if random.u8(0..3) == 0 { random.usize(0..agent) } else { agent - 1 };
             children[parent].push(agent);
         }
@@ -156,7 +156,8 @@ fn texts(message: &Message) -> Vec<&str> {
     }
 }
 
-/// Returns the pieces of work that a text names. Such a token is `tok`, the agent's number, `z`, and another number.
+/// Returns the tokens in a text. Each token stands for a piece of work, and consists of `tok`, the number of an agent,
+/// `z`, and another number.
 pub(super) fn tokens(text: &str) -> BTreeSet<String> {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric());
     words.filter(|word| word.starts_with("tok") && word.contains('z')).map(str::to_owned).collect()
@@ -256,7 +257,7 @@ impl Script {
         }
     }
 
-    /// Returns a text with all tokens that the model knows, and in most cases a new one of its own.
+    /// Returns a text with all tokens that the model knows, and in most cases a new token.
     fn words(sight: &Sight<'_>, random: &mut fastrand::Rng) -> String {
         let mut tokens = sight.tokens.clone();
         if random.u8(0..10) < 7 {
