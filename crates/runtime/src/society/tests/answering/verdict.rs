@@ -11,9 +11,9 @@ struct Message {
     sender: String,
     receiver: String,
     body: String,
-    /// The requests that it answers, or supplements.
+    /// The requests that the message answers or supplements.
     replies_to: Vec<String>,
-    /// The request that it is about. An answer with such a request supplements an earlier answer.
+    /// The request that the message is about. An answer with such a request supplements an earlier answer.
     about: Option<String>,
     expects_answer: bool,
     is_final: bool,
@@ -21,17 +21,17 @@ struct Message {
     state: String,
     answered_by: Option<String>,
     sent_in: Option<i64>,
-    /// The turn in which it was read.
+    /// The turn in which the receiver read the message.
     read_in: Option<i64>,
     /// The requests in its `request_id`.
     named: Vec<String>,
-    /// The request of its reader that has failed, if it is a notice of that.
+    /// If the message is a notice that a request of its receiver has failed, the id of that request.
     failed: Option<String>,
     words: Option<String>,
 }
 
 impl Message {
-    /// Returns the request that it answers, or else the one that it is about.
+    /// Returns the request that the message answers, or else the request that it is about.
     fn subject(&self) -> Option<&String> {
         self.replies_to.first().or(self.about.as_ref())
     }
@@ -48,7 +48,7 @@ struct Turn {
 }
 
 struct Society {
-    /// By id. The order of ids is the order of acceptance.
+    /// The messages by id. The order of ids is the order of acceptance.
     messages: BTreeMap<String, Message>,
     turns: BTreeMap<i64, Turn>,
     ended: BTreeSet<String>,
@@ -85,7 +85,8 @@ async fn read(connection: &mut SqliteConnection) -> Society {
             sent_in: row.get("sent_in"),
             read_in: row.get("turn"),
             named,
-            failed: (body["notice"] == "receiver_failed").then(|| body["message"].as_str().unwrap().to_owned()),
+            failed: (body["notice"] == "receiver_failed")
+                .then(|| body["message"].as_str().unwrap().to_owned()),
             words: body["text"].as_str().map(str::to_owned),
             body: format!("{body} {}", text("attachments")),
         };
@@ -140,11 +141,11 @@ impl Society {
     /// Returns the request on whose behalf another one was made.
     fn asked_for(&self, request: &Message) -> Option<&String> {
         let mut named = request.named.iter().filter_map(|id| self.messages.get_key_value(id));
-        // Who passes on a request that is over asks for its own work.
+        // An agent cannot pass on a request that is over: if it names one, it asks on behalf of its own work.
         let passed_on = named.find(|(id, _)| !self.was_over(id, &request.id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),
-            // The request came from further away, through several agents.
+            // Several agents passed the named request on before it came to this sender.
             Some((id, _)) => {
                 let mut of_sender =
                     self.messages.iter().filter(|(_, message)| message.receiver == request.sender);
@@ -211,7 +212,7 @@ pub(super) async fn violations(connection: &mut SqliteConnection) -> Vec<String>
     violations
 }
 
-/// Returns every message and turn in a line each, to find the cause of a violation.
+/// Returns all messages and turns, one per line, to find the cause of a violation.
 async fn story(connection: &mut SqliteConnection) -> String {
     let messages = "SELECT format('%s %s → %s %s %s reply %s about %s for %s in %s turn %s %s by %s: %.90s', id, sender, receiver,
             type, iif(expects = 'answer', '?', finality), in_reply_to, about, on_behalf_of, sent_in, turn, state, answered_by,
@@ -268,7 +269,7 @@ fn of_closing_texts(society: &Society) -> Vec<String> {
     violations
 }
 
-/// The person sees no text of root twice, and the last final text contains everything that root has said at the end.
+/// The person sees no text of root twice, and the last final text contains everything in root's last closing text.
 fn of_the_person(society: &Society) -> Vec<String> {
     let mut violations = Vec::new();
     let told =
@@ -285,8 +286,14 @@ fn of_the_person(society: &Society) -> Vec<String> {
         request.is_some_and(|request| request.sender == "user")
     });
     let Some(last) = for_user.filter_map(|turn| turn.text.as_deref()).next_back() else { return violations };
-    let mut answers =
-        told.filter(|message| message.is_final && !message.is_report && !message.expects_answer);
+    let answered = |request: &Message, answer: &Message| request.answered_by.as_ref() == Some(&answer.id);
+    // A report is an answer if its text was repeated as the closing text.
+    let is_answer = |message: &&Message| {
+        let is_report =
+            message.is_report && !society.messages.values().any(|request| answered(request, message));
+        message.is_final && !is_report && !message.expects_answer
+    };
+    let mut answers = told.filter(is_answer);
     let answer = answers.next_back().and_then(|message| message.words.as_deref()).unwrap_or_default();
     let missing: Vec<String> = tokens(last).difference(&tokens(answer)).cloned().collect();
     if !missing.is_empty() {
