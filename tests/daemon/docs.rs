@@ -7,7 +7,7 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the Markdown files that describe the code. Leaves out the binding copies (`contract.md`, `seeds/`), which
+/// Returns the Markdown files that describe the code. Leaves out the binding copies (`contract.md`, `hands.md`, `seeds/`), which
 /// name no files of this repository.
 fn pages() -> Vec<PathBuf> {
     let root = repository();
@@ -18,7 +18,7 @@ fn pages() -> Vec<PathBuf> {
         let files = entries.map(|entry| entry.expect("an entry").path());
         pages.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     }
-    pages.retain(|page| !page.ends_with("contract.md"));
+    pages.retain(|page| !page.ends_with("contract.md") && !page.ends_with("hands.md"));
     pages
 }
 

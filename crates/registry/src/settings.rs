@@ -4,14 +4,14 @@ use crate::fields::{self, Fields};
 use crate::problem::{Problem, Severity};
 use polity_society::id::ServiceId;
 use polity_society::limits::Limits;
-use polity_society::role::ToolGroup;
 use polity_society::text::Language;
+use polity_society::tool_group::{Grant, ToolGroup, UnknownGroup};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 use strum::{IntoStaticStr, VariantArray};
 
-/// The file's name in the configuration directory, and in problems.
+/// The name of the file in the configuration directory. Problems name the file in the same way.
 pub(crate) const FILE: &str = "app.json";
 
 /// The content of `app.json`, with defaults for missing fields.
@@ -36,7 +36,14 @@ pub struct Settings {
     /// How long events and finished tasks are kept.
     pub retention: Retention,
     /// The groups of tools that root has; every other agent has at most these.
-    pub root_tools: Vec<ToolGroup>,
+    pub root_tools: Vec<Grant>,
+}
+
+impl Settings {
+    /// Returns the groups of tools that a role can have or lack.
+    pub fn groups(&self) -> impl Iterator<Item = ToolGroup> + use<> {
+        ToolGroup::deniable()
+    }
 }
 
 impl Default for Settings {
@@ -51,7 +58,7 @@ impl Default for Settings {
             shutdown_grace: Duration::from_secs(5),
             retry: Retry::default(),
             retention: Retention::default(),
-            root_tools: ToolGroup::ALL.to_vec(),
+            root_tools: Grant::everything(),
         }
     }
 }
@@ -189,7 +196,7 @@ fn read_limits(fields: &mut Fields<'_>) -> Limits {
     limits
 }
 
-/// Reads a limit that `null` removes.
+/// Reads a limit. The value `null` means that there is no limit.
 fn optional<T>(
     object: &mut Fields<'_>,
     field: &str,
@@ -245,33 +252,30 @@ fn read_retention(fields: &mut Fields<'_>) -> Retention {
     retention
 }
 
-/// Groups of tools that a later version has. They are not offered, and naming one is no mistake.
-const LATER_GROUPS: [&str; 5] = ["files", "command", "web", "memory", "schedule"];
-
-fn read_tools(fields: &mut Fields<'_>) -> Vec<ToolGroup> {
+fn read_tools(fields: &mut Fields<'_>) -> Vec<Grant> {
     let default = Settings::default().root_tools;
     let Some(mut object) = fields.open("tools", "the defaults are used") else {
         return default;
     };
     let names = object.read("root", "root has all groups", fields::texts);
     let groups = names.map_or(default, |names| {
-        let mut groups = Vec::new();
+        let mut grants = Vec::new();
         for name in names {
-            match ToolGroup::ALL.iter().copied().find(|group| group.as_str() == name) {
-                Some(group) => groups.push(group),
-                // It belongs to everybody.
-                None if name == "messages" => {}
-                None => {
-                    let what = if LATER_GROUPS.contains(&&*name) || name.starts_with("mcp:") {
-                        format!("this version does not have the tool group \"{name}\" yet")
-                    } else {
-                        format!("\"{name}\" is not a tool group")
-                    };
-                    object.report(Severity::Warning, "root", what, "it has no effect");
+            let what = match name.parse() {
+                Ok(Grant::Group(group)) if group.is_later() => {
+                    format!("this version does not have the tool group \"{name}\" yet")
                 }
-            }
+                // Every agent has this group, whether or not it is listed.
+                Ok(Grant::Group(group)) if group.is_for_everybody() => continue,
+                Ok(grant) => {
+                    grants.push(grant);
+                    continue;
+                }
+                Err(UnknownGroup) => format!("\"{name}\" is not a tool group"),
+            };
+            object.report(Severity::Warning, "root", what, "it has no effect");
         }
-        groups
+        grants
     });
     object.finish("it has no effect");
     groups
@@ -344,7 +348,7 @@ mod tests {
                 max_delay: Duration::from_millis(17),
             },
             retention: Retention { events_days: Some(18), max_events: None, max_database_bytes: Some(19) },
-            root_tools: vec![ToolGroup::Artifacts],
+            root_tools: vec![Grant::Group(ToolGroup::Artifacts)],
         };
         assert_eq!(parsed(text), (expect, Vec::new()));
     }
@@ -358,7 +362,7 @@ mod tests {
                        "maxCostPerTask": 0, "maxQueue": 7, "maxPears": 3},
             "retry": {"maxAttempts": 99999999999, "baseDelayMs": 900, "maxDelayMs": 800},
             "retention": {"eventsDays": 0, "maxEvents": -1, "records": 3},
-            "tools": {"root": ["organization", "artifacts", "context", "command", "mcp:mail", "hammers"], "leaf": []}
+            "tools": {"root": ["organization", "artifacts", "context", "files", "command", "web", "mcp:*", "memory", "hammers"], "leaf": []}
         }"#;
         let (settings, problems) = parsed(text);
         let limits = Limits { max_queue: 7, ..Limits::default() };
@@ -383,8 +387,7 @@ mod tests {
         app.json: /retention/eventsDays: must be a whole number above zero; the default is used
         app.json: /retention/maxEvents: must be a whole number above zero; the default is used
         app.json: /retention/records: there is no such field; it has no effect
-        app.json: /tools/root: this version does not have the tool group "command" yet; it has no effect
-        app.json: /tools/root: this version does not have the tool group "mcp:mail" yet; it has no effect
+        app.json: /tools/root: this version does not have the tool group "memory" yet; it has no effect
         app.json: /tools/root: "hammers" is not a tool group; it has no effect
         app.json: /tools/leaf: there is no such field; it has no effect
         app.json: /colour: there is no such field; it has no effect

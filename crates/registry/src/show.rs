@@ -138,7 +138,7 @@ pub(crate) fn settings(settings: &Settings) -> Value {
         "retention": {
             "eventsDays": events_days, "maxEvents": max_events, "maxDatabaseBytes": max_database_bytes,
         },
-        "tools": {"root": root_tools},
+        "tools": {"root": root_tools.iter().map(ToString::to_string).collect::<Vec<_>>()},
     })
 }
 

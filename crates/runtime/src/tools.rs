@@ -20,6 +20,7 @@ use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::refusal::Refusal;
 use polity_society::rules::{LastWord, Rights, Verdict};
+use polity_society::tool_group::ToolGroup;
 use polity_store::record::{Record, ToolResult};
 use polity_store::{Conversation, Error, Stopped, Tx, agents, keep};
 use serde_json::{Value, json};
@@ -109,17 +110,27 @@ pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> 
     let Parsed { call: parsed, ignored, understood } = Call::parse(call, Some(&context.snapshot.catalogue));
     let rights = rights(tx, context).await?;
     let group = arguments::group_of(&call.name);
-    let ran = match (rights.decide(group), parsed) {
-        (Verdict::Deny, _) => Err(Refusal::ToolNotPermitted {
-            tool: call.name.clone(),
-            groups: group.into_iter().collect(),
-            allowed: rights.groups(),
-        }),
-        (Verdict::Allow, Ok(parsed)) => keep(dispatch(tx, context, &call.id, parsed).await)?,
-        (Verdict::Allow, Err(refusal)) => Err(refusal),
+    let ran = match (not_permitted(&rights, context.snapshot, &call.name, group.as_ref()), parsed) {
+        (Some(refusal), _) | (None, Err(refusal)) => Err(refusal),
+        (None, Ok(parsed)) => keep(dispatch(tx, context, &call.id, parsed).await)?,
     };
     let done = ran.unwrap_or_else(|refusal| Done::refused(&refusal, context.snapshot));
     Ok(done.noting(understood).naming(ignored))
+}
+
+/// Returns the refusal of a call to a tool whose group the caller lacks.
+pub(crate) fn not_permitted(
+    rights: &Rights,
+    snapshot: &Snapshot,
+    tool: &str,
+    group: Option<&ToolGroup>,
+) -> Option<Refusal> {
+    let group = group.filter(|group| rights.decide(group) == Verdict::Deny)?;
+    Some(Refusal::ToolNotPermitted {
+        tool: tool.to_owned(),
+        groups: vec![group.clone()],
+        allowed: rights.among(snapshot.settings.groups()),
+    })
 }
 
 /// Returns the rights of the caller at this moment.
@@ -134,8 +145,7 @@ async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> R
         Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await,
         Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await,
         Call::SpawnAgentWithTask(arguments) => {
-            // The future is by far the largest one here. Without a box, the future of every tool call would be as
-            // large.
+            // This future is by far the largest one here. Without a box, the future of every call would be as large.
             Box::pin(organization::spawn_with_task(tx, context, arguments)).await
         }
         Call::TerminateAgent(arguments) => organization::terminate(tx, context, &arguments).await,

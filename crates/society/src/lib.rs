@@ -29,6 +29,7 @@ pub mod contact;
 pub mod message;
 pub mod notice;
 pub mod role;
+pub mod tool_group;
 
 pub mod change;
 pub mod present;

@@ -3,7 +3,6 @@
 use crate::contact::Source;
 use crate::content::{Capability, Direction, Kind, KnownCapability};
 use crate::message::{Expects, Finality, MessageState, MessageType};
-use crate::role::ToolGroup;
 use crate::text::Language;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -46,7 +45,6 @@ fn json_has_the_same_names() {
     check::<Kind>();
     check::<Direction>();
     check::<Source>();
-    check::<ToolGroup>();
     check::<MessageType>();
     check::<MessageState>();
     check::<Finality>();

@@ -1,12 +1,13 @@
 //! Refusals: a stable code, details, and advice for the model.
 
 use crate::problem::FieldProblem;
-use crate::role::{Role, ToolGroup};
+use crate::role::Role;
 use crate::text::{TextKey, Texts};
+use crate::tool_group::ToolGroup;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A contact as a refusal names it. For a role, it holds the role's id and name.
+/// A contact or a role that a refusal lists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ContactLine {
     /// The id of the contact or the role.
@@ -57,7 +58,7 @@ pub enum Refusal {
         /// The names of the tools that exist, the most similar first.
         tools: Vec<String>,
     },
-    /// The caller lacks the right to a tool, or to the groups that it wants to give to a role.
+    /// The caller may not use the tool, or it lacks groups of tools that it wants to give to a role.
     ToolNotPermitted {
         /// The name of the tool that was called.
         tool: String,
@@ -161,7 +162,7 @@ impl Refusal {
             Self::InvalidArguments(_) => texts.get(TextKey::RefusalInvalidArguments).to_owned(),
             Self::UnknownTool { tool, .. } => texts.fill(TextKey::RefusalUnknownTool, &[("tool", tool)]),
             Self::ToolNotPermitted { tool, groups, .. } => {
-                let groups = groups.iter().map(|group| group.as_str()).collect::<Vec<_>>().join(", ");
+                let groups = groups.iter().map(ToolGroup::name).collect::<Vec<_>>().join(", ");
                 texts.fill(TextKey::RefusalToolNotPermitted, &[("tool", tool), ("groups", &groups)])
             }
             Self::NotChildRole { role } => texts.fill(TextKey::RefusalNotChildRole, &[("id", role)]),
@@ -181,8 +182,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the details of the code as in [`Refusal::to_json`], without `error` and `message`; `None` if it has
-    /// none.
+    /// Returns the fields of [`Refusal::to_json`] other than `error` and `message`, or `None` if there are no others.
     pub fn details(&self, texts: &Texts) -> Option<Value> {
         let Value::Object(mut object) = self.to_json(texts) else { return None };
         object.remove("error");
@@ -190,7 +190,7 @@ impl Refusal {
         object.remove("details").or_else(|| (!object.is_empty()).then_some(Value::Object(object)))
     }
 
-    /// Returns the refusal as a tool result: `error`, `message` and the details of the code.
+    /// Returns the refusal as a tool result: `error`, `message` and the details.
     pub fn to_json(&self, texts: &Texts) -> Value {
         let mut object = json!({"error": self.code()});
         match self {

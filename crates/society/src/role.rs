@@ -3,11 +3,11 @@
 use crate::id::{AgentId, RoleId, ServiceId, TaskId};
 use crate::name::Name;
 use crate::problem::{Fault, FieldProblem, Fields};
+use crate::tool_group::ToolGroup;
 use crate::written;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use strum::{IntoStaticStr, VariantArray};
 
 /// A role that agents are hired into.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,57 +28,21 @@ pub struct Role {
     pub service: ServiceId,
     /// The capabilities that the creator asked for.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools that the role's agents have, besides those for writing to others. Empty means those
-    /// of the role's creator.
+    /// The groups of tools that the role's agents may use. Empty means the same groups as the role's creator.
+    /// The group `messages` is available to every agent.
     pub tool_groups: Vec<ToolGroup>,
 }
 
-/// A group of tools. Writing to others and looking at one's contacts is always there.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum ToolGroup {
-    /// Making roles, hiring and ending agents.
-    Organization,
-    /// Storing and reading artifacts.
-    Artifacts,
-    /// Compressing one's own history.
-    Context,
-}
-
-impl ToolGroup {
-    /// All groups.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the name in JSON.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
-/// What a role does for others, and how it wants to be asked (seed agent-communication, requirement 4).
+/// What a role offers to others, and how to ask for it (seed "agent-communication", requirement 4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceSpec {
-    /// What it does.
+    /// What the role does for others.
     pub services: Value,
-    /// What to send.
+    /// What a request to the role must contain.
     pub input_format: Value,
-    /// What comes back.
+    /// What an answer of the role contains.
     pub output_format: Value,
-    /// How that looks.
+    /// Examples of requests and answers.
     pub examples: Value,
 }
 

@@ -6,7 +6,8 @@ use polity_society::brief::TaskBrief;
 use polity_society::contact::Source;
 use polity_society::content::{Capabilities, Capability, Direction};
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
-use polity_society::role::{InterfaceSpec, ToolGroup};
+use polity_society::role::InterfaceSpec;
+use polity_society::tool_group::ToolGroup;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
@@ -259,7 +260,7 @@ pub struct RoleView {
     pub service_id: ServiceId,
     /// The capabilities that the role requires.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools that agents of the role may use. An empty list allows all.
+    /// The groups of tools that agents of the role may use. An empty list means those of the role's creator.
     pub tool_groups: Vec<ToolGroup>,
     /// Number of agents of the role that have not ended.
     pub agents: u64,
@@ -281,7 +282,7 @@ pub struct RolePatch {
     /// The new required capabilities. Only `serviceId` changes the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capabilities: Option<Vec<String>>,
-    /// The new groups of tools. An empty list allows all.
+    /// The new groups of tools. An empty list means those of the role's creator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_groups: Option<Vec<ToolGroup>>,
 }

@@ -131,7 +131,7 @@ fn in_words(detail: &AgentDetail) -> String {
 fn rights_in_words(rights: &[RightView]) -> String {
     let (allowed, denied): (Vec<&RightView>, Vec<&RightView>) =
         rights.iter().partition(|right| right.allowed);
-    let mut words: Vec<String> = allowed.iter().map(|right| right.group.as_str().to_owned()).collect();
+    let mut words: Vec<String> = allowed.iter().map(|right| right.group.to_string()).collect();
     if words.is_empty() {
         words.push("no group of tools".to_owned());
     }
@@ -139,7 +139,7 @@ fn rights_in_words(rights: &[RightView]) -> String {
     for right in denied {
         let place = right.denied_in.as_deref().unwrap_or_default();
         let by = right.denied_by.as_ref().map_or_else(String::new, |agent| format!(" of {agent}"));
-        line.push_str(&format!("; not {} ({place}{by})", right.group.as_str()));
+        line.push_str(&format!("; not {} ({place}{by})", right.group));
     }
     line
 }

@@ -8,8 +8,8 @@ use polity_society::content::{Capabilities, Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::limits::Limits;
 use polity_society::message::{Expects, Finality, MessageState};
-use polity_society::role::ToolGroup;
 use polity_society::text::Language;
+use polity_society::tool_group::ToolGroup;
 use polity_view::{
     AgentDetail, AgentState, AgentUsage, AgentView, ArtifactView, Circuit, ConfigProblem, ConfigView,
     ContactView, ConversationView, EntryView, HoldView, MessageView, PriceView, RefusedMedia, RequestPreview,

@@ -17,15 +17,15 @@ use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::ArtifactId;
-use polity_society::role::ToolGroup;
 use polity_society::rules::{Rights, Verdict};
 use polity_society::text::{TextKey, Texts};
+use polity_society::tool_group::ToolGroup;
 use polity_store::contacts::ContactRow;
 use polity_view::{Event, Shown};
 use serde_json::Value;
 use std::ops::Range;
 
-/// A request, how it shows artifacts, and how many tokens each record takes in it (`costs`).
+/// A request, with how it shows each artifact (`shown`) and how many of its tokens each record takes (`costs`).
 pub(super) struct Made {
     pub(super) request: Request,
     /// The tools that the model may call. The request contains them, or its system message names them.
@@ -54,7 +54,7 @@ impl Made {
     }
 }
 
-/// How a request is built, which depends on earlier attempts.
+/// The properties of a request that depend on how earlier attempts have failed.
 #[derive(Clone, Copy)]
 pub(super) struct Manner {
     /// Whether media are shown or described.
@@ -64,7 +64,7 @@ pub(super) struct Manner {
 }
 
 impl Manner {
-    /// The manner of a first attempt.
+    /// The manner of the first attempt: nothing has failed yet.
     pub(super) const FIRST: Self = Self { media: MediaUse::Shown, reworded: 0 };
 }
 
@@ -119,7 +119,7 @@ async fn answer_request(
     let All { fetched, unreadable } = fetch(handles, service, &scene.stored, &sight).await;
     let rendered = render::render(&scene.history, &fetched, &sight);
     let rights = Rights::of(&snapshot.settings.root_tools, &scene.chain);
-    let may_hire = rights.decide(Some(ToolGroup::Organization)) == Verdict::Allow;
+    let may_hire = rights.decide(&ToolGroup::Organization) == Verdict::Allow;
     let system = |guidance: Guidance| {
         render::system_message(&SystemFacts {
             prompts: &snapshot.prompts,
@@ -139,7 +139,7 @@ async fn answer_request(
             return Vec::new();
         }
         let outside = handles.outside.iter().map(|outside| outside.tool.clone());
-        let of_role = tools::offered(&rights, &snapshot.prompts).into_iter().chain(outside).collect();
+        let of_role = tools::offered(&rights, snapshot).into_iter().chain(outside).collect();
         guidance.choose(of_role)
     };
     let guidance = guidance(service.context_window, |guidance| {
@@ -163,14 +163,15 @@ async fn answer_request(
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    // A server that twice could not read its model's calls gets no tools: what the model then writes arrives as text.
+    // If the server twice could not read its model's calls, the request contains no tools: then the server passes on
+    // whatever the model writes as text.
     let offered = tools_offered;
     let tools = if manner.reworded < TOOLS_IN_WORDS { offered.clone() } else { Vec::new() };
     let request = Request { messages, tools, tool_choice };
     Made { request, offered, shown: rendered.shown, costs, unreadable }
 }
 
-/// After its server could not read this many calls, a model is told of its tools in words alone.
+/// After the server could not read this many calls of its model, only the system message describes the tools.
 const TOOLS_IN_WORDS: u32 = 2;
 
 /// Returns a tool's name with the names of its parameters: `get_artifact(ref, offset, limit)`.
@@ -180,8 +181,8 @@ fn signature(tool: &Tool) -> String {
     format!("{}({})", tool.name, names.join(", "))
 }
 
-/// Returns the extra lines for a model whose last call the server could not read. The first names the tools and the
-/// form of a call; the second allows the model to write a plain text.
+/// Returns the extra lines for a model whose last call the server could not read. The first line lists the tools and
+/// explains how to write a call; the second line allows the model to write a plain text.
 fn how_to_call(manner: Manner, tools: &[Tool], texts: &Texts) -> Vec<String> {
     let names: Vec<String> = tools.iter().map(signature).collect();
     let lines = [

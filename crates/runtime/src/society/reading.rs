@@ -4,10 +4,11 @@ use super::Society;
 use crate::ask::{Bytes, preview};
 use crate::handles::Handles;
 use polity_artifacts::BlobFile;
+use polity_registry::Settings;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
 use polity_society::role::Role;
-use polity_society::role::ToolGroup;
 use polity_society::rules::{Denial, Link, Rights, Verdict};
+use polity_society::tool_group::ToolGroup;
 use polity_store::Connection;
 use polity_store::view::events::Side;
 use polity_store::view::{self as readings, artifacts, facts};
@@ -28,7 +29,7 @@ pub struct ArtifactContent {
     pub artifact: ArtifactView,
     /// The hash of the bytes, in hexadecimal digits. The bytes of an artifact never change.
     pub hash: String,
-    /// The bytes and their number. Their hash has been checked.
+    /// The bytes and their length. The hash of the bytes has been checked.
     pub file: BlobFile,
 }
 
@@ -96,8 +97,8 @@ impl Society {
 
     /// Returns the newest records of an agent in a task, or the newest ones before a given record.
     ///
-    /// Without a task, it is the task that the agent was hired for; for root, the task that root worked on last.
-    /// Returns `None` if there is no such agent, or if it does not work in that task.
+    /// If no task is given, the task is the one that the agent was hired for; for root, it is the one that root worked
+    /// on last. Returns `None` if there is no such agent, or if it does not work in that task.
     pub async fn conversation(
         &self,
         agent: &AgentId,
@@ -194,7 +195,7 @@ impl Society {
         readings::events::list(&mut moment, side, filter, limit.clamp(1, MAX_PAGE)).await
     }
 
-    /// Returns why the database cannot be written to now, or `None` if it can. It finds out by writing.
+    /// Returns why the database cannot be written to now, or `None` if it can. To find out, this writes.
     pub async fn trouble(&self) -> Option<String> {
         facts::touch(&self.handles.store).await.err().map(|error| error.to_string())
     }
@@ -227,7 +228,7 @@ async fn detail(
         interface_spec: role.as_ref().and_then(|role| role.interface_spec.clone()),
         required_capabilities: role.as_ref().map(|role| role.required_capabilities.clone()),
         tool_groups: role.map(|role| role.tool_groups),
-        rights: rights(&snapshot.settings.root_tools, &agent_rows::chain(connection, id).await?),
+        rights: rights(&snapshot.settings, &agent_rows::chain(connection, id).await?),
         brief,
         contacts: readings::agents::contacts(connection, &snapshot.catalogue, id).await?,
         tasks: readings::agents::tasks(connection, id, MAX_PAGE).await?,
@@ -237,19 +238,19 @@ async fn detail(
     }))
 }
 
-/// Says for each group of tools whether an agent may use it.
-fn rights(root: &[ToolGroup], chain: &[Link]) -> Vec<RightView> {
-    let rights = Rights::of(root, chain);
-    let right = |group| {
-        let (denied_by, denied_in) = match rights.denial(group) {
+/// Returns for each group of tools whether an agent may use it.
+fn rights(settings: &Settings, chain: &[Link]) -> Vec<RightView> {
+    let rights = Rights::of(&settings.root_tools, chain);
+    let right = |group: ToolGroup| {
+        let allowed = rights.decide(&group) == Verdict::Allow;
+        let (denied_by, denied_in) = match rights.denial(&group) {
             None => (None, None),
             Some(Denial::Settings) => (None, Some("tools.root".to_owned())),
-            Some(Denial::Role { agent, role }) => (Some(agent.clone()), Some(role.clone())),
+            Some(Denial::Role { agent, role }) => (Some(agent), Some(role)),
         };
-        let allowed = rights.decide(Some(group)) == Verdict::Allow;
         RightView { group, allowed, denied_by, denied_in }
     };
-    ToolGroup::ALL.iter().copied().map(right).collect()
+    settings.groups().map(right).collect()
 }
 
 /// Builds the view of a role.
@@ -269,7 +270,7 @@ pub(super) async fn role_view(connection: &mut Connection, role: Role) -> Result
     })
 }
 
-/// Finds the conversation of an agent that a caller means.
+/// Finds the conversation of an agent in the task that the caller means.
 pub(super) async fn conversation_of(
     connection: &mut Connection,
     agent: &AgentId,

@@ -18,14 +18,15 @@ use polity_society::message::Payload;
 use polity_society::name::Name;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
-use polity_society::role::{InterfaceSpec, ToolGroup};
+use polity_society::role::InterfaceSpec;
+use polity_society::tool_group::ToolGroup;
 use reading::{Argument, Reader};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-/// Declares the tools: the name, the group (which a role can leave out), and the arguments with their names.
+/// Declares the tools: the name, the group, and the arguments with their names.
 macro_rules! tools {
-    ($($name:literal => $variant:ident, $group:expr, { $($field:ident: $type:ty = $key:literal,)* })*) => {
+    ($($name:literal => $variant:ident, $group:ident, { $($field:ident: $type:ty = $key:literal,)* })*) => {
         /// The names of the tools, in the order in which models see them.
         pub(super) const NAMES: &[&str] = &[$($name),*];
 
@@ -54,10 +55,10 @@ macro_rules! tools {
             }
         }
 
-        /// Returns the group of a tool; `None` if it has none, so that it belongs to everybody.
+        /// Returns the group of a tool, or `None` if there is no such tool.
         pub(crate) fn group_of(tool: &str) -> Option<ToolGroup> {
             match tool {
-                $($name => $group,)*
+                $($name => Some(ToolGroup::$group),)*
                 _ => None,
             }
         }
@@ -79,7 +80,7 @@ macro_rules! tools {
 }
 
 tools! {
-    "create_role" => CreateRole, Some(ToolGroup::Organization), {
+    "create_role" => CreateRole, Organization, {
         name: Name = "name",
         role_prompt: Words = "rolePrompt",
         interface_spec: Option<InterfaceSpec> = "interface_spec",
@@ -87,49 +88,49 @@ tools! {
         required_capabilities: Vec<String> = "requiredCapabilities",
         tool_groups: Vec<ToolGroup> = "toolGroups",
     }
-    "find_role_by_name" => FindRoleByName, Some(ToolGroup::Organization), {
+    "find_role_by_name" => FindRoleByName, Organization, {
         name: String = "name",
     }
-    "spawn_agent" => SpawnAgent, Some(ToolGroup::Organization), {
+    "spawn_agent" => SpawnAgent, Organization, {
         role_id: String = "roleId",
         task_brief: ShortBrief = "taskBrief",
         name: Option<Name> = "name",
     }
-    "spawn_agent_with_task" => SpawnAgentWithTask, Some(ToolGroup::Organization), {
+    "spawn_agent_with_task" => SpawnAgentWithTask, Organization, {
         role_id: Option<String> = "roleId",
         role: Option<NewRole> = "role",
         task_brief: TaskBrief = "taskBrief",
         initial_message: FirstMessage = "initialMessage",
         name: Option<Name> = "name",
     }
-    "terminate_agent" => TerminateAgent, Some(ToolGroup::Organization), {
+    "terminate_agent" => TerminateAgent, Organization, {
         agent_id: String = "agentId",
         reason: Option<String> = "reason",
     }
-    "get_org_structure" => GetOrgStructure, Some(ToolGroup::Organization), {}
-    "send_message" => SendMessage, None, {
+    "get_org_structure" => GetOrgStructure, Organization, {}
+    "send_message" => SendMessage, Messages, {
         to: Receivers = "to",
         payload: Payload = "payload",
         delay_ms: Option<u64> = "delayMs",
     }
-    "list_contacts" => ListContacts, None, {}
-    "find_capable_agents" => FindCapableAgents, None, {
+    "list_contacts" => ListContacts, Messages, {}
+    "find_capable_agents" => FindCapableAgents, Messages, {
         capability: Capability = "capability",
         direction: Option<Direction> = "direction",
     }
-    "put_artifact" => PutArtifact, Some(ToolGroup::Artifacts), {
+    "put_artifact" => PutArtifact, Artifacts, {
         label: String = "type",
         content: ContentArgument = "content",
         meta: Option<Meta> = "meta",
         encoding: Option<Encoding> = "encoding",
     }
-    "get_artifact" => GetArtifact, Some(ToolGroup::Artifacts), {
+    "get_artifact" => GetArtifact, Artifacts, {
         reference: String = "ref",
         offset: Option<u64> = "offset",
         limit: Option<u64> = "limit",
     }
-    "list_artifacts" => ListArtifacts, Some(ToolGroup::Artifacts), {}
-    "compress_context" => CompressContext, Some(ToolGroup::Context), {
+    "list_artifacts" => ListArtifacts, Artifacts, {}
+    "compress_context" => CompressContext, Context, {
         summary: Words = "summary",
         keep_recent_count: Option<u64> = "keepRecentCount",
     }
@@ -145,7 +146,8 @@ pub(super) struct Parsed {
     pub(super) understood: Vec<String>,
 }
 
-/// Other words for arguments, by tool. A synonym counts only if the argument itself is missing.
+/// Returns the synonyms for a tool's arguments, each with its argument. A synonym counts only if the call does not
+/// contain the argument under its own name.
 fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
     match tool {
         "create_role" => &[
@@ -178,7 +180,7 @@ fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
 }
 
 impl Call {
-    /// Reads a call, or returns all its faults. If a catalogue is given, a named service must be in it.
+    /// Reads a call, or returns all its faults. If a catalogue is given, a service that the call names must be in it.
     pub(super) fn parse(call: &ToolCall, catalogue: Option<&Catalogue>) -> Parsed {
         let refused = |refusal| Parsed { call: Err(refusal), ignored: Vec::new(), understood: Vec::new() };
         let Some(names) = arguments_of(&call.name) else {
@@ -214,7 +216,7 @@ impl Call {
         let call = match (refusal, read) {
             (Some(refusal), _) => Err(refusal),
             (None, Some(read)) => Ok(read),
-            // Cannot happen: whatever could not be read has a fault.
+            // Cannot happen: arguments that could not be read have a fault.
             (None, None) => Err(Refusal::InvalidArguments(Vec::new())),
         };
         Parsed { call, ignored, understood }
@@ -222,8 +224,8 @@ impl Call {
 }
 
 impl CreateRole {
-    /// Reads a role inside another call. Returns the role if it has no faults, all its faults, and the arguments that
-    /// were not understood.
+    /// Reads a role inside another call. Returns three things: the role, if it has no faults; its faults; and the
+    /// arguments that were not understood.
     fn within(
         object: Map<String, Value>,
         catalogue: Option<&Catalogue>,

@@ -67,7 +67,7 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
         }
         (Some(Encoding::Base64), _) => return Err(invalid(Fault::NotA("a string where encoding is base64"))),
         (None, Value::String(text)) if is_reference(text) => return Ok(Incoming::Reference),
-        // Models forget to tell that they wrote encoded bytes.
+        // Models sometimes forget to state that the content is encoded bytes.
         (None, Value::String(text)) => inline::nothing_but_bytes(text),
         (None | Some(Encoding::Utf8), _) => None,
     };

@@ -119,8 +119,8 @@ fn show(contact: &KnownParty) -> Value {
     shown
 }
 
-/// Returns the contacts of the caller that have a capability. Also returns whether others have it, and which contacts
-/// know one of those.
+/// Returns the contacts of the caller that have a capability. Also returns whether other agents have it, and which
+/// contacts know such an agent.
 pub(super) async fn find_capable(tx: &mut Tx, context: &Context<'_>, arguments: FindCapableAgents) -> Ran {
     let FindCapableAgents { capability, direction } = arguments;
     let direction = direction.unwrap_or(Direction::Input);
@@ -158,7 +158,7 @@ pub(super) async fn find_capable(tx: &mut Tx, context: &Context<'_>, arguments: 
     Ok(Done::json(json!({"agents": capable, "othersExist": others_exist, "ask": ask, "services": services})))
 }
 
-/// Builds the record of a summary. It determines from which entry on the history stays unchanged.
+/// Builds the record of a summary. The record determines from which entry on the history stays unchanged.
 pub(super) fn compress(arguments: CompressContext) -> Done {
     let keep_recent = arguments.keep_recent_count.unwrap_or(KEEP_RECENT);
     let record = Record::Compacted { summary: arguments.summary.0, keep_recent, keeps: Keeps::Turn };

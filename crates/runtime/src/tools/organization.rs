@@ -37,7 +37,8 @@ async fn make_role(
     let lacking = rights.lacking(&arguments.tool_groups);
     if !lacking.is_empty() {
         let tool = "create_role".to_owned();
-        return Err(Refusal::ToolNotPermitted { tool, groups: lacking, allowed: rights.groups() }.into());
+        let allowed = rights.among(context.snapshot.settings.groups());
+        return Err(Refusal::ToolNotPermitted { tool, groups: lacking, allowed }.into());
     }
     let catalogue = &context.snapshot.catalogue;
     let CreateRole { name, role_prompt, interface_spec, service_id, required_capabilities, tool_groups } =
@@ -65,7 +66,7 @@ async fn make_role(
     Ok((role, shown))
 }
 
-/// Adds the required capabilities that the service of a role lacks, and those that other services offer.
+/// Adds the required capabilities that the service of a role lacks, and all capabilities that services offer.
 fn show_unmet(shown: &mut Value, role: &Role, required: &[String], context: &Context<'_>) {
     let catalogue = &context.snapshot.catalogue;
     let service = catalogue.service_for(Some(&role.service));

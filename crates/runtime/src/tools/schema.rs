@@ -2,8 +2,9 @@
 
 use super::arguments;
 use polity_llm::Tool;
-use polity_registry::{Prompts, ToolText};
+use polity_registry::{Snapshot, ToolText};
 use polity_society::rules::{Rights, Verdict};
+use polity_society::tool_group::ToolGroup;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 use std::sync::LazyLock;
@@ -27,11 +28,27 @@ fn with_properties(mut schema: Value) -> Value {
     schema
 }
 
-/// Returns the tools that an agent with these rights may call.
-pub(crate) fn offered(rights: &Rights, prompts: &Prompts) -> Vec<Tool> {
-    let may_call = |name: &str| rights.decide(arguments::group_of(name)) == Verdict::Allow;
+/// Returns the society tools that an agent with these rights may call.
+pub(crate) fn offered(rights: &Rights, snapshot: &Snapshot) -> Vec<Tool> {
+    let may_give = rights.among(snapshot.settings.groups());
+    let may_call =
+        |name: &str| arguments::group_of(name).is_some_and(|group| rights.decide(&group) == Verdict::Allow);
     let chosen = SCHEMAS.iter().filter(|(name, _)| may_call(name));
-    chosen.map(|(name, schema)| in_words(name, schema.clone(), prompts.tool_texts.get(*name))).collect()
+    let tool = |(name, schema): &(&'static str, Value)| {
+        let mut schema = schema.clone();
+        list_groups(&mut schema, &may_give);
+        in_words(name, schema, snapshot.prompts.tool_texts.get(*name))
+    };
+    chosen.map(tool).collect()
+}
+
+/// Lists the groups that the caller may give to a role in the schemas of the tools that make roles.
+fn list_groups(schema: &mut Value, may_give: &[ToolGroup]) {
+    for path in ["/properties/toolGroups/items", "/properties/role/properties/toolGroups/items"] {
+        if let Some(items) = schema.pointer_mut(path) {
+            items["enum"] = may_give.iter().map(ToolGroup::name).collect();
+        }
+    }
 }
 
 fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool {
@@ -45,7 +62,7 @@ fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool 
     Tool { name: name.to_owned(), description, parameters }
 }
 
-/// Adds a description to the field with this path. Array items are stepped into.
+/// Adds a description to the field with this path. A path continues in the items of an array.
 fn describe(schema: &mut Value, path: &[&str], description: &str) {
     let Some((name, rest)) = path.split_first() else {
         if let Some(object) = schema.as_object_mut() {

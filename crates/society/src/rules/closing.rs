@@ -13,7 +13,7 @@ pub struct WorkedOn {
     pub from: AgentId,
 }
 
-/// How a turn began, as far as this decides what happens to its closing text.
+/// How a turn began. This affects what happens to its closing text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompting {
     /// With a message that does not affect the closing text.
@@ -24,7 +24,7 @@ pub enum Prompting {
     Deadlock,
 }
 
-/// Whether what the person is told is final although the agent still waits for others.
+/// Whether a message to the person is final even if the agent still waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastWord {
     /// Final in any case, because the person has heard nothing final yet.
@@ -47,7 +47,7 @@ pub struct Earlier {
 pub struct ClosingFacts {
     /// The request that the turn works on, if there is one.
     pub works_on: Option<WorkedOn>,
-    /// How it began.
+    /// How the turn began.
     pub prompting: Prompting,
     /// The open requests of this task that the agent has heard, oldest first.
     pub open_requests: Vec<OpenRequest>,
@@ -55,7 +55,7 @@ pub struct ClosingFacts {
     pub pending: Vec<Pending>,
 }
 
-/// Where a closing text goes, and for which requests.
+/// Where and when a closing text goes, and which requests it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The giver, who receives the text.
@@ -74,7 +74,7 @@ pub enum Subject {
     Open(Vec<MessageId>),
     /// The text follows an earlier answer to this request.
     Settled(MessageId),
-    /// The text answers nothing. It is a last word to the person.
+    /// The text answers nothing. It is the last word to the person.
     Nothing,
 }
 
@@ -96,7 +96,7 @@ pub enum Timing {
     Final,
     /// Now, as an interim text to the person, who hears more later.
     Interim,
-    /// Later, when the last wait of the agent has ended.
+    /// Later, when the agent no longer waits for others on behalf of these requests.
     Held,
 }
 
@@ -136,14 +136,15 @@ pub fn address(facts: &ClosingFacts) -> Option<Address> {
     Some(Address { to, subject, timing })
 }
 
-/// Returns when a text is delivered. It is held or interim while a request on behalf of what it answers is still open.
+/// Returns when a text is delivered. As long as the agent waits for others on behalf of the requests that the text
+/// answers or follows, the text is held, or interim if it goes to the person.
 fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let works_on = facts.works_on.as_ref().map(|request| &request.id);
     let concerns = |request: &MessageId| subject.requests().contains(request) || works_on == Some(request);
     let waits = facts.pending.iter().any(|pending| match &pending.on_behalf_of {
         Some(request) => concerns(request),
-        // A request that was made on behalf of no other request may concern this one.
-        // In a circle, waiting for it would hold everybody for ever.
+        // The agent made its request on behalf of no other request, so the answer may matter for this text.
+        // After a deadlock, waiting for that answer would block all agents in the circle for ever.
         None => !to.is_user() && facts.prompting == Prompting::Ordinary,
     });
     match (waits, facts.prompting) {

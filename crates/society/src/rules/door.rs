@@ -32,9 +32,9 @@ pub struct Draft {
 /// How the door finds the requests that a draft answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answering {
-    /// The draft answers the requests that its `request_id` names, else the oldest one that the receiver has open.
+    /// The draft answers the requests that its `request_id` names, else the oldest open request of the receiver.
     AsWritten,
-    /// The draft is a closing text, for which the caller knows what it answers or follows. It asks for nothing.
+    /// The draft is a closing text, which asks for nothing. The caller specifies what it answers or follows.
     Closing(Subject),
 }
 
@@ -64,11 +64,11 @@ pub struct DoorFacts {
     pub works_on: Option<MessageId>,
     /// What the sender waits for.
     pub pending: Vec<Pending>,
-    /// Whether what the person is told is final although the sender still waits.
+    /// Whether a message to the person is final even if the sender still waits.
     pub last_word: LastWord,
     /// Number of messages in the receiver's mailbox.
     pub queued: u64,
-    /// Number of times the two have answered each other in a row while neither did other work.
+    /// Number of times sender and receiver have answered each other in a row while neither did other work.
     pub exchanges: u64,
     /// The artifacts that the payload mentions and the sender may open.
     pub openable: BTreeSet<ArtifactId>,
@@ -208,7 +208,8 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     let bearing = payload.message_type.bearing();
     let has_asked = facts.open_requests.iter().any(|request| request.from == *receiver);
     let answers = if has_asked { Answers::ARequest } else { Answers::Nothing };
-    // An answer names requests of its receiver only. A request can pass on a request of any asker.
+    // An answer can name only requests of its receiver. A request that passes on another one can name a request of
+    // any asker.
     let asks = payload.message_type.asks(answers);
     let open = facts.open_requests.iter();
     let among = open.filter(|request| asks || request.from == *receiver);
@@ -236,15 +237,15 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     }
 }
 
-/// Returns the request on whose behalf a new one is made:
-/// the one that it passes on, else the one that its sender works on.
+/// Returns the request on whose behalf a new request is made:
+/// the open request that the new one passes on, else the request that its sender works on.
 fn on_behalf_of(payload: &Payload, facts: &DoorFacts) -> Option<MessageId> {
     let named = payload.named_requests().into_iter().find_map(|id| named(facts.open_requests.iter(), &id));
     named.map(|request| request.id.clone()).or_else(|| facts.works_on.clone())
 }
 
-/// Returns whether the person will hear more after this message. A report is never the last word.
-/// Nor is any message while a request that was made on behalf of the person's request is open.
+/// Returns whether the person will hear more after this message. This is so if the message is a report, or while a
+/// request that was made on behalf of the person's request is still open.
 fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     if facts.last_word == LastWord::Yes {
         return false;
@@ -259,7 +260,7 @@ fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
 }
 
 /// Makes the message for a notice of the system. No check applies: a notice needs no contact, and no party wrote it.
-/// `about` is the request that it concerns: one that its reader made, or one that its reader owes an answer to.
+/// `about` is the request that the notice is about. Its reader has made that request or must answer it.
 pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice, about: Option<MessageId>) -> Message {
     Message {
         id,

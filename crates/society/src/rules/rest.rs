@@ -10,7 +10,7 @@ use crate::rules::Pending;
 pub enum Cause {
     /// A turn of the agent has ended.
     TurnEnded,
-    /// Something that the agent waited for has ended, and no message tells the agent.
+    /// A wait of the agent has ended, and no message tells the agent so.
     WaitEnded,
 }
 
@@ -50,7 +50,7 @@ pub struct Unnamed {
 /// A closing text that is held for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// The request that the turn of the text worked on.
+    /// The request that the agent worked on in the turn that ended with the text.
     pub request: MessageId,
     /// The party that asked.
     pub asker: AgentId,
@@ -120,12 +120,12 @@ pub fn due(facts: &RestFacts) -> Option<Due> {
     if !facts.pending.is_empty() {
         return None;
     }
-    // If the request is answered already, the agent gets no reminder of it. The held text follows as a supplement.
+    // If the request of a held text is answered already, nobody is reminded of it. The text follows as a supplement.
     let is_owed = |request: &MessageId| facts.owed.iter().any(|owed| owed.request == *request);
     if let Some(held) = facts.held.iter().find(|held| !is_owed(&held.request)) {
         return Some(Due::Deliver(held.clone()));
     }
-    // The person's requests have a reminder of their own: the nudge, which comes when the whole task is at rest.
+    // Requests of the person are left out. For them, root gets the nudge when the whole task is at rest.
     let owed = facts.owed.iter().filter(|owed| !owed.asker.is_user());
     let mut requests: Vec<(&MessageId, &AgentId, Reminded, Open)> =
         owed.map(|owed| (&owed.request, &owed.asker, owed.reminded, Open::Yes)).collect();
@@ -158,7 +158,7 @@ enum Open {
     No,
 }
 
-/// Returns what the end of a wait allows: to deliver texts that were held for it, or to mark an interim text as final.
+/// Returns what is due when a wait has ended: to deliver a held text, or to mark an interim text as final.
 fn after_wait(facts: &RestFacts) -> Option<Due> {
     let waits_for = |request: &MessageId| {
         facts.pending.iter().any(|pending| pending.on_behalf_of.as_ref() == Some(request))

@@ -1,21 +1,20 @@
 //! Which groups of tools an agent may use.
 //!
 //! Rights only shrink on the way down: root has the groups of the settings, and each agent has at most those of its
-//! parent and of the agent that made its role. They are looked up at every call, so a role or a setting that becomes
-//! narrower counts for all agents below it at once.
+//! parent and of the agent that made its role. Rights are computed at every call. So if a role or a setting loses a
+//! group, all agents below it lose the group at once.
 
 use crate::id::AgentId;
-use crate::role::ToolGroup;
-use std::collections::BTreeMap;
+use crate::tool_group::{Grant, ToolGroup};
 
-/// A role that restricts an agent: its own, or that of an agent above it.
+/// A role that restricts an agent: the agent's own role, or the role of an agent above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// The agent that has the role.
     pub agent: AgentId,
     /// The name of the role.
     pub role: String,
-    /// The groups that the role names. None restricts nothing: the role has the rights of its creator.
+    /// The groups that the role names. An empty list restricts nothing: the role has the rights of its creator.
     pub groups: Vec<ToolGroup>,
 }
 
@@ -43,48 +42,50 @@ pub enum Verdict {
 }
 
 /// The rights of one agent at one moment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rights {
-    denied: BTreeMap<ToolGroup, Denial>,
+    root: Vec<Grant>,
+    chain: Vec<Link>,
 }
 
 impl Rights {
-    /// Computes the rights of an agent from the groups of root and the chain of roles above it, nearest first.
-    pub fn of(root: &[ToolGroup], chain: &[Link]) -> Self {
-        let mut denied = BTreeMap::new();
-        for link in chain.iter().filter(|link| !link.groups.is_empty()) {
-            for group in ToolGroup::ALL.iter().copied().filter(|group| !link.groups.contains(group)) {
-                let denial = Denial::Role { agent: link.agent.clone(), role: link.role.clone() };
-                denied.entry(group).or_insert(denial);
-            }
-        }
-        for group in ToolGroup::ALL.iter().copied().filter(|group| !root.contains(group)) {
-            denied.insert(group, Denial::Settings);
-        }
-        Self { denied }
+    /// Makes the rights of an agent. `root` contains the grants of the settings to root, and `chain` contains the roles
+    /// that restrict the agent, nearest first.
+    pub fn of(root: &[Grant], chain: &[Link]) -> Self {
+        Self { root: root.to_vec(), chain: chain.to_vec() }
     }
 
-    /// Decides about a tool of this group. A tool without a group belongs to everybody.
-    pub fn decide(&self, group: Option<ToolGroup>) -> Verdict {
-        match group {
-            Some(group) if self.denied.contains_key(&group) => Verdict::Deny,
-            Some(_) | None => Verdict::Allow,
+    /// Decides about a tool of this group.
+    pub fn decide(&self, group: &ToolGroup) -> Verdict {
+        match self.denial(group) {
+            Some(_) => Verdict::Deny,
+            None => Verdict::Allow,
         }
-    }
-
-    /// Returns the groups that the agent may use.
-    pub fn groups(&self) -> Vec<ToolGroup> {
-        ToolGroup::ALL.iter().copied().filter(|group| !self.denied.contains_key(group)).collect()
     }
 
     /// Returns why the agent may not use a group, if it may not.
-    pub fn denial(&self, group: ToolGroup) -> Option<&Denial> {
-        self.denied.get(&group)
+    pub fn denial(&self, group: &ToolGroup) -> Option<Denial> {
+        if group.is_for_everybody() {
+            return None;
+        }
+        if !self.root.iter().any(|grant| grant.gives(group)) {
+            return Some(Denial::Settings);
+        }
+        let denies = |link: &&Link| !link.groups.is_empty() && !link.groups.contains(group);
+        let link = self.chain.iter().find(denies)?;
+        Some(Denial::Role { agent: link.agent.clone(), role: link.role.clone() })
     }
 
-    /// Returns the groups of a new role that its creator lacks.
+    /// Returns the groups in `existing` that the agent may use.
+    pub fn among(&self, existing: impl IntoIterator<Item = ToolGroup>) -> Vec<ToolGroup> {
+        existing.into_iter().filter(|group| self.decide(group) == Verdict::Allow).collect()
+    }
+
+    /// Returns the groups that the agent wants to give to a new role but lacks itself.
     pub fn lacking(&self, wanted: &[ToolGroup]) -> Vec<ToolGroup> {
-        wanted.iter().copied().filter(|group| self.denied.contains_key(group)).collect()
+        // A group of a later version has no tools, so there is nothing to give.
+        let lacks = |group: &&ToolGroup| !group.is_later() && self.decide(group) == Verdict::Deny;
+        wanted.iter().filter(lacks).cloned().collect()
     }
 }
 
@@ -94,8 +95,21 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::subsequence;
 
+    fn server() -> ToolGroup {
+        "mcp:git".parse().unwrap()
+    }
+
+    fn all() -> Vec<ToolGroup> {
+        ToolGroup::BUILT_IN.iter().cloned().chain([server()]).collect()
+    }
+
     fn groups() -> impl Strategy<Value = Vec<ToolGroup>> {
-        subsequence(ToolGroup::ALL.to_vec(), 0..=ToolGroup::ALL.len())
+        subsequence(all(), 0..=all().len())
+    }
+
+    fn grants() -> impl Strategy<Value = Vec<Grant>> {
+        let grants: Vec<Grant> = all().into_iter().map(Grant::Group).chain([Grant::EveryServer]).collect();
+        subsequence(grants.clone(), 0..=grants.len())
     }
 
     fn chain() -> impl Strategy<Value = Vec<Link>> {
@@ -107,26 +121,39 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
         #[test]
-        fn a_group_is_allowed_if_the_settings_and_every_role_above_allow_it(root in groups(), chain in chain()) {
+        fn a_group_is_allowed_if_the_settings_and_every_role_above_allow_it(root in grants(), chain in chain()) {
             let rights = Rights::of(&root, &chain);
-            for group in ToolGroup::ALL.iter().copied() {
+            let every_server = root.contains(&Grant::EveryServer);
+            for group in all() {
                 let everybody = chain.iter().all(|link| link.groups.is_empty() || link.groups.contains(&group));
-                let expect = if root.contains(&group) && everybody { Verdict::Allow } else { Verdict::Deny };
-                prop_assert_eq!(rights.decide(Some(group)), expect);
-                prop_assert_eq!(rights.denial(group).is_some(), expect == Verdict::Deny);
-                prop_assert_eq!(rights.groups().contains(&group), expect == Verdict::Allow);
+                let given = root.contains(&Grant::Group(group.clone())) || every_server && group == server();
+                let allowed = group == ToolGroup::Messages || given && everybody;
+                let expect = if allowed { Verdict::Allow } else { Verdict::Deny };
+                prop_assert_eq!(rights.decide(&group), expect);
+                prop_assert_eq!(rights.denial(&group).is_some(), expect == Verdict::Deny);
+                prop_assert_eq!(rights.among(all()).contains(&group), expect == Verdict::Allow);
             }
-            prop_assert_eq!(rights.decide(None), Verdict::Allow);
         }
 
         #[test]
-        fn rights_only_shrink_on_the_way_down(root in groups(), above in chain(), below in chain()) {
+        fn rights_only_shrink_on_the_way_down(root in grants(), above in chain(), below in chain()) {
             let parent = Rights::of(&root, &above);
             let child = Rights::of(&root, &[below, above].concat());
-            for group in child.groups() {
-                prop_assert_eq!(parent.decide(Some(group)), Verdict::Allow);
+            for group in child.among(all()) {
+                prop_assert_eq!(parent.decide(&group), Verdict::Allow);
             }
-            prop_assert_eq!(child.lacking(&child.groups()), []);
+            prop_assert_eq!(child.lacking(&child.among(all())), []);
+        }
+    }
+
+    /// A role that names only what everybody has, or what there is not yet, has no more than that.
+    #[test]
+    fn a_role_that_names_no_group_with_tools_has_none() {
+        for named in ["messages", "memory"] {
+            let link =
+                Link { agent: AgentId::new("a"), role: "r".to_owned(), groups: vec![named.parse().unwrap()] };
+            let rights = Rights::of(&Grant::everything(), &[link]);
+            assert_eq!(rights.among(ToolGroup::deniable()), [], "{named}");
         }
     }
 }

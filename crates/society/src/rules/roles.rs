@@ -4,7 +4,8 @@ use crate::change::Change;
 use crate::id::{AgentId, RoleId, ServiceId, TaskId};
 use crate::name::Name;
 use crate::refusal::{ContactLine, Refusal};
-use crate::role::{InterfaceSpec, Role, ToolGroup};
+use crate::role::{InterfaceSpec, Role};
+use crate::tool_group::ToolGroup;
 
 /// What the caller specifies when it makes a role.
 #[derive(Clone, Debug, PartialEq, Eq)]

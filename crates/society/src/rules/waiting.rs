@@ -35,8 +35,8 @@ pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
         awaited.keys().map(|agent| (*agent, reachable(agent, &awaited))).collect();
     let mut found: BTreeSet<Deadlock> = BTreeSet::new();
     for (agent, all) in &reached {
-        // The agent can go on if any party that it waits for can.
-        // In a deadlock, all these parties wait for the agent in turn.
+        // An agent can go on as soon as one of the parties that it waits for can.
+        // So it is in a deadlock only if all these parties wait for it in turn.
         let each_waits_for_it =
             |other: &&AgentId| reached.get(other).is_some_and(|back| back.contains(agent));
         let is_closed = all.contains(agent) && all.iter().all(each_waits_for_it);
@@ -53,7 +53,7 @@ pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
     found.into_iter().collect()
 }
 
-/// Returns the parties that an agent waits for, those that they wait for, and so on.
+/// Returns the parties that an agent waits for, the parties that these wait for, and so on.
 fn reachable<'a>(
     agent: &AgentId,
     awaited: &BTreeMap<&'a AgentId, BTreeSet<&'a AgentId>>,
@@ -136,7 +136,7 @@ mod tests {
                 }
             }
             // For comparison, remove all agents that can go on, until only stuck ones are left.
-            // These are in a deadlock or wait for one.
+            // The stuck agents are in a deadlock, or wait for an agent that is in one.
             let mut stuck: BTreeSet<AgentId> = waits.iter().map(|wait| wait.waits.clone()).filter(|agent| !busy.contains(agent) && !agent.is_user()).collect();
             loop {
                 let before = stuck.len();

@@ -52,22 +52,22 @@ pub struct RequestRow {
     pub on_behalf_of: Option<MessageId>,
 }
 
-/// Returns the requests that decide what a turn works on if this message begins it.
-/// The first one that leads to a request counts.
+/// Returns the requests that a message answers or is about.
+/// If the message begins a turn, [`works_on`] derives from them which request the turn works on.
 pub fn subjects(message: &Message) -> impl Iterator<Item = &MessageId> {
     message.in_reply_to.iter().chain(&message.about)
 }
 
 /// Returns the request that a turn works on, given the message that begins it.
-/// `subjects` are the stored requests that [`subjects`] returns.
+/// `subjects` are the rows of the requests whose ids [`subjects`] returns.
 pub fn works_on(message: &Message, subjects: &[RequestRow]) -> Option<MessageId> {
     let is_request = message.expects == Expects::Answer;
     if is_request && message.from != Sender::Party(message.to.clone()) {
         return Some(message.id.clone());
     }
     subjects.iter().find_map(|request| {
-        // A reminder names a request that its reader owes.
-        // An answer, a report or a notice names one that its reader made.
+        // A reminder names a request that its reader must answer. The turn works on that request.
+        // Other messages name a request that their reader made. The turn works on the request behind that one.
         if request.to == message.to { Some(request.id.clone()) } else { request.on_behalf_of.clone() }
     })
 }

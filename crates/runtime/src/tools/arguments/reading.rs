@@ -32,7 +32,7 @@ pub(super) trait Argument: Sized {
     }
 }
 
-/// The refusal that reports a fault. If there are several, the first in this order is used.
+/// The refusal that reports a fault. If a call has faults for several refusals, the first in this order reports all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Blame {
     /// `invalid_task_brief`
@@ -57,10 +57,10 @@ pub(super) struct Reader<'a> {
     catalogue: Option<&'a Catalogue>,
     faults: Vec<(Blame, &'static str, FieldProblem)>,
     ignored: Vec<String>,
-    /// Notes about other words that were understood.
+    /// Notes about arguments that were understood although the model used other words for them.
     understood: Vec<String>,
-    /// The name of the message that got a copy of the brief. Faults of the brief are reported only where the model
-    /// wrote it.
+    /// The name of the argument whose message got a copy of the brief. Faults of the brief are reported only once, for
+    /// the original.
     lent_to: Option<&'static str>,
 }
 
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Turns an assignment to the person that has no brief into an ordinary message: nobody assigns tasks to the
+    /// Turns an assignment to the person that has no brief into an ordinary message: nobody assigns a task to the
     /// person.
     pub(super) fn write_to_person(&mut self, to: &'static str, message: &'static str) {
         let is_person = |name: &Value| name.as_str().is_some_and(|name| AgentId::new(name.trim()).is_user());
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Adds an assignment as the first message if the model wrote none and the brief is complete.
+    /// Adds an assignment as the first message if the model wrote no message and the brief is complete.
     pub(super) fn assign(&mut self, message: &'static str, brief: &'static str) {
         let is_missing = self.object.get(message).is_none_or(Value::is_null);
         if is_missing && TaskBrief::parse(self.object.get(brief)).is_ok() {
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Fills in what the brief lacks from the message, if the message states it.
+    /// Fills in the missing fields of the brief, if the message states them.
     pub(super) fn complete(&mut self, name: &'static str, message: &'static str) {
         let Some(fields) = self.object.get(message).and_then(Payload::open) else { return };
         if let Some((completed, taken)) = brief::completed(self.object.get(name), &fields) {

@@ -49,7 +49,7 @@ fn all_faults_of_a_call_are_said_at_once_each_with_its_path() {
         invalid,
         "name: must be a string; rolePrompt: empty; interface_spec.services: must be a string, an array or an object; \
          interface_spec.input_format: missing; interface_spec.output_format: missing; interface_spec.examples: missing; \
-         toolGroups[1]: must be one of: organization, artifacts, context; toolGroups[2]: must be one of: organization, artifacts, context",
+         toolGroups[1]: must be one of: organization, messages, artifacts, context, files, command, web, mcp:<server>; toolGroups[2]: must be one of: organization, messages, artifacts, context, files, command, web, mcp:<server>",
     );
     check("send_message", json!({}), invalid, "to: missing; payload: missing");
     check(
@@ -161,8 +161,8 @@ fn faults_of_briefs_and_messages_are_among_them() {
     );
 }
 
-/// An assignment that is sent along with the hiring copies the brief. Faults of the brief are reported once, not for
-/// the copy too.
+/// An assignment that is sent along with the hiring copies the brief. Faults of the brief are reported once, not again
+/// for the copy.
 #[test]
 fn a_brief_that_is_lent_has_its_faults_said_once() {
     let call = |brief: Value| json!({"roleId": "r", "taskBrief": brief, "initialMessage": {"message_type": "task_assignment"}});

@@ -8,7 +8,8 @@ use polity_society::id::ServiceId;
 use polity_society::message::{MessageType, Payload};
 use polity_society::name::Name;
 use polity_society::problem::{Fault, FieldProblem};
-use polity_society::role::{InterfaceSpec, ToolGroup};
+use polity_society::role::InterfaceSpec;
+use polity_society::tool_group::ToolGroup;
 use polity_society::written;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
@@ -179,11 +180,21 @@ fn one_of<T>(value: &Value, all: impl Iterator<Item = (&'static str, T)> + Clone
 
 impl Argument for ToolGroup {
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        one_of_names(Self::ALL)
+        // The request lists the groups that the caller may give.
+        json_schema!({"type": "string"})
     }
 
-    fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
-        one_of(&value, Self::ALL.iter().map(|group| (group.as_str(), *group)))
+    fn read(value: Value, reading: &mut Reading<'_>) -> Read<Self> {
+        let written = value.as_str().unwrap_or_default().trim();
+        let group: Option<Self> = written.parse().or_else(|_| written.to_lowercase().parse()).ok();
+        let Some(group) = group else {
+            let known = Self::BUILT_IN.iter().filter(|group| !group.is_later()).map(ToString::to_string);
+            return fault(Fault::NotOneOf(known.chain(["mcp:<server>".to_owned()]).collect()));
+        };
+        if group.is_later() {
+            reading.ignored.push(group.to_string());
+        }
+        Ok(group)
     }
 }
 

@@ -98,7 +98,7 @@ async fn nobody_is_introduced_where_nobody_is_known() {
     assert_eq!(code(&world.say("root", &writer, unsaid).await), "invalid_message");
 }
 
-/// An agent passes a request on with the id of the first request, and the answer finds its way back.
+/// An agent passes a request on by naming its id in another request. The answer comes back through the same agents.
 #[tokio::test]
 async fn an_answer_comes_back_along_the_chain() {
     let world = World::new().await;

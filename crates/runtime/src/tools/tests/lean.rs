@@ -11,10 +11,10 @@ use polity_society::agent::{Party, Standing};
 use polity_society::contact::{KnownParty, Source};
 use polity_society::content::Capabilities;
 use polity_society::id::AgentId;
-use polity_society::role::ToolGroup;
 use polity_society::rules::{Link, Rights};
 use polity_society::text::Language;
 use polity_society::time::Timestamp;
+use polity_society::tool_group::{Grant, ToolGroup};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiktoken_rs::{CoreBPE, o200k_base};
@@ -46,8 +46,8 @@ fn contact(id: &str) -> KnownParty {
 fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guidance) -> (String, String) {
     let groups = role.map(|(_, groups)| groups).unwrap_or_default();
     let link = Link { agent: AgentId::new("a"), role: String::new(), groups: groups.to_vec() };
-    let rights = Rights::of(ToolGroup::ALL, &[link]);
-    let may_hire = rights.groups().contains(&ToolGroup::Organization);
+    let rights = Rights::of(&Grant::everything(), &[link]);
+    let may_hire = rights.denial(&ToolGroup::Organization).is_none();
     let asker = if role.is_some() { "root" } else { "user" };
     let contacts = [contact(asker)];
     let taker = |service: &Arc<Service>| Taker {
@@ -69,7 +69,7 @@ fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guid
         services: if may_hire { &services } else { &[] },
         guidance,
     });
-    let tools = guidance.choose(offered(&rights, &snapshot.prompts));
+    let tools = guidance.choose(offered(&rights, snapshot));
     let tools: Vec<Value> = tools
         .into_iter()
         .map(|tool| {

@@ -3,25 +3,26 @@
 //! The test draws random sequences of operations: tool calls, turns, waiting, restarts. It plays each operation twice:
 //! on a real database, through the functions that the daemon uses, and on a reference model made of plain maps, which
 //! shares no logic with the rules. After each operation both must give the same result and contain the same rows, and
-//! the invariants must hold for the rows of the database. If one does not, the test shrinks the sequence and prints the
-//! shortest one that fails. At the end every outcome in [`REACHED`] must have occurred at least ten times; an outcome
-//! that never occurs was not tested.
+//! the invariants must hold for the rows of the database. If a check fails, the test shrinks the sequence and prints
+//! the shortest one that still fails. At the end every outcome in [`REACHED`] must have occurred at least ten times; an
+//! outcome that never occurs was not tested.
 //!
 //! The files:
 //!
 //! - [`operation`]: the operations, how often each is drawn, and how a failing sequence is shrunk.
 //! - [`choice`]: turns the drawn numbers into agents, requests and arguments.
 //! - [`play`]: performs each operation on the database and on the model, and compares them.
-//! - [`society`], [`mail`], [`ending`]: the reference model. They cover agents, roles and artifacts; messages, requests
-//!   and the beginning of turns; the end of turns and what an agent at rest still owes.
+//! - [`society`], [`mail`], [`ending`]: the reference model. `society` covers agents, roles and artifacts; `mail`
+//!   covers messages, requests and the beginning of turns; `ending` covers the end of turns and what an agent at rest
+//!   still owes.
 //! - [`rows`]: the tables and columns that are compared. The database and the model use the same row types.
 //! - [`observed`]: finds the rows that an operation has changed in the database.
 //! - [`invariants`]: what must hold after every operation, checked on the rows of the database alone.
 //!
 //! To add an operation, add a variant to `Operation` and draw it in `operation::operation`, perform it in
 //! `Play::perform`, give the reference model a method for its effect, and list its outcomes in [`REACHED`]. To add an
-//! invariant, add a check to `invariants::violations`. To compare another column or table, add it to `tables!` in
-//! [`rows`].
+//! invariant, add a check to `invariants::violations`. To compare another column or another table, add it to `tables!`
+//! in [`rows`].
 
 mod choice;
 mod ending;
@@ -164,7 +165,7 @@ impl Stage {
 
     /// Plays a sequence in a new database. Returns the final state, and the first violation if there is one.
     fn play(&mut self, operations: &[Operation], tracing: Tracing) -> (Play, Result<(), String>) {
-        // The same seed makes ids equal at each run. It is per thread, and everything here runs on one thread.
+        // The same seed makes ids equal at each run. It applies to this thread, on which everything here runs.
         fastrand::seed(1);
         let file = self.template.with_file_name("sequence.db");
         std::fs::copy(&self.template, &file).unwrap();
@@ -197,7 +198,7 @@ impl Stage {
     }
 }
 
-/// Plays one thread's part of the sequences. Returns the number of each outcome, or the shortest failing sequence.
+/// Plays one thread's part of the sequences. Returns how often each outcome occurred, or the shortest failing sequence.
 fn play_share(share: u8) -> Result<Outcomes, String> {
     let stage = RefCell::new(Stage::new());
     let outcomes = RefCell::new(Outcomes::new());

@@ -6,6 +6,7 @@ use crate::tools::offered;
 use polity_registry::Snapshot;
 use polity_society::rules::Rights;
 use polity_society::text::Language;
+use polity_society::tool_group::Grant;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -31,10 +32,11 @@ fn parameters(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
 #[tokio::test]
 async fn every_tool_is_described_and_every_parameter_has_its_place() {
     for &language in Language::ALL {
-        let prompts = &in_language(language).await.prompts;
+        let snapshot = in_language(language).await;
+        let prompts = &snapshot.prompts;
         let described: BTreeSet<&str> = prompts.tool_texts.keys().map(String::as_str).collect();
         assert_eq!(described, NAMES.iter().copied().collect(), "{language:?}");
-        for tool in offered(&Rights::default(), prompts) {
+        for tool in offered(&Rights::of(&Grant::everything(), &[]), &snapshot) {
             assert!(!tool.description.trim().is_empty(), "{language:?}: {}", tool.name);
             let mut there = BTreeSet::new();
             parameters(&tool.parameters, "", &mut there);

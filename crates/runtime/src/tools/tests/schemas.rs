@@ -2,12 +2,12 @@ use crate::testing::snapshot;
 use crate::tools::offered;
 use polity_llm::Tool;
 use polity_society::id::AgentId;
-use polity_society::role::ToolGroup;
 use polity_society::rules::{Link, Rights};
+use polity_society::tool_group::{Grant, ToolGroup};
 use serde_json::{Value, json};
 
 async fn tools() -> Vec<Tool> {
-    offered(&Rights::default(), &snapshot(&json!({})).await.prompts)
+    offered(&Rights::of(&Grant::everything(), &[]), &*snapshot(&json!({})).await)
 }
 
 #[tokio::test]
@@ -80,11 +80,11 @@ async fn objects_name_their_fields_unless_any_will_do() {
 
 #[tokio::test]
 async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
-    let prompts = &snapshot(&json!({})).await.prompts;
+    let snapshot = snapshot(&json!({})).await;
     let names = |groups: &[ToolGroup]| -> Vec<String> {
         let link = Link { agent: AgentId::new("a"), role: "r".to_owned(), groups: groups.to_vec() };
-        let rights = Rights::of(ToolGroup::ALL, &[link]);
-        offered(&rights, prompts).into_iter().map(|tool| tool.name).collect()
+        let rights = Rights::of(&Grant::everything(), &[link]);
+        offered(&rights, &snapshot).into_iter().map(|tool| tool.name).collect()
     };
     assert_eq!(names(&[]).len(), super::super::arguments::NAMES.len());
     assert_eq!(
@@ -102,7 +102,7 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
             "list_artifacts"
         ]
     );
-    assert_eq!(names(ToolGroup::ALL), names(&[]));
+    assert_eq!(names(ToolGroup::BUILT_IN), names(&[]));
 }
 
 /// Pins the required arguments. All others are optional.

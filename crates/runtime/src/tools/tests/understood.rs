@@ -42,7 +42,7 @@ async fn a_name_that_several_have_reaches_none_of_them() {
         (sent["messageIds"].as_array().unwrap().len(), candidates(&sent["refused"][0])),
         (1, vec![readers[0].as_str(), &readers[1]])
     );
-    // If one of two agents has ended, `terminate_agent` takes the name for the other one.
+    // If one of two agents with the same role name has ended, `terminate_agent` takes the name for the other one.
     world.call("root", "terminate_agent", json!({"agentId": readers[0]})).await;
     let ended = world.call("root", "terminate_agent", json!({"agentId": " 读者 "})).await;
     assert_eq!((&ended["id"], &ended["ended"]), (&json!(readers[1]), &json!(1)));

@@ -58,12 +58,12 @@ fn to_whom_a_closing_text_goes_and_what_it_answers() {
 fn a_text_waits_for_what_was_asked_on_behalf_of_the_request() {
     let (lead, user) = ("lead-1111", "user");
     check(Some((1, lead)), &[(1, lead)], &[Some(1)], "lead-1111 open 1 Held");
-    // A request that was made on behalf of no other request may concern this one.
+    // The agent waits for a request that it made on behalf of no other. The answer may matter for this text.
     check(Some((1, lead)), &[(1, lead)], &[None], "lead-1111 open 1 Held");
-    // A request on behalf of another request does not hold this text, so a question that comes back is answered at
-    // once.
+    // The agent waits on behalf of request 1, but the text answers request 2. So a question that comes back is
+    // answered at once.
     check(Some((2, lead)), &[(2, lead)], &[Some(1)], "lead-1111 open 2 Final");
-    // The text also answers the first request, which still waits.
+    // The text also answers request 1, on whose behalf the agent still waits.
     check(Some((2, lead)), &[(1, lead), (2, lead)], &[Some(1)], "lead-1111 open 1,2 Held");
     check(Some((1, lead)), &[], &[Some(1)], "lead-1111 settled 1 Held");
     // The person gets the text at once.
@@ -147,7 +147,8 @@ proptest! {
         }
     }
 
-    /// An agent never gets half an answer: the text is held while a request on behalf of the agent's request is open.
+    /// Only the person gets interim texts.
+    /// A text for an agent is held while a request on behalf of that agent's request is open.
     #[test]
     fn who_waits_answers_the_person_alone(facts in any_facts()) {
         let Some(Address { to, subject, timing }) = address(&facts) else { return Ok(()) };

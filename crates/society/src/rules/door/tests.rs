@@ -234,7 +234,7 @@ fn an_answer_may_name_the_requests_that_it_answers() {
     };
     check(json!("m000000004"), &[4], &[]);
     check(json!(["m000000004", "m000000003", "m000000004"]), &[3, 4], &[]);
-    // An id that was passed along stands for the oldest request that was made on its behalf.
+    // The id of an earlier request stands for the oldest open request that was made on its behalf.
     check(json!("m000000001"), &[4], &[]);
     check(json!("m000000002"), &[4], &[]);
     // An id that names nothing is reported as ignored, and the oldest request is answered.

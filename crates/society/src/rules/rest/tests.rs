@@ -115,7 +115,7 @@ fn a_held_text_is_delivered_when_its_last_wait_ends_in_silence() {
     assert_eq!(due(&facts(Cause::WaitEnded, &[None])), None);
     // A later turn said nothing, so the agent is reminded of the requests that the held text is for.
     assert_eq!(due(&facts(Cause::TurnEnded, &[])), remind(LEAD, &[1, 2]));
-    // If the request was answered meanwhile, there is nothing to remind of, and the held text follows as a supplement.
+    // If the request was answered meanwhile, no reminder is due, and the held text follows as a supplement.
     let settled = |pending: &[Option<i64>]| {
         let held = vec![held(2, LEAD, &[2])];
         RestFacts { owed: vec![owed(5, LEAD, Reminded::No)], held, ..facts(Cause::TurnEnded, pending) }
@@ -164,8 +164,8 @@ fn any_facts() -> impl Strategy<Value = RestFacts> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Doing what is due comes to an end, and reminds of each request at most once.
-    /// Afterwards, no party but the person waits for an agent that waits for nobody.
+    /// If the caller does what is due until nothing is left, this ends, with at most one reminder per request.
+    /// After that, an agent that waits for nobody owes no answer to any party but the person.
     #[test]
     fn nobody_is_left_without_an_answer(facts in any_facts()) {
         let mut facts = facts;
@@ -198,7 +198,7 @@ proptest! {
         if facts.pending.is_empty() {
             prop_assert!(facts.owed.iter().all(|owed| owed.asker.is_user()));
             prop_assert!(facts.unnamed.iter().all(|unnamed| unnamed.asker.is_user()));
-            // A held text may stay only if its request is still owed: then the agent will hear of the request again.
+            // A held text may stay only if its request still needs an answer, so that a reminder will come.
             let owed: Vec<&MessageId> = facts.owed.iter().map(|owed| &owed.request).collect();
             prop_assert!(facts.held.iter().all(|held| owed.contains(&&held.request)));
         }

@@ -73,7 +73,7 @@ pub(super) fn actor(society: &Society, actor: Actor, callers: Callers) -> Conver
     Conversation { agent, task: own.unwrap_or_else(|| TaskId::new(TASKS[usize::from(number % 2)])) }
 }
 
-/// Returns the party that the actor means, in the actor's words: an id or a role name.
+/// Returns the words by which the actor names a party: an id or a role name.
 pub(super) fn whom(society: &Society, by: &Conversation, whom: Whom) -> String {
     let contact = |number| {
         let contacts: BTreeSet<&AgentId> =
@@ -177,8 +177,9 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     (brief, wish)
 }
 
-/// Returns the payload as the actor writes it, and what it means to the reference model, or the code if it is invalid.
-/// `lent` is the brief of the hiring, which an assignment sent along with it need not repeat.
+/// Returns two things: the payload as the actor writes it, and the payload as the reference model takes it, or the code
+/// of the refusal if it is invalid. `lent` is the brief of a hiring. An assignment that is sent along with the hiring
+/// need not repeat the brief.
 pub(super) fn payload(
     society: &Society,
     by: &Conversation,
@@ -223,7 +224,7 @@ pub(super) fn payload(
             written["target_agent"] = target.as_ref().map_or(Value::Null, |id| json!({"id": id}));
             written["usage_hint"] = json!("附上图片");
         }
-        // For these types, the flaw is an unknown type.
+        // A payload of these types can lack nothing, so it gets an unknown type instead.
         MessageType::General
         | MessageType::StatusReport
         | MessageType::CollaborationRequest
@@ -264,7 +265,7 @@ fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageI
             let passed_on: Vec<MessageId> =
                 open.iter().filter_map(|request| request.on_behalf_of.clone()).collect();
             pick(&passed_on, number).map(|first| {
-                // Some numbers pick the request above the nearest one in the chain, others the nearest.
+                // An even number goes one request further up the chain, if there is one.
                 let further = society.rows.messages[first].on_behalf_of.as_ref();
                 further.filter(|_| number % 2 == 0).unwrap_or(first).clone()
             })

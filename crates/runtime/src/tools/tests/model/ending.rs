@@ -8,7 +8,7 @@ use polity_society::rules::{Answering, LastWord, Subject};
 use polity_store::Conversation;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why the model looks at an agent at rest.
+/// Why the reference model checks an agent at rest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cause {
     TurnEnded,
@@ -24,7 +24,7 @@ impl Society {
         }
     }
 
-    /// Closes a turn. Returns the conversations that waited for an answer from it.
+    /// Closes a turn. Returns the conversations whose requests the turn has answered: they waited for its end.
     pub(super) fn close_turn(&mut self, turn: &Turn, state: &str) -> Vec<Conversation> {
         let answered = self.mail(|message| message.answered_in == Some(turn.id));
         for request in &answered {
@@ -128,7 +128,7 @@ impl Society {
         self.rows.messages.values().rev().find(is_same).cloned()
     }
 
-    /// Makes an earlier message final, and the answer of these requests.
+    /// Makes an earlier message final, and records it as the answer to these requests.
     fn make_final(&mut self, id: &MessageId, answers: &[MessageId]) {
         self.change(id, |message| message.finality = Finality::Final);
         self.answer(answers, id);
@@ -200,8 +200,8 @@ impl Society {
         self.look_at_those_who_waited(released);
     }
 
-    /// Looks at the agents that waited for an ended turn, because they may have something to deliver. The last noted
-    /// agent comes first.
+    /// Checks the agents that waited for an ended turn, because they may have something to deliver. The agent that was
+    /// noted last is checked first.
     pub(super) fn look_at_those_who_waited(&mut self, waited: Vec<Conversation>) {
         for of in waited.into_iter().rev().filter(|of| !of.agent.is_user()) {
             self.look(&of, Cause::WaitEnded);
@@ -253,8 +253,7 @@ impl Society {
         }
     }
 
-    /// Returns what an agent still owes an asker: the open requests, all concerned requests, and the contents of the
-    /// notice.
+    /// Returns what an agent owes an asker: the open requests, all concerned requests, and the contents of the notice.
     fn left_for(
         &self,
         of: &Conversation,
@@ -314,8 +313,8 @@ impl Society {
         }
     }
 
-    /// Delivers a text that is held for requests on whose behalf the agent no longer waits. Returns whether there was
-    /// one.
+    /// Delivers a held text if the agent no longer waits on behalf of its requests. Returns whether there was one to
+    /// deliver.
     fn deliver_held(&mut self, of: &Conversation, owed: &[Message]) -> bool {
         let waits = self.waits(of);
         let is_free = |note: &&Note| {
@@ -327,7 +326,7 @@ impl Society {
         true
     }
 
-    /// Sends the texts that are held for the requests of a note, without those that the asker was told before.
+    /// Sends the texts that are held for the requests of a note, except texts that the asker has already got.
     fn deliver(&mut self, of: &Conversation, note: &Note, owed: &[Message]) {
         let (request, asker) = (&note.request, self.asker_of(note));
         let of_asker = owed.iter().filter(|owed| owed.sender == asker).map(|owed| owed.id.clone());
@@ -366,7 +365,7 @@ impl Society {
     }
 
     /// Makes the last interim message to the person final if the agent no longer waits on behalf of its requests.
-    /// Returns whether it did.
+    /// Returns whether this has made a message final.
     fn settle_interim(&mut self, of: &Conversation) -> bool {
         let is_said = |message: &&Message| {
             let to_person =

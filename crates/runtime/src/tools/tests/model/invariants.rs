@@ -1,5 +1,4 @@
-//! What must hold after each operation, whichever it was. The checks use the rows of the database, not the reference
-//! model.
+//! Checks what must hold after every operation. The checks use the rows of the database, not the reference model.
 
 use super::observed::{Change, Changes};
 use super::rows::{Contact, Key, Message, Row, Rows, Turn};
@@ -7,7 +6,7 @@ use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, MessageType};
 
-/// The rows after an operation, and what it changed.
+/// The rows after an operation, and the changes that the operation made.
 pub(super) struct OperationEffect<'a> {
     pub(super) after: &'a Rows,
     pub(super) changes: &'a Changes,
@@ -205,14 +204,14 @@ impl OperationEffect<'_> {
         self.after.agents.get(id).is_some_and(|agent| agent.ended_at.is_none())
     }
 
-    /// Returns the sender of a request to an agent.
+    /// Returns the sender of a request, if the request was made to this agent in this task.
     fn is_asked(&self, request: &MessageId, of: &AgentId, task: &TaskId) -> Option<&AgentId> {
         let request = self.after.messages.get(request)?;
         let is_its = request.receiver == *of && request.task == *task && request.expects == Expects::Answer;
         is_its.then_some(&request.sender)
     }
 
-    /// Whether the asker of a request was told something by this operation, or got the answer, or has ended.
+    /// Whether this operation told the asker of a request something or answered the request, or the asker has ended.
     fn was_said(&self, by: &AgentId, request: &MessageId) -> bool {
         let Some(request) = self.after.messages.get(request) else { return false };
         let is_told = |message: &Message| {
@@ -230,7 +229,8 @@ impl OperationEffect<'_> {
             || self.changes.rows.iter().any(has_answer)
     }
 
-    /// Whether an asker got an artifact that was made for it but never named to it, and was told about it.
+    /// Whether the system handed over an artifact that was made for an asker but never named to it. The asker must be
+    /// told, unless it has ended.
     fn was_left_over(&self, asker: &AgentId, artifact: &ArtifactId) -> bool {
         let given_up = self.changes.rows.iter().any(|change| match (&change.before, &change.after) {
             (Some(Row::Output(output)), None) => output.asker == *asker && output.artifact == *artifact,
@@ -295,7 +295,7 @@ fn may_follow(before: MessageState, after: MessageState) -> bool {
     use MessageState::{Bounced, Delayed, Done, Failed, InTurn, Queued, Unanswered};
     match (before, after) {
         (Delayed, Queued) | (Queued | Delayed | InTurn, Bounced) | (Queued, InTurn | Done) => true,
-        // The end of a turn and its consequences are one operation.
+        // The end of a turn and its consequences are one operation, in which a message can pass through several states.
         (InTurn, Done | Failed | Unanswered) | (Done, Failed | Unanswered) => true,
         (before, after) => before == after,
     }
@@ -331,8 +331,8 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     for change in &changes.rows {
         let Some(Row::Message(message)) = &change.after else { continue };
         if let Some(answer) = &message.answered_by {
-            // A report with the same text as the closing text replaces it. It is not in reply to the request, but about
-            // it.
+            // If a report has the same text as the closing text, the report becomes the answer. A report is not in
+            // reply to the request, but about it.
             let names_it = rows.messages.get(answer).is_some_and(|answer| {
                 let between = (&answer.sender, &answer.receiver) == (&message.receiver, &message.sender);
                 let names =
@@ -354,8 +354,8 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     violations
 }
 
-/// An asker waits for an answer until the turn that gave it has ended. After a turn that ended well, its agent owes
-/// nothing: it waits, or has mail, or all its askers were answered or told.
+/// An asker waits for an answer until the turn that gave it has ended. After a turn that ended well, its agent still
+/// waits, or has mail, or all its askers have got an answer or a notice.
 fn of_turns(rows: &Rows, changes: &Changes) -> Vec<String> {
     let mut violations = Vec::new();
     let ended = |change: &Change| matches!(&change.after, Some(Row::Turn(turn)) if turn.state != "open");

@@ -46,13 +46,14 @@ impl Society {
         self.rows.messages.values().filter(is_open).collect()
     }
 
-    /// Returns the requests on whose behalf an agent waits for something; `None` for something on behalf of no request.
+    /// Returns the requests on whose behalf an agent waits. `None` in the result means that it waits for something on
+    /// behalf of no request.
     pub(super) fn waits(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let own = |message: &&Message| message.sender == by.agent && message.task == by.task;
         let mut waits = BTreeSet::new();
         for message in self.rows.messages.values().filter(own) {
             if message.receiver == by.agent {
-                // A note to itself that is not due yet.
+                // The message is a note of the agent to itself that is not due yet.
                 if message.state == MessageState::Delayed {
                     waits.insert(message.about.clone());
                 }
@@ -63,7 +64,8 @@ impl Society {
         waits
     }
 
-    /// Returns the requests on whose behalf an agent asked for the news in its mailbox; `None` for other news.
+    /// Returns the requests on whose behalf an agent asked for the news in its mailbox. `None` in the result stands for
+    /// all other news.
     pub(super) fn unheard(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let is_news = |message: &&Message| {
             let tells = !message.in_reply_to.is_empty() || message.about.is_some() || message.is_of_system();
@@ -77,7 +79,8 @@ impl Society {
         self.rows.messages.values().filter(is_news).map(on_behalf_of).collect()
     }
 
-    /// Returns the request among these that an id means: the request itself, or the oldest one made on its behalf.
+    /// Returns the request among these that an id means: the request with this id, or the oldest one that was made on
+    /// behalf of the request with this id.
     fn meant<'m>(&self, among: &[&'m Message], id: &MessageId) -> Option<&'m Message> {
         let itself = among.iter().find(|request| request.id == *id);
         itself.or_else(|| among.iter().find(|request| self.is_on_behalf_of(request, id))).copied()
@@ -94,8 +97,7 @@ impl Society {
         false
     }
 
-    /// Returns the request that an agent works on in its open turn: the one that began the turn, or the oldest open
-    /// one.
+    /// Returns the request that an agent works on in its open turn: the one that began it, or the oldest open one.
     pub(super) fn worked_on(&self, by: &Conversation) -> Option<Message> {
         let turn = self.open_turn(by)?;
         let began_with = turn.works_on.as_ref().map(|id| &self.rows.messages[id]);
@@ -139,7 +141,7 @@ impl Society {
         }
     }
 
-    /// The system sends a notice to a party that has not ended.
+    /// Sends a notice of the system to a party, unless the party has ended.
     pub(super) fn tell(
         &mut self,
         task: &TaskId,
@@ -291,8 +293,8 @@ impl Society {
         Relation { in_reply_to: named, ignored, ..Relation::default() }
     }
 
-    /// Notes the answer of these requests. Only the first answer counts, and the asker waits until the turn that gave
-    /// it has ended.
+    /// Records the answer to these requests. Only the first answer counts. The asker keeps waiting until the turn that
+    /// gave this answer has ended.
     pub(super) fn answer(&mut self, requests: &[MessageId], answer: &MessageId) {
         for id in requests {
             let request = &self.rows.messages[id];
@@ -416,9 +418,9 @@ impl Society {
         self.take(by, self.turns);
     }
 
-    /// Returns the request that a turn works on if this message begins it: the message itself if it is a request; what
-    /// the reader owes if it is a reminder; for news about the reader's own request, the request on whose behalf the
-    /// reader asked.
+    /// Returns the request that a turn works on if this message begins the turn. For a request, this is the message
+    /// itself. For a reminder, it is the request that the reader owes. For news about a request of the reader, it is
+    /// the request on whose behalf the reader asked.
     fn subject(&self, message: &Message) -> Option<MessageId> {
         if message.expects == Expects::Answer {
             return Some(message.id.clone());
@@ -434,7 +436,8 @@ impl Society {
         self.change(id, |message| (message.state, message.turn) = (MessageState::InTurn, Some(turn)));
     }
 
-    /// Returns whether the texts of a turn are final in any case: they are if root was nudged.
+    /// Returns whether the texts of a turn to the person are final even if the agent still waits for others. This is so
+    /// if a nudge began the turn.
     pub(super) fn last_word(&self, turn: &Turn) -> LastWord {
         let nudged = self.rows.messages[&turn.began_by].notice.as_deref() == Some("nudge");
         if nudged { LastWord::Yes } else { LastWord::UnlessWaiting }

@@ -1,5 +1,6 @@
-//! The operations as they are drawn. An operation picks agents, artifacts and requests by a number, which counts among
-//! those that exist when it is performed. So a sequence still makes sense after parts of it were left out.
+//! The operations as they are drawn. An operation names agents, artifacts and requests by numbers. Each number picks
+//! one of those that exist when the operation is performed. So a sequence still makes sense after some of its
+//! operations were left out.
 
 use polity_society::message::MessageType;
 use proptest::prelude::*;
@@ -81,7 +82,7 @@ pub(super) struct Payload {
 pub(super) enum Named {
     /// A request that the sender has read and not answered.
     Open(u8),
-    /// A request on whose behalf such a request was made.
+    /// A request on whose behalf one of these open requests was made.
     PassedOn(u8),
     /// Any message.
     Any(u8),
@@ -316,7 +317,7 @@ fn role() -> impl Strategy<Value = RoleMeant> {
     ]
 }
 
-/// How many operations start new work. If every agent always has mail, none ever comes to rest.
+/// Whether many or few operations start new work. With many, most agents always have mail and never come to rest.
 #[derive(Clone, Copy, Debug)]
 enum Pace {
     Busy,

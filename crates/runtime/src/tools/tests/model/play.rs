@@ -92,8 +92,7 @@ impl Play {
         }
     }
 
-    /// Plays operations within one transaction of a database that was just opened. Returns the first violation as an
-    /// error.
+    /// Plays operations within one transaction of a database that was just opened. The error is the first violation.
     pub(super) async fn play(&mut self, tx: &mut Tx, operations: &[Operation]) -> Result<(), String> {
         let failed = |error: Error| polity_view::in_full(&error);
         self.observed = Observed::begin(tx).await.map_err(failed)?;
@@ -202,8 +201,7 @@ impl Play {
             Operation::Send { by, to, payload, delay } => {
                 let by = choice::actor(&self.society, *by, Callers::AgentsAndThePerson);
                 let to: Vec<String> = to.iter().map(|whom| choice::whom(&self.society, &by, *whom)).collect();
-                // Nobody assigns the person a task: an assignment to the person without a brief becomes an ordinary
-                // message.
+                // Nobody assigns the person a task: an assignment without a brief becomes an ordinary message.
                 let to_person = !to.is_empty() && to.iter().all(|to| to == AgentId::user().as_str());
                 let lacks_brief =
                     payload.kind == MessageType::TaskAssignment && payload.flaw == Flaw::Incomplete;
@@ -480,7 +478,7 @@ struct ToolAnswer {
 }
 
 impl ToolAnswer {
-    /// Compares these fields of the result with the expected ones. Of a refusal, only the code is compared.
+    /// Compares these fields of the result with the expected ones. For a refusal, only the code is compared.
     fn against(mut self, expected: Value, fields: &[&str]) -> Played {
         if let Value::Object(said) = &mut self.json {
             if said.contains_key("error") {

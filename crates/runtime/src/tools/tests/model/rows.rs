@@ -212,7 +212,7 @@ impl Message {
         self.sender.as_str() == Self::SYSTEM
     }
 
-    /// Whether nobody has answered the request and its receiver still can.
+    /// Whether nobody has answered the request, and its receiver can still answer it.
     pub(super) fn is_awaited(&self) -> bool {
         let may_come = matches!(
             self.state,

@@ -148,7 +148,7 @@ impl Society {
         role.map_or_else(|| id.to_string(), |role| self.rows.roles[role].name.clone())
     }
 
-    /// Returns the contacts of an agent that its task may see.
+    /// Returns the contacts that an agent has in a task.
     pub(super) fn contacts(&self, owner: &Conversation) -> Vec<&Contact> {
         let from = (owner.agent.clone(), AgentId::new(""));
         let entries = self.rows.contacts.range(from..).take_while(|((of, _), _)| *of == owner.agent);
@@ -317,7 +317,7 @@ impl Society {
         }
     }
 
-    /// Lets another agent open the named artifacts that this one may open.
+    /// Lets the agent `to` open the named artifacts that the agent `by` may open.
     pub(super) fn pass_on(&mut self, by: &Conversation, named: &BTreeSet<ArtifactId>, to: &AgentId) {
         for artifact in named {
             if self.may_open(&by.agent, artifact) {
