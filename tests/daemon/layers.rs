@@ -18,6 +18,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
     ("polity-probe", &["polity-society", "polity-llm", "polity-registry"]),
     ("polity-view", &["polity-society", "polity-llm"]),
+    ("polity-hands", &["polity-society"]),
     (
         "polity-store",
         &[
@@ -46,6 +47,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "polity-runtime",
         &[
             "polity-decide",
+            "polity-hands",
             "polity-points",
             "polity-society",
             "polity-view",
@@ -76,6 +78,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "polity-view",
             "polity-store",
             "polity-decide",
+            "polity-hands",
             "polity-runtime",
             "polity-api",
             "polity-openai",

@@ -1,5 +1,6 @@
 //! Refusals: a stable code, details, and advice for the model.
 
+use crate::id::AgentId;
 use crate::problem::FieldProblem;
 use crate::role::Role;
 use crate::text::{TextKey, Texts};
@@ -106,6 +107,23 @@ pub enum Refusal {
         /// The name of the tool.
         tool: String,
     },
+    /// Somebody else changed a file of the workspace since the agent last viewed it.
+    FileChanged {
+        /// The path of the file, as the caller wrote it.
+        path: String,
+    },
+    /// The workspace does not allow what the caller wants: it is read-only, or a worktree cannot be made in it.
+    WorkspaceRefused {
+        /// Why not, in words.
+        reason: String,
+    },
+    /// Two worktrees changed the same lines. Nothing was merged.
+    MergeConflict {
+        /// The agent whose worktree was to be merged.
+        agent: AgentId,
+        /// The files with their conflicting hunks, as JSON.
+        conflicts: Value,
+    },
     /// A tool with outside effects failed.
     ToolFailed {
         /// The name of the tool.
@@ -143,6 +161,9 @@ impl Refusal {
             Self::LimitReached { .. } => "limit_reached",
             Self::MailboxFull { .. } => "mailbox_full",
             Self::OutcomeUnknown { .. } => "outcome_unknown",
+            Self::FileChanged { .. } => "file_changed",
+            Self::WorkspaceRefused { .. } => "workspace_refused",
+            Self::MergeConflict { .. } => "merge_conflict",
             Self::ToolFailed { .. } => "tool_failed",
         }
     }
@@ -176,6 +197,13 @@ impl Refusal {
                 texts.fill(TextKey::RefusalMailboxFull, &[("id", agent), ("limit", &limit.to_string())])
             }
             Self::OutcomeUnknown { tool } => texts.fill(TextKey::RefusalOutcomeUnknown, &[("tool", tool)]),
+            Self::FileChanged { path } => texts.fill(TextKey::RefusalFileChanged, &[("path", path)]),
+            Self::WorkspaceRefused { reason } => {
+                texts.fill(TextKey::RefusalWorkspaceRefused, &[("reason", reason)])
+            }
+            Self::MergeConflict { agent, .. } => {
+                texts.fill(TextKey::RefusalMergeConflict, &[("id", agent.as_str())])
+            }
             Self::ToolFailed { tool, reason } => {
                 texts.fill(TextKey::RefusalToolFailed, &[("tool", tool), ("reason", reason)])
             }
@@ -228,6 +256,12 @@ impl Refusal {
             Self::MailboxFull { agent, limit } => {
                 object["agentId"] = json!(agent);
                 object["limit"] = json!(limit);
+            }
+            Self::FileChanged { path } => object["path"] = json!(path),
+            Self::WorkspaceRefused { .. } => {}
+            Self::MergeConflict { agent, conflicts } => {
+                object["agentId"] = json!(agent);
+                object["conflicts"] = conflicts.clone();
             }
             Self::OutcomeUnknown { tool } | Self::ToolFailed { tool, .. } => object["tool"] = json!(tool),
         }

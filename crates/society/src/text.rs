@@ -275,6 +275,9 @@ text_keys! {
     /// Advice for the refusal `outcome_unknown`.
     RefusalOutcomeUnknown = "refusal.outcome_unknown" ["tool"];
     /// Advice for the refusal `tool_failed`.
+    RefusalFileChanged = "refusal.file_changed" ["path"];
+    RefusalWorkspaceRefused = "refusal.workspace_refused" ["reason"];
+    RefusalMergeConflict = "refusal.merge_conflict" ["id"];
     RefusalToolFailed = "refusal.tool_failed" ["tool", "reason"];
 
     /// To the sender: the message could not be delivered because its receiver has ended.

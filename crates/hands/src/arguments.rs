@@ -1,0 +1,162 @@
+//! Reads the arguments of a call into a type, and says everything that is wrong with them.
+
+use crate::tool::Arguments;
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::refusal::Refusal;
+use polity_society::written;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+/// The arguments of a tool: a struct whose fields are the arguments.
+pub trait Argued: DeserializeOwned + JsonSchema {
+    /// The names of the arguments.
+    const NAMES: &'static [&'static str];
+}
+
+/// Reads arguments. Names may be written in another style (`old_str`, `oldStr`), and `null` counts as missing.
+pub fn read<T: Argued>(arguments: &Arguments) -> Result<T, Refusal> {
+    let mut arguments = written::with_names(arguments.clone(), T::NAMES);
+    arguments.retain(|_, value| !value.is_null());
+    let read: Result<T, _> = serde_path_to_error::deserialize(Value::Object(arguments));
+    read.map_err(|error| {
+        let path = error.path().to_string();
+        let path = if path == "." { String::new() } else { path };
+        let what = error.into_inner().to_string();
+        Refusal::InvalidArguments(vec![FieldProblem::new(path, Fault::Rule(what))])
+    })
+}
+
+/// Returns the schema of a type without descriptions, titles and formats, as small as servers accept it.
+pub fn schema_of<T: Argued>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    plain(settings.into_generator().into_root_schema_for::<T>().to_value())
+}
+
+/// Words of a schema that models do not need.
+const NEEDLESS: &[&str] = &["title", "$schema", "format", "default", "description", "minimum", "maximum"];
+
+fn plain(value: Value) -> Value {
+    match value {
+        Value::Object(object) => Value::Object(plain_object(object)),
+        Value::Array(items) => Value::Array(items.into_iter().map(plain).collect()),
+        other => other,
+    }
+}
+
+fn plain_object(object: Map<String, Value>) -> Map<String, Value> {
+    let mut plainer = Map::new();
+    for (key, value) in object {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(properties)) => {
+                let properties = properties.into_iter().map(|(name, schema)| (name, plain(schema)));
+                plainer.insert(key, Value::Object(properties.collect()));
+            }
+            // An optional argument may be left out, so `null` needs no mention.
+            ("type", Value::Array(types)) => {
+                let mut named = types.into_iter().filter(|name| name != "null");
+                let (first, second) = (named.next(), named.next());
+                let types = match (first, second) {
+                    (Some(only), None) => only,
+                    (first, second) => first.into_iter().chain(second).chain(named).collect(),
+                };
+                plainer.insert(key, types);
+            }
+            ("anyOf", Value::Array(choices)) => {
+                let mut named = choices.into_iter().filter(|choice| choice["type"] != "null");
+                match (named.next(), named.next()) {
+                    (Some(Value::Object(only)), None) => plainer.extend(plain_object(only)),
+                    (first, second) => {
+                        let all = first.into_iter().chain(second).chain(named).map(plain).collect();
+                        plainer.insert(key, all);
+                    }
+                }
+            }
+            (name, _) if NEEDLESS.contains(&name) => {}
+            (_, value) => {
+                plainer.insert(key, plain(value));
+            }
+        }
+    }
+    plainer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Edit {
+        /// What to do.
+        command: Command,
+        old_str: Option<String>,
+        view_range: Option<[i64; 2]>,
+        limit: Option<u32>,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Command {
+        View,
+        Insert,
+    }
+
+    impl Argued for Edit {
+        const NAMES: &'static [&'static str] = &["command", "old_str", "view_range", "limit"];
+    }
+
+    fn object(value: Value) -> Arguments {
+        let Value::Object(object) = value else { panic!("{value}") };
+        object
+    }
+
+    #[test]
+    fn arguments_are_read_in_any_style() {
+        let wanted = object(json!({"command": "view", "oldStr": "x", "viewRange": [1, -1], "limit": null}));
+        let edit: Edit = read(&wanted).unwrap();
+        assert_eq!(
+            edit,
+            Edit {
+                command: Command::View,
+                old_str: Some("x".to_owned()),
+                view_range: Some([1, -1]),
+                limit: None
+            }
+        );
+    }
+
+    #[test]
+    fn a_fault_is_named_with_its_place() {
+        let check = |wanted: Value, expect: &str| {
+            let refusal = read::<Edit>(&object(wanted)).unwrap_err();
+            assert!(format!("{refusal:?}").contains(expect), "{refusal:?}");
+        };
+        check(json!({"command": "delete"}), "unknown variant `delete`");
+        check(json!({}), "missing field `command`");
+        check(json!({"command": "view", "limit": "many"}), "limit");
+        check(json!({"command": "view", "path": "x"}), "unknown field `path`");
+    }
+
+    #[test]
+    fn a_schema_is_small() {
+        let expect = json!({
+            "type": "object",
+            "properties": {
+                "command": {"type": "string", "enum": ["view", "insert"]},
+                "old_str": {"type": "string"},
+                "view_range": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+                "limit": {"type": "integer"},
+            },
+            "required": ["command"],
+            "additionalProperties": false,
+        });
+        assert_eq!(schema_of::<Edit>(), expect);
+    }
+}

@@ -1,0 +1,204 @@
+//! A call of a tool: what goes in, and what comes out.
+
+use crate::tool::Arguments;
+use bytes::Bytes;
+use polity_society::id::{AgentId, TaskId};
+use polity_society::tool_group::ServerName;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// Who calls, and where it works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The agent.
+    pub agent: AgentId,
+    /// The task that the agent works on.
+    pub task: TaskId,
+    /// The name of the agent's role.
+    pub role: String,
+    /// The place where the agent works.
+    pub place: Place,
+}
+
+/// The place where an agent works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The workspace of the task.
+    pub root: Root,
+    /// The agent whose own worktree this is: the agent itself or the nearest one above it that has its own worktree.
+    /// `None` for the workspace that the task shares.
+    pub worktree: Option<AgentId>,
+}
+
+/// The directory of a task's workspace.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Root {
+    /// A directory that polity makes when it is first needed.
+    #[default]
+    Made,
+    /// A directory of the person.
+    Person {
+        /// The absolute path.
+        directory: PathBuf,
+        /// Whether agents may change it.
+        access: Access,
+    },
+}
+
+/// Whether agents may change a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// Agents may read and change it.
+    Write,
+    /// Agents may only read it.
+    Read,
+}
+
+/// Whether a call runs for the first time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    /// The call was not started before.
+    First,
+    /// The call was started before the process died. It may have happened.
+    AfterCrash,
+}
+
+/// The input of one run.
+#[derive(Clone)]
+pub struct Invocation {
+    /// Who calls, and where it works.
+    pub caller: Caller,
+    /// The arguments of the call, as the model wrote them.
+    pub arguments: Arguments,
+    /// The same key for each run of the same call, so that the other side can recognise a repetition.
+    pub idempotency_key: String,
+    /// What [`crate::tool::Tool::prepare`] returned for this call.
+    pub evidence: Value,
+    /// Whether the call runs for the first time.
+    pub attempt: Attempt,
+    /// Cancelled when nobody waits for the result any more. The tool then ends what it started.
+    pub cancel: CancellationToken,
+    /// Takes short reports on how the call is going.
+    pub progress: Progress,
+}
+
+impl fmt::Debug for Invocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { caller, arguments, idempotency_key, attempt, .. } = self;
+        f.debug_struct("Invocation")
+            .field("caller", caller)
+            .field("arguments", arguments)
+            .field("idempotency_key", idempotency_key)
+            .field("attempt", attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Takes short reports on how a call is going. The receiver drops reports that come too fast.
+#[derive(Clone)]
+pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl Progress {
+    /// Makes a sink from a function. The function must not block.
+    pub fn new(report: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(report))
+    }
+
+    /// Makes a sink that drops all reports.
+    pub fn none() -> Self {
+        Self::new(|_| {})
+    }
+
+    /// Reports in a few words what the call does at the moment, or what it has just printed.
+    pub fn report(&self, what: &str) {
+        (self.0)(what);
+    }
+}
+
+/// The place where content comes from. An agent that has read the content has seen this source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// The web.
+    Web,
+    /// An MCP server.
+    Server(ServerName),
+    /// The files of a workspace that the person does not trust.
+    Files,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Web => f.write_str("web"),
+            Self::Server(server) => write!(f, "mcp:{server}"),
+            Self::Files => f.write_str("files"),
+        }
+    }
+}
+
+/// The content of a result.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A text from outside. The model reads it as quoted content of this origin, such as a path or an address.
+    Text {
+        /// What the text is, in a few words on one line.
+        origin: String,
+        /// The text.
+        text: String,
+    },
+    /// JSON, which the model reads unchanged.
+    Json(Value),
+}
+
+/// A file in a result. The runtime stores it as an artifact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// The content.
+    pub bytes: Bytes,
+    /// The MIME type that its origin claims, if it claims one.
+    pub declared_mime: Option<String>,
+    /// The name of the file, if it has one.
+    pub filename: Option<String>,
+}
+
+/// The result of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// The text or JSON of the result.
+    pub content: Content,
+    /// The files of the result, such as images. A model that can read them sees them beside the content.
+    pub files: Vec<File>,
+    /// Where the content comes from, if it does not come from the society itself.
+    pub source: Option<Source>,
+}
+
+impl Output {
+    /// Makes a result that consists of JSON.
+    pub fn json(value: Value) -> Self {
+        Self { content: Content::Json(value), files: Vec::new(), source: None }
+    }
+
+    /// Makes a result that consists of a text from outside.
+    pub fn text(origin: impl Into<String>, text: impl Into<String>) -> Self {
+        let content = Content::Text { origin: origin.into(), text: text.into() };
+        Self { content, files: Vec::new(), source: None }
+    }
+
+    /// Adds a file.
+    pub fn with_file(mut self, file: File) -> Self {
+        self.files.push(file);
+        self
+    }
+
+    /// Names the source of the content.
+    pub fn from_source(mut self, source: Source) -> Self {
+        self.source = Some(source);
+        self
+    }
+}
