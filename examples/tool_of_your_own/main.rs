@@ -4,11 +4,15 @@
 #![expect(clippy::print_stdout, reason = "the output shows what happened")]
 
 use futures::future::{BoxFuture, FutureExt};
-use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Message, Reply, Request, Tool, ToolCall};
+use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Message, Reply, Request, ToolCall};
 use polity_registry::{Environment, Registry};
-use polity_runtime::outside::{Invocation, OutsideTool, Repeat};
+use polity_runtime::hands::call::{Invocation, Output};
+use polity_runtime::hands::table::Hands;
+use polity_runtime::hands::tool::{self, AfterCrash, Effect, Words};
 use polity_runtime::{Parts, Prompt, Society};
-use serde_json::{Map, json};
+use polity_society::refusal::Refusal;
+use polity_society::tool_group::ToolGroup;
+use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
@@ -18,27 +22,52 @@ use tokio::sync::Mutex;
 /// The number of the booked table for each idempotency key.
 type Bookings = Arc<Mutex<HashMap<String, usize>>>;
 
-/// polity commits the start of each call before it runs the call. If the process dies in between, `Repeat::Safe` makes
-/// polity run the call again at the next start, with the same key. By the key, the restaurant
-/// recognises the booking that it has already made.
-fn book_table(bookings: Bookings) -> OutsideTool {
-    let tool = Tool {
-        name: "book_table".to_owned(),
-        description: "Books a table in the restaurant.".to_owned(),
-        parameters: json!({"type": "object", "properties": {"guests": {"type": "integer"}}}),
-    };
-    let run = move |call: Invocation| {
-        let bookings = Arc::clone(&bookings);
+/// The tool. Only agents with the right to the group `web` are offered it and may call it.
+struct BookTable {
+    bookings: Bookings,
+}
+
+impl tool::Tool for BookTable {
+    fn name(&self) -> &str {
+        "book_table"
+    }
+
+    fn group(&self) -> ToolGroup {
+        ToolGroup::Web
+    }
+
+    fn parameters(&self) -> Value {
+        json!({"type": "object", "properties": {"guests": {"type": "integer"}}, "required": ["guests"]})
+    }
+
+    fn words(&self) -> Words {
+        Words::Own("Books a table in the restaurant.".to_owned())
+    }
+
+    fn effect(&self, _: &tool::Arguments) -> Effect {
+        Effect::Changes
+    }
+
+    /// polity commits the start of each call before it runs the call. If the process dies in between, `Repeat` makes
+    /// polity run the call again at the next start, with the same key. By the key, the restaurant recognises the
+    /// booking that it has already made.
+    fn after_crash(&self, _: &tool::Arguments) -> AfterCrash {
+        AfterCrash::Repeat
+    }
+
+    fn run<'a>(&'a self, call: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
         async move {
-            let guests = call.arguments.get("guests").ok_or("say for how many guests")?;
-            let mut bookings = bookings.lock().await;
+            let Some(guests) = call.arguments.get("guests") else {
+                let reason = "say for how many guests".to_owned();
+                return Err(Refusal::ToolFailed { tool: "book_table".to_owned(), reason });
+            };
+            let mut bookings = self.bookings.lock().await;
             let next = bookings.len() + 1;
             let table = bookings.entry(call.idempotency_key).or_insert(next);
-            Ok(json!({"table": table, "guests": guests}))
+            Ok(Output::json(json!({"table": table, "guests": guests})))
         }
         .boxed()
-    };
-    OutsideTool { tool, repeat: Repeat::Safe, run: Arc::new(run) }
+    }
 }
 
 /// A model that calls the tool, and then answers with its result.
@@ -69,7 +98,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let parts = Parts {
         registry: Arc::new(registry),
         model: Arc::new(Script),
-        outside_tools: vec![book_table(Arc::clone(&bookings))],
+        hands: Hands::none().with(Arc::new(BookTable { bookings: Arc::clone(&bookings) })),
         extractor: None,
     };
     let society = Society::start(directory.path(), parts).await?;

@@ -23,7 +23,12 @@ pub(crate) fn reading_parts(registry: Arc<Registry>) -> Parts {
 }
 
 fn with_model(registry: Arc<Registry>, model: Arc<dyn ChatModel>) -> Parts {
-    Parts { registry, model, outside_tools: Vec::new(), extractor: std::env::current_exe().ok() }
+    Parts {
+        registry,
+        model,
+        hands: polity_runtime::hands::table::Hands::none(),
+        extractor: std::env::current_exe().ok(),
+    }
 }
 
 /// Calls either a server over HTTP or a rehearsal model.

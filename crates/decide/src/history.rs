@@ -1,12 +1,12 @@
 //! Decides which part of a conversation a model is still shown, and which part a summary replaces. Pure.
 
 use polity_llm::{Arguments, estimate_tokens};
-use polity_society::id::TurnId;
+use polity_society::id::{ArtifactId, TurnId};
 use polity_society::message::{Body, Message};
 use polity_society::notice::Notice;
 use polity_society::present::FirstWords;
 use polity_society::text::Texts;
-use polity_store::record::{Keeps, Record, ToolResult};
+use polity_store::record::{Content, Keeps, Record, ToolResult};
 use polity_store::records::Recorded;
 use std::collections::{HashMap, HashSet};
 
@@ -205,6 +205,15 @@ fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> 
         Record::ToolFinished { result, .. } => Some(match result {
             ToolResult::Json(value) => format!("= {value}"),
             ToolResult::Artifact { artifact, .. } => format!("= {}", artifact.reference()),
+            ToolResult::Outside { content, artifacts, .. } => {
+                let content = match content {
+                    Content::Json(value) => value.to_string(),
+                    Content::Text { origin, text } => format!("{origin}: {text}"),
+                };
+                let references = artifacts.iter().map(ArtifactId::reference);
+                let parts: Vec<String> = [content].into_iter().chain(references).collect();
+                format!("= {}", parts.join(" "))
+            }
         }),
         Record::ToolStarted { .. } | Record::Compacted { .. } | Record::Status { .. } => None,
         Record::Failed { reason } | Record::Stopped { reason } => {

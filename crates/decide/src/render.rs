@@ -23,7 +23,7 @@ use polity_society::message::{Body, Message};
 use polity_society::notice::Notice;
 use polity_society::present::present;
 use polity_society::text::{TextKey, Texts};
-use polity_store::record::{Record, Replied, ToolResult};
+use polity_store::record::{Content, Record, Replied, ToolResult};
 use polity_view::Shown;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
@@ -135,6 +135,7 @@ fn artifacts_in(record: &Record, messages: &HashMap<String, Message>) -> Vec<Art
             Some(Body::Notice(_)) | None => Vec::new(),
         },
         Record::ToolFinished { result: ToolResult::Artifact { artifact, .. }, .. } => vec![artifact.clone()],
+        Record::ToolFinished { result: ToolResult::Outside { artifacts, .. }, .. } => artifacts.clone(),
         _ => Vec::new(),
     }
 }
@@ -292,8 +293,31 @@ fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut A
             let (text, media) = content.tool_result(artifact, call, (*offset, *limit), position);
             (with_ignored(text, ignored), media)
         }
+        ToolResult::Outside { content: returned, artifacts, .. } => {
+            let mut text = outside(returned, content.texts());
+            let mut media = Vec::new();
+            for artifact in artifacts {
+                let (line, medium) = content.file_of_result(artifact, call, position);
+                text.push('\n');
+                text.push_str(&line);
+                media.extend(medium);
+            }
+            (text, media)
+        }
     };
     Wire::Tool { call_id: call.to_string(), content: text, media }
+}
+
+/// The content of a result from outside. A text is quoted, and no line of it looks like one of the system.
+fn outside(content: &Content, texts: &Texts) -> String {
+    match content {
+        Content::Json(value) => json_line(value),
+        Content::Text { origin, text } => {
+            let origin = defuse(&origin.replace(['\n', '\r'], " "), texts);
+            let heading = texts.fill(TextKey::ToolQuoted, &[("origin", &origin)]);
+            format!("{heading}\n{}", defuse(text, texts))
+        }
+    }
 }
 
 /// Adds the names of unknown arguments to a result.

@@ -81,7 +81,8 @@ pub struct Turn {
     last_text: Option<String>,
     /// The closing text that the model had given when a notice made the turn continue.
     before_reminder: Option<String>,
-    started: Option<CallId>,
+    /// The calls that were started and have no result, with the evidence that their tools prepared.
+    started: BTreeMap<String, Value>,
     rounds: u64,
     empty_answers: u32,
     broken_calls: u32,
@@ -185,7 +186,7 @@ impl Turn {
             called_as: BTreeMap::new(),
             last_text: None,
             before_reminder: None,
-            started: None,
+            started: BTreeMap::new(),
             rounds: 0,
             empty_answers: 0,
             broken_calls: 0,
@@ -280,7 +281,12 @@ impl Turn {
 
     /// Returns whether a call was started, according to the records.
     pub fn has_started(&self, call: &ToolCall) -> bool {
-        self.started.as_ref().is_some_and(|started| started.as_str() == call.id)
+        self.evidence(call).is_some()
+    }
+
+    /// Returns the evidence that the tool of a started call prepared; `None` if the call was not started.
+    pub fn evidence(&self, call: &ToolCall) -> Option<&Value> {
+        self.started.get(&call.id)
     }
 
     /// Returns the name that the model used for the tool of a call, if the tool has another name.
@@ -302,7 +308,9 @@ impl Turn {
             }
             Record::Noticed { notice } => self.take_notice(notice),
             Record::Replied(replied) => self.take_reply(replied),
-            Record::ToolStarted { call } => self.started = Some(call.clone()),
+            Record::ToolStarted { call, evidence } => {
+                self.started.insert(call.to_string(), evidence.clone());
+            }
             Record::ToolFinished { call, result } => self.take_result(call, result),
             Record::Compacted { .. } | Record::Status { .. } => {}
             Record::Failed { .. } | Record::Stopped { .. } => self.phase = Phase::Ended,
@@ -378,9 +386,7 @@ impl Turn {
             self.repetition = self.repetition.after(made, result);
         }
         self.calls.retain(|waiting| waiting.id != call.as_str());
-        if self.started.as_ref() == Some(call) {
-            self.started = None;
-        }
+        self.started.remove(call.as_str());
         if self.calls.is_empty() {
             self.phase = match self.summing_up {
                 // The model was asked to sum up and called tools nevertheless: the text beside the calls is used.

@@ -15,7 +15,7 @@ use crate::handles::Handles;
 use advance::{Happened, advance};
 use bytes::take_bytes_out;
 use compaction::compact;
-use outside::{First, run_outside};
+use outside::run_outside;
 use polity_decide::intake::{self, Intake};
 use polity_decide::policy::Tried;
 use polity_decide::room;
@@ -148,12 +148,9 @@ async fn drive(
                 let round = Round { turn: open.id, number: turn.rounds(), tools };
                 call_model(handles, conversation, open, round, halt).await?
             }
-            Step::RunTool(call) => {
-                run_outside(handles, conversation, open, &mut turn, &call, First::Yes, halt).await?
-            }
-            // `advance` returns this step only for a call that may be repeated.
-            Step::RecordInterruption(call) => {
-                run_outside(handles, conversation, open, &mut turn, &call, First::No, halt).await?
+            // `advance` returns an interrupted call only if it may run again.
+            Step::RunTool(call) | Step::RecordInterruption(call) => {
+                run_outside(handles, conversation, open, &mut turn, &call, halt).await?
             }
             // Cannot happen: `advance` does these steps itself and continues to one of those above.
             Step::RefuseTool(_) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,

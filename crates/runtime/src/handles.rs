@@ -7,9 +7,9 @@
 
 use crate::budget::Budgets;
 use crate::kept::Kept;
-use crate::tools::outside::OutsideTool;
 use crate::trust::Trusts;
 use polity_artifacts::BlobStore;
+use polity_hands::table::Hands;
 use polity_llm::{ChatModel, Endpoint, Gate};
 use polity_registry::{Registry, Service};
 use polity_society::id::ServiceId;
@@ -41,7 +41,7 @@ pub(crate) struct Handles {
     /// The program that extracts text from documents, if there is one.
     pub(crate) extractor: Option<PathBuf>,
     /// The tools that reach outside the society.
-    pub(crate) outside: Vec<OutsideTool>,
+    pub(crate) hands: Hands,
 }
 
 /// One gate per service, shared by all callers.

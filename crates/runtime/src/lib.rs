@@ -41,9 +41,9 @@ mod tests;
 pub use ask::{By, Bytes, DirectAnswer, DirectError, Line};
 pub use polity_artifacts::{BlobFile, NewArtifact};
 pub use polity_decide::result::check_schema;
+pub use polity_hands as hands;
 pub use society::{
     ArtifactContent, Attachment, MAX_KEY_BYTES, MessageToUser, Parts, Prompt, PromptError, Society,
     UserMessage, WriteError,
 };
 pub use steer::{SteerError, Target};
-pub use tools::outside;

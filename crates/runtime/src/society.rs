@@ -12,9 +12,9 @@ use crate::handles::{Gates, Handles};
 use crate::kept::Kept;
 use crate::steer::{self, SteerError, Target};
 use crate::supervisor::Supervisor;
-use crate::tools::outside::OutsideTool;
 use crate::trust::Trusts;
 use polity_artifacts::{BlobStore, NewArtifact};
+use polity_hands::table::Hands;
 use polity_llm::ChatModel;
 use polity_registry::{Registry, ReloadOutcome, Report, Snapshot, Synchronous};
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
@@ -37,8 +37,8 @@ pub struct Parts {
     pub registry: Arc<Registry>,
     /// The client for chat models.
     pub model: Arc<dyn ChatModel>,
-    /// Tools that have effects outside the society, in addition to the society's own tools.
-    pub outside_tools: Vec<OutsideTool>,
+    /// Tools that act outside the society, in addition to the society's own tools.
+    pub hands: Hands,
     /// The program that extracts text from documents; it is called with `polity_media::EXTRACT_ARGUMENT`. Without it,
     /// documents are only described to models that accept no files.
     pub extractor: Option<PathBuf>,
@@ -337,7 +337,7 @@ fn handles(store: Store, blobs: BlobStore, parts: Parts) -> Arc<Handles> {
         trusts: Trusts::default(),
         kept: Kept::default(),
         extractor: parts.extractor,
-        outside: parts.outside_tools,
+        hands: parts.hands,
     })
 }
 

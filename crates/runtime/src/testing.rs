@@ -2,12 +2,13 @@
 //! a task. Tool calls run as the driver runs them. The models of these tests are in [`model`].
 
 pub(crate) mod model;
+pub(crate) mod tool;
 
 use crate::handles::{Gates, Handles};
-use crate::tools::outside::OutsideTool;
 use crate::tools::{self, Context, Incoming};
 use futures::future::BoxFuture;
 use polity_artifacts::{BlobStore, prepare};
+use polity_hands::table::Hands;
 use polity_llm::{Arguments, ChatModel, ToolCall};
 use polity_registry::{Environment, Registry, Snapshot};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
@@ -123,7 +124,7 @@ impl World {
     }
 
     /// Creates the handles with which a model drives the agents of this world.
-    pub(crate) fn handles(&self, model: Arc<dyn ChatModel>, outside: Vec<OutsideTool>) -> Arc<Handles> {
+    pub(crate) fn handles(&self, model: Arc<dyn ChatModel>, hands: Hands) -> Arc<Handles> {
         Arc::new(Handles {
             store: self.store.clone(),
             blobs: self.blobs.clone(),
@@ -135,7 +136,7 @@ impl World {
             trusts: crate::trust::Trusts::default(),
             kept: crate::kept::Kept::default(),
             extractor: None,
-            outside,
+            hands,
         })
     }
 
@@ -192,6 +193,7 @@ impl World {
             ToolResult::Artifact { artifact, ignored, .. } if ignored.is_empty() => {
                 json!({"opened": artifact.reference()})
             }
+            ToolResult::Outside { .. } => panic!("no society tool acts outside"),
             ToolResult::Artifact { artifact, ignored, .. } => {
                 json!({"opened": artifact.reference(), "ignored": ignored})
             }

@@ -1,21 +1,21 @@
 //! The tools of an agent (contract section 8): their schemas, their arguments, and what they do.
 //!
 //! Society tools change only rows: each runs inside the transaction that records its result. Outside tools have effects
-//! elsewhere, so they run in two steps (see [`outside`]).
+//! elsewhere, so they run in two steps (see [`crate::driver`]).
 
 mod arguments;
 mod artifact;
 mod communication;
 mod organization;
-pub mod outside;
 mod schema;
 
 pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, store};
-pub(crate) use schema::offered;
+pub(crate) use schema::{offered, offered_outside};
 
 use arguments::{Call, Parsed};
 use polity_artifacts::Prepared;
 use polity_decide::result::Misfit;
+use polity_hands::table::Hands;
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::refusal::Refusal;
@@ -79,6 +79,8 @@ impl Done {
             // A value such as `null` has no place for a field.
             ToolResult::Json(other) => *other = json!({"result": other.take(), "ignored": names}),
             ToolResult::Artifact { ignored, .. } => ignored.extend(names),
+            // A tool that acts outside names them itself.
+            ToolResult::Outside { .. } => {}
         }
         self
     }
@@ -166,8 +168,11 @@ pub(crate) fn is_society_tool(name: &str) -> bool {
 }
 
 /// Returns the refusal of a call to a tool that does not exist.
-pub(crate) fn unknown(tool: &str) -> Refusal {
-    Refusal::unknown_tool(tool, arguments::NAMES)
+pub(crate) fn unknown(tool: &str, hands: &Hands) -> Refusal {
+    let outside = hands.tools();
+    let names: Vec<&str> =
+        arguments::NAMES.iter().copied().chain(outside.iter().map(|tool| tool.name())).collect();
+    Refusal::unknown_tool(tool, &names)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use unicode_normalization::UnicodeNormalization;
 const COMPARED_CHARS: usize = 160;
 
 /// The lines that only the system writes. Lines that begin with a lenticular bracket are recognised without this list.
-const OF_THE_SYSTEM: [TextKey; 9] = [
+const OF_THE_SYSTEM: [TextKey; 10] = [
     TextKey::MessageFromAgent,
     TextKey::MessageFromUser,
     TextKey::MessageFromSystem,
@@ -21,6 +21,7 @@ const OF_THE_SYSTEM: [TextKey; 9] = [
     TextKey::MessageKindReport,
     TextKey::MessageSelfIntroduction,
     TextKey::MessageReplyHint,
+    TextKey::ToolQuoted,
 ];
 
 /// Marks each line that looks like a line of the system, so that no writer can pose as another sender.

@@ -158,6 +158,8 @@ text_keys! {
 
     /// Names an attached artifact, above its medium or text.
     AttachmentLabel = "attachment.label" ["filename", "reference"];
+    /// The line before a text that a tool took from outside the society.
+    ToolQuoted = "attachment.quoted" ["origin"];
     /// Names an artifact that a tool call fetched, above its medium.
     ToolMediaLabel = "attachment.tool_media_label" ["filename", "reference", "call"];
     /// The first line of an attachment block, which takes the place of an attachment that is not shown.
@@ -274,10 +276,13 @@ text_keys! {
     RefusalMailboxFull = "refusal.mailbox_full" ["id", "limit"];
     /// Advice for the refusal `outcome_unknown`.
     RefusalOutcomeUnknown = "refusal.outcome_unknown" ["tool"];
-    /// Advice for the refusal `tool_failed`.
+    /// Advice for the refusal `file_changed`.
     RefusalFileChanged = "refusal.file_changed" ["path"];
+    /// Advice for the refusal `workspace_refused`.
     RefusalWorkspaceRefused = "refusal.workspace_refused" ["reason"];
+    /// Advice for the refusal `merge_conflict`.
     RefusalMergeConflict = "refusal.merge_conflict" ["id"];
+    /// Advice for the refusal `tool_failed`.
     RefusalToolFailed = "refusal.tool_failed" ["tool", "reason"];
 
     /// To the sender: the message could not be delivered because its receiver has ended.

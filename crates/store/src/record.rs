@@ -18,7 +18,12 @@ pub enum Record {
     /// The model answered.
     Replied(Replied),
     /// A tool call that reaches outside was started.
-    ToolStarted { call: CallId },
+    ToolStarted {
+        call: CallId,
+        /// What the tool needs after a crash to find out whether the call has happened.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        evidence: Value,
+    },
     /// A tool call was finished.
     ToolFinished { call: CallId, result: ToolResult },
     /// A summary replaced the older entries.
@@ -124,12 +129,38 @@ pub enum ToolResult {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
     },
+    /// What a tool that acts outside returned. How the model sees its files is decided anew for each request.
+    Outside {
+        content: Content,
+        /// The files of the result, in order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        artifacts: Vec<ArtifactId>,
+        /// Where the content comes from, as the policy names it: `web`, `files` or `mcp:<server>`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        source: Option<String>,
+    },
+}
+
+/// The content of a result from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    /// JSON, passed to the model unchanged.
+    Json(Value),
+    /// A text, which the model reads as quoted.
+    Text {
+        /// What the text is, on one line: a path or an address.
+        origin: String,
+        text: String,
+    },
 }
 
 impl ToolResult {
     /// Returns whether the result refuses the call, or a part of it, with this code.
     pub fn refuses_with(&self, code: &str) -> bool {
-        let Self::Json(value) = self else { return false };
+        let (Self::Json(value) | Self::Outside { content: Content::Json(value), .. }) = self else {
+            return false;
+        };
         let parts = value.get("refused").and_then(Value::as_array).into_iter().flatten();
         parts.chain([value]).any(|part| part.get("error").and_then(Value::as_str) == Some(code))
     }

@@ -8,7 +8,7 @@ pub use sentence::{Span, Tone};
 use polity_llm::{FailureKind, Usage};
 use polity_society::contact::Source;
 use polity_society::content::{Capability, Kind};
-use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Finality, MessageType, NOTICE};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -300,6 +300,32 @@ pub enum Event {
         /// Why the service was not asked.
         reason: String,
     },
+    /// A tool that acts outside the society begins to run.
+    ToolStarted {
+        /// The task of the turn.
+        task: TaskId,
+        /// The agent whose model called the tool.
+        agent: AgentId,
+        /// The id of the call.
+        call: CallId,
+        /// The name of the tool.
+        tool: String,
+        /// The beginning of the arguments, as JSON.
+        arguments: String,
+    },
+    /// A tool that acts outside the society reports how it is going. A call causes at most four such events a second.
+    ToolProgress {
+        /// The task of the turn.
+        task: TaskId,
+        /// The agent whose model called the tool.
+        agent: AgentId,
+        /// The id of the call.
+        call: CallId,
+        /// The name of the tool.
+        tool: String,
+        /// The report.
+        text: String,
+    },
     /// A tool was called.
     ToolCalled {
         /// The task of the turn.
@@ -308,9 +334,18 @@ pub enum Event {
         agent: AgentId,
         /// The name of the tool.
         tool: String,
+        /// The id of the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
         /// The code of the refusal, if the call was refused.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// How long the tool ran, in milliseconds, if it acts outside the society.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
+        /// The beginning of the result, if the tool acts outside the society.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<String>,
     },
     /// A limit was reached.
     LimitReached {
@@ -440,6 +475,8 @@ impl Event {
             | Self::ModelAnswered { task, .. }
             | Self::ModelFailed { task, .. }
             | Self::ServiceSkipped { task, .. }
+            | Self::ToolStarted { task, .. }
+            | Self::ToolProgress { task, .. }
             | Self::ToolCalled { task, .. }
             | Self::LimitReached { task, .. } => Some(task),
             Self::ArtifactStored { task, .. } => task.as_ref(),
@@ -470,6 +507,8 @@ impl Event {
             | Self::ModelAnswered { agent, .. }
             | Self::ModelFailed { agent, .. }
             | Self::ServiceSkipped { agent, .. }
+            | Self::ToolStarted { agent, .. }
+            | Self::ToolProgress { agent, .. }
             | Self::ToolCalled { agent, .. }
             | Self::LimitReached { agent, .. } => Some(agent),
             Self::RoleCreated { creator, .. } => Some(creator),

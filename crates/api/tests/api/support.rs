@@ -161,7 +161,7 @@ pub(crate) async fn parts(directory: &Path) -> Parts {
     Parts {
         registry: Arc::new(registry),
         model: Arc::new(RehearsalModel),
-        outside_tools: Vec::new(),
+        hands: polity_runtime::hands::table::Hands::none(),
         extractor: None,
     }
 }

@@ -70,7 +70,10 @@ mod tests {
             task: TaskId::new("task"),
             agent: AgentId::root(),
             tool: "walk".to_owned(),
+            call: None,
             error: Some("unknown_tool".to_owned()),
+            duration_ms: None,
+            head: None,
         };
         check(&refused, "root was refused walk: unknown_tool");
     }
@@ -106,7 +109,10 @@ mod tests {
                 task: task.clone(),
                 agent: agent.clone(),
                 tool: hostile(),
+                call: None,
                 error: Some("unknown_tool".to_owned()),
+                duration_ms: None,
+                head: Some(hostile()),
             },
             Event::ArtifactUnreadable { artifact: ArtifactId::new("abc"), reason: hostile() },
             Event::ConfigTaken { revision: 2, differences: vec![hostile()], problems: vec![hostile()] },

@@ -233,6 +233,8 @@ fn changes_agents(event: &Event) -> bool {
         Event::ConfigTaken { .. }
             | Event::ConfigRefused { .. }
             | Event::ArtifactStored { .. }
+            | Event::ToolStarted { .. }
+            | Event::ToolProgress { .. }
             | Event::ToolCalled { .. }
     )
 }

@@ -190,6 +190,27 @@ impl<'a> ArtifactRenderer<'a> {
         (bounded_message(&result, self.most()), media)
     }
 
+    /// A file of a result from outside: the line about it in the `tool` message, and its medium if the model takes it.
+    pub(super) fn file_of_result(
+        &mut self,
+        id: &ArtifactId,
+        call: &CallId,
+        position: usize,
+    ) -> (String, Option<Media>) {
+        let (mut lines, mut medium) = (Vec::new(), None);
+        for part in self.attachment(id, position) {
+            match part {
+                Part::Text(text) => lines.push(text),
+                part => medium = Some(part),
+            }
+        }
+        let name =
+            self.fetched.get(id).map_or_else(|| id.to_string(), |found| self.shown_name(&found.artifact));
+        let values = [("filename", name.as_str()), ("reference", &id.reference()), ("call", call.as_str())];
+        let label = self.sight.texts.fill(TextKey::ToolMediaLabel, &values);
+        (lines.join("\n"), medium.map(|part| Media { label, part }))
+    }
+
     /// The line that replaces a medium which does not fit beside others.
     fn crowded_out(&self, artifact: &Artifact, crowded: Crowded) -> String {
         let (limit, texts) = (self.sight.media_bytes, self.sight.texts);

@@ -155,7 +155,8 @@ impl World {
                     Some(answer)
                 }
                 Step::RunTool(call) => {
-                    let started = Record::ToolStarted { call: CallId::new(call.id.clone()) };
+                    let started =
+                        Record::ToolStarted { call: CallId::new(call.id.clone()), evidence: Value::Null };
                     self.commit(Transaction { records: vec![started.clone()], ..Transaction::default() })?;
                     turn.apply(&started);
                     Some(self.run_outside(&call)?)
@@ -284,7 +285,7 @@ proptest! {
                         pending.push(call.id.clone());
                     }
                 }
-                Record::ToolStarted { call } => prop_assert_eq!(pending.first().map(String::as_str), Some(call.as_str())),
+                Record::ToolStarted { call, .. } => prop_assert_eq!(pending.first().map(String::as_str), Some(call.as_str())),
                 Record::ToolFinished { call, .. } => {
                     prop_assert_eq!(pending.first().map(String::as_str), Some(call.as_str()));
                     pending.remove(0);

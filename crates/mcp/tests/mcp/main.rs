@@ -58,7 +58,12 @@ async fn start(directory: &Path, model: Arc<dyn ChatModel>) -> Arc<Society> {
     let (registry, problems) =
         Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
     assert_eq!(problems, []);
-    let parts = Parts { registry: Arc::new(registry), model, outside_tools: Vec::new(), extractor: None };
+    let parts = Parts {
+        registry: Arc::new(registry),
+        model,
+        hands: polity_runtime::hands::table::Hands::none(),
+        extractor: None,
+    };
     Arc::new(Society::start(&directory.join("data"), parts).await.unwrap())
 }
 

@@ -150,7 +150,12 @@ async fn start(
     let (registry, problems) =
         Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
     assert_eq!(problems, []);
-    let parts = Parts { registry: Arc::new(registry), model, outside_tools: Vec::new(), extractor: None };
+    let parts = Parts {
+        registry: Arc::new(registry),
+        model,
+        hands: polity_runtime::hands::table::Hands::none(),
+        extractor: None,
+    };
     let society = Arc::new(Society::start(&directory.join("data"), parts).await.unwrap());
     (Arc::clone(&society), polity_openai::router(society, ending))
 }

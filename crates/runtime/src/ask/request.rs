@@ -138,7 +138,7 @@ async fn answer_request(
         if !service.tools_allowed() {
             return Vec::new();
         }
-        let outside = handles.outside.iter().map(|outside| outside.tool.clone());
+        let outside = tools::offered_outside(&rights, snapshot, &handles.hands);
         let of_role = tools::offered(&rights, snapshot).into_iter().chain(outside).collect();
         guidance.choose(of_role)
     };

@@ -2,31 +2,32 @@
 
 use super::bytes::{prepare_pending, put_on_disk};
 use super::closing::{self, Finished, LastText};
-use super::outside::outside_tool;
+use super::outside::{arguments, outside_tool};
 use super::service_of;
 use crate::budget::{Reached, Reservation};
 use crate::handles::Handles;
 use crate::rest;
-use crate::tools::outside::Repeat;
 use crate::tools::{self, Context};
 use polity_artifacts::{NewArtifact, Prepared};
 use polity_decide::room;
 use polity_decide::turn::{self, Reminded, Step, Turn};
+use polity_hands::tool::AfterCrash;
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::defuse::json_line;
-use polity_society::id::ServiceId;
+use polity_society::id::{CallId, ServiceId};
 use polity_society::notice::Notice;
 use polity_society::refusal::Refusal;
 use polity_store::messages::{self, Settled};
 use polity_store::mint;
-use polity_store::record::{Record, Replied, ToolResult};
+use polity_store::record::{Content, Record, Replied, ToolResult};
 use polity_store::turns::{self, OpenTurn};
 use polity_store::{Conversation, Error, Tx, agents, events, holds, records, tasks, usage};
 use polity_view::Event;
 use serde_json::{Number, json};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What happened since the last transaction.
 #[derive(Clone)]
@@ -43,18 +44,43 @@ pub(super) enum Happened {
         #[expect(dead_code, reason = "held until the cost of the answer is written, then dropped")]
         reservation: Arc<Reservation>,
     },
-    /// A tool that reaches outside has ended.
-    ToolEnded {
-        call: ToolCall,
-        result: ToolResult,
-        refused: Option<&'static str>,
-        /// The bytes that the result contained. They are on disk already.
-        stored: Vec<Prepared>,
-    },
+    /// Calls of tools that act outside have ended, in the order of the calls.
+    ToolsEnded(Vec<Ended>),
     /// The call failed for good, without an answer.
     Failed { service: ServiceId, reason: String },
     /// A limit of the task was reached.
     Limited(Reached),
+}
+
+/// A call of a tool that acts outside has ended.
+#[derive(Clone)]
+pub(super) struct Ended {
+    pub(super) call: ToolCall,
+    pub(super) result: ToolResult,
+    /// The code of the refusal, if the call was refused.
+    pub(super) refused: Option<&'static str>,
+    /// The files of the result and the bytes that its text contained. They are on disk already.
+    pub(super) stored: Vec<Prepared>,
+    pub(super) duration: Duration,
+    /// The beginning of the result, for those who watch.
+    pub(super) head: String,
+}
+
+/// What an event tells about a call that has ended, besides the name of its tool.
+#[derive(Default)]
+struct Course<'a> {
+    /// The code of the refusal, if the call was refused.
+    refused: Option<&'a str>,
+    /// How long the tool ran, if it acted outside.
+    duration: Option<Duration>,
+    /// The beginning of the result, if the tool acted outside.
+    head: Option<String>,
+}
+
+impl<'a> Course<'a> {
+    fn of_society(refused: Option<&'a str>) -> Self {
+        Self { refused, ..Self::default() }
+    }
 }
 
 /// Runs one transaction: writes what happened, and does all next steps that need no model or outside tool.
@@ -137,9 +163,11 @@ impl Advance {
                 self.store(tx, stored).await?;
                 self.record(tx, turn, Record::Replied(replied)).await
             }
-            Happened::ToolEnded { call, result, refused, stored } => {
-                self.store(tx, stored).await?;
-                self.finish_call(tx, turn, &call, result, refused).await
+            Happened::ToolsEnded(all) => {
+                for ended in all {
+                    self.end_outside(tx, turn, ended).await?;
+                }
+                Ok(())
             }
             Happened::Failed { service, reason } => {
                 self.record(tx, turn, Record::Failed { reason: reason.clone() }).await?;
@@ -163,7 +191,8 @@ impl Advance {
             Step::RunTool(call) if turn.refused(call).is_some() => {
                 let result = turn.refused(call).cloned().unwrap_or_default();
                 let code = result["error"].as_str().unwrap_or_default().to_owned();
-                self.finish_call(tx, turn, call, ToolResult::Json(result), Some(&code)).await?;
+                self.finish_call(tx, turn, call, ToolResult::Json(result), Course::of_society(Some(&code)))
+                    .await?;
                 Ok(Go::On)
             }
             Step::RunTool(call) if outside_tool(&self.handles, call).is_some() => Ok(Go::Stop),
@@ -172,7 +201,9 @@ impl Advance {
                 Ok(Go::On)
             }
             Step::RecordInterruption(call) => {
-                if outside_tool(&self.handles, call).is_some_and(|outside| outside.repeat == Repeat::Safe) {
+                let arguments = arguments(call).cloned().unwrap_or_default();
+                let after_crash = outside_tool(&self.handles, call).map(|tool| tool.after_crash(&arguments));
+                if matches!(after_crash, Some(AfterCrash::Repeat | AfterCrash::Verify)) {
                     return Ok(Go::Stop);
                 }
                 self.refuse(tx, turn, call, &Refusal::OutcomeUnknown { tool: call.name.clone() }).await?;
@@ -234,7 +265,7 @@ impl Advance {
             };
             tools::run(tx, &context, call).await?
         } else {
-            tools::Done::refused(&tools::unknown(&call.name), &self.snapshot)
+            tools::Done::refused(&tools::unknown(&call.name, &self.handles.hands), &self.snapshot)
         };
         let word = turn.called_as(call).map(|word| format!("{word} → {}", call.name));
         let done = done.noting(word.into_iter().collect());
@@ -242,7 +273,16 @@ impl Advance {
         if let Some(record) = done.record {
             self.record(tx, turn, record).await?;
         }
-        self.finish_call(tx, turn, call, done.result, done.refused).await
+        self.finish_call(tx, turn, call, done.result, Course::of_society(done.refused)).await
+    }
+
+    /// Writes the end of a call of a tool that acts outside, with the artifacts that it made.
+    async fn end_outside(&self, tx: &mut Tx, turn: &mut Turn, ended: Ended) -> Result<(), Error> {
+        let Ended { call, result, refused, stored, duration, head } = ended;
+        // The asker is not told of these artifacts: they are material for the agent, not its result.
+        self.store(tx, stored).await?;
+        let course = Course { refused, duration: Some(duration), head: Some(head) };
+        self.finish_call(tx, turn, &call, result, course).await
     }
 
     async fn refuse(
@@ -253,7 +293,7 @@ impl Advance {
         refusal: &Refusal,
     ) -> Result<(), Error> {
         let done = tools::Done::refused(refusal, &self.snapshot);
-        self.finish_call(tx, turn, call, done.result, done.refused).await
+        self.finish_call(tx, turn, call, done.result, Course::of_society(done.refused)).await
     }
 
     async fn finish_call(
@@ -262,13 +302,18 @@ impl Advance {
         turn: &mut Turn,
         call: &ToolCall,
         result: ToolResult,
-        refused: Option<&str>,
+        course: Course<'_>,
     ) -> Result<(), Error> {
         let event = Event::ToolCalled {
             task: self.conversation.task.clone(),
             agent: self.conversation.agent.clone(),
             tool: call.name.clone(),
-            error: refused.map(str::to_owned),
+            call: Some(CallId::new(call.id.clone())),
+            error: course.refused.map(str::to_owned),
+            duration_ms: course
+                .duration
+                .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)),
+            head: course.head,
         };
         events::append(tx, &event).await?;
         let result = self.bounded(tx, call, result).await?;
@@ -279,19 +324,26 @@ impl Advance {
     /// the reference of the artifact. The file is written while the transaction is open. This hardly ever happens, and
     /// delays other writers by a few milliseconds.
     async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
-        let ToolResult::Json(value) = &result else { return Ok(result) };
+        let (text, extension, mime_type) = match &result {
+            ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. } => {
+                (json_line(value), "json", "application/json")
+            }
+            ToolResult::Outside { content: Content::Text { text, .. }, .. } => {
+                (text.clone(), "txt", "text/plain")
+            }
+            ToolResult::Artifact { .. } => return Ok(result),
+        };
         let service = service_of(tx, &self.snapshot, &self.conversation).await?;
         let limits = room::within(&self.snapshot.settings.limits, &service);
         let limit = usize::try_from(limits.tool_result_chars).unwrap_or(usize::MAX);
-        let text = json_line(value);
         let characters = text.chars().count();
         if characters <= limit {
             return Ok(result);
         }
         let artifact = NewArtifact {
             bytes: text.clone().into(),
-            declared_mime: Some("application/json".to_owned()),
-            filename: Some(format!("{}.json", call.name)),
+            declared_mime: Some(mime_type.to_owned()),
+            filename: Some(format!("{}.{extension}", call.name)),
             label: Some("tool_result".to_owned()),
             ..NewArtifact::default()
         };
@@ -302,9 +354,17 @@ impl Advance {
         let mut shown_characters = limit;
         loop {
             let beginning: String = text.chars().take(shown_characters).collect();
-            let shown = json!({"ref": reference, "characters": characters, "beginning": beginning});
+            let mut shown = json!({"ref": reference, "characters": characters, "beginning": beginning});
+            if let ToolResult::Outside { content: Content::Text { origin, .. }, .. } = &result {
+                shown["origin"] = json!(origin);
+            }
             if shown_characters == 0 || json_line(&shown).chars().count() <= limit {
-                return Ok(ToolResult::Json(shown));
+                return Ok(match result {
+                    ToolResult::Outside { artifacts, source, .. } => {
+                        ToolResult::Outside { content: Content::Json(shown), artifacts, source }
+                    }
+                    ToolResult::Json(_) | ToolResult::Artifact { .. } => ToolResult::Json(shown),
+                });
             }
             shown_characters /= 2;
         }

@@ -271,6 +271,11 @@ async fn keep_trying(handles: &Handles, id: ArtifactId, artifact: NewArtifact) -
     }
 }
 
+/// Puts a file that a tool returned on disk.
+pub(super) async fn put_in_store(handles: &Handles, artifact: NewArtifact) -> Result<Prepared, Error> {
+    keep_trying(handles, mint::artifact(), artifact).await
+}
+
 pub(super) async fn put_on_disk(
     handles: &Handles,
     id: ArtifactId,

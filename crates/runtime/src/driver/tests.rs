@@ -1,25 +1,33 @@
+mod outside;
+
 use super::*;
 use crate::testing::World;
 use crate::testing::model::{Say, ScriptedModel};
-use crate::tools::outside::{Invocation, OutsideTool, Repeat};
+use crate::testing::tool::{FakeTool, hands};
 use base64::Engine as _;
 use futures::FutureExt;
-use polity_llm::{Arguments, Message as Wire, Tool, ToolCall};
+use polity_hands::call::{Attempt, Invocation, Output};
+use polity_hands::table::Hands;
+use polity_hands::tool::AfterCrash;
+use polity_llm::{Arguments, Message as Wire, ToolCall};
 use polity_society::id::{AgentId, CallId};
 use polity_society::message::{Finality, Payload};
+use polity_society::refusal::Refusal;
 use polity_society::rules::{Answering, Draft, LastWord};
 use polity_store::keep;
-use polity_store::record::{Replied, ToolResult};
+use polity_store::record::{Content, Replied, ToolResult};
 use polity_store::tasks;
 use serde_json::{Map, Value, json};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
 /// Drives root until it has nothing left to do.
-async fn drive_root(world: &World, says: Vec<Say>, outside: Vec<OutsideTool>) -> Arc<ScriptedModel> {
+async fn drive_root(world: &World, says: Vec<Say>, tools: Vec<FakeTool>) -> Arc<ScriptedModel> {
     let script = ScriptedModel::in_order(says);
-    run(&world.handles(script.clone(), outside), &world.of("root"), &CancellationToken::new()).await.unwrap();
+    run(&world.handles(script.clone(), hands(tools)), &world.of("root"), &CancellationToken::new())
+        .await
+        .unwrap();
     assert!(script.is_finished(), "the script has answers left");
     script
 }
@@ -29,7 +37,12 @@ async fn results(world: &World) -> Vec<Value> {
     let history =
         records::history(&mut reader, &world.of("root"), &world.snapshot.prompts.texts).await.unwrap();
     let results = history.records.into_iter().filter_map(|(_, record)| match record {
-        Record::ToolFinished { result: ToolResult::Json(value), .. } => Some(value),
+        Record::ToolFinished { result, .. } => match result {
+            ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. } => {
+                Some(value)
+            }
+            ToolResult::Outside { .. } | ToolResult::Artifact { .. } => None,
+        },
         _ => None,
     });
     results.collect()
@@ -81,11 +94,17 @@ async fn a_turn_that_is_given_up_leaves_no_call_unanswered() {
         .write(move |tx| {
             Box::pin(async move {
                 records::append(tx, &owner, turn, &Record::Replied(replied)).await?;
-                records::append(tx, &owner, turn, &Record::ToolStarted { call: CallId::new("a") }).await
+                records::append(
+                    tx,
+                    &owner,
+                    turn,
+                    &Record::ToolStarted { call: CallId::new("a"), evidence: Value::Null },
+                )
+                .await
             })
         })
         .await;
-    let handles = world.handles(ScriptedModel::in_order(Vec::new()), Vec::new());
+    let handles = world.handles(ScriptedModel::in_order(Vec::new()), Hands::none());
     abandon(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
     assert_eq!(world.query("SELECT state FROM turns").await, ["failed"]);
     let said: Vec<Value> = results(&world).await.iter().map(|result| result["error"].clone()).collect();
@@ -141,7 +160,7 @@ async fn a_question_that_comes_meanwhile_keeps_its_own_answer() {
             Say::Text("so far")
         })
     });
-    let handles = world.handles(script.clone(), Vec::new());
+    let handles = world.handles(script.clone(), Hands::none());
     run(&handles, &world.of("root"), &CancellationToken::new()).await.unwrap();
     assert_eq!(script.asked(), 2);
     let said: Vec<String> = world.query("SELECT body FROM messages WHERE receiver = 'user'").await;
@@ -163,59 +182,64 @@ async fn what_comes_meanwhile_is_taken_into_the_turn_once() {
 }
 
 /// A tool that never returns from its first run.
-fn stuck_once(repeat: Repeat) -> (OutsideTool, Arc<Mutex<Vec<String>>>, Arc<Notify>) {
-    let (runs, reached) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
-    let keys = Arc::new(Mutex::new(Vec::new()));
-    let (seen, at) = (Arc::clone(&keys), Arc::clone(&reached));
-    let tool = OutsideTool {
-        tool: Tool { name: "pay".to_owned(), description: String::new(), parameters: json!({}) },
-        repeat,
-        run: Arc::new(move |invocation: Invocation| {
-            seen.lock().unwrap().push(invocation.idempotency_key);
-            let first = runs.fetch_add(1, Ordering::SeqCst) == 0;
-            let at = Arc::clone(&at);
-            async move {
-                if first {
-                    at.notify_one();
-                    std::future::pending::<()>().await;
-                }
-                Ok(json!({"paid": 1}))
+fn stuck_once(after_crash: AfterCrash) -> (FakeTool, Arc<Mutex<Vec<Invocation>>>, Arc<Notify>) {
+    let reached = Arc::new(Notify::new());
+    let runs: Arc<Mutex<Vec<Invocation>>> = Arc::default();
+    let (seen, at) = (Arc::clone(&runs), Arc::clone(&reached));
+    let tool = FakeTool::new("pay", move |invocation| {
+        let mut seen = seen.lock().unwrap();
+        let first = seen.is_empty();
+        seen.push(invocation);
+        let at = Arc::clone(&at);
+        async move {
+            if first {
+                at.notify_one();
+                std::future::pending::<()>().await;
             }
-            .boxed()
-        }),
-    };
-    (tool, keys, reached)
+            Ok(Output::json(json!({"paid": 1})))
+        }
+        .boxed()
+    });
+    (FakeTool { after_crash, evidence: json!({"before": 7}), ..tool }, runs, reached)
 }
 
-async fn interrupted(repeat: Repeat) -> (Vec<Value>, Vec<String>) {
+async fn interrupted(after_crash: AfterCrash) -> (Vec<Value>, Vec<Invocation>) {
     let world = World::new().await;
-    let (tool, keys, reached) = stuck_once(repeat);
+    let (tool, runs, reached) = stuck_once(after_crash);
     world.say("user", "root", json!("pay")).await;
-    let handles =
-        world.handles(ScriptedModel::in_order(vec![Say::Call("pay", json!({}))]), vec![tool.clone()]);
+    let script = ScriptedModel::in_order(vec![Say::Call("pay", json!({}))]);
+    let handles = world.handles(script, hands(vec![tool.clone()]));
     let (root, never) = (world.of("root"), CancellationToken::new());
     tokio::select! {
         ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
         () = reached.notified() => {}
     }
     drive_root(&world, vec![Say::Text("paid, or not")], vec![tool]).await;
-    let keys = keys.lock().unwrap().clone();
-    (results(&world).await, keys)
+    let runs = std::mem::take(&mut *runs.lock().unwrap());
+    (results(&world).await, runs)
 }
 
 #[tokio::test]
 async fn what_was_interrupted_outside_is_not_run_again() {
-    let (results, keys) = interrupted(Repeat::Unsafe).await;
-    assert_eq!(keys.len(), 1);
+    let (results, runs) = interrupted(AfterCrash::Never).await;
+    assert_eq!(runs.len(), 1);
+    assert!(runs[0].cancel.is_cancelled(), "the tool learns that nobody waits");
     assert_eq!(results.iter().map(|result| result["error"].clone()).collect::<Vec<_>>(), ["outcome_unknown"]);
 }
 
 #[tokio::test]
 async fn what_may_be_repeated_is_run_again_with_the_same_key() {
-    let (results, keys) = interrupted(Repeat::Safe).await;
-    assert_eq!(keys.len(), 2);
-    assert_eq!(keys[0], keys[1]);
-    assert_eq!(results, [json!({"paid": 1})]);
+    for after_crash in [AfterCrash::Repeat, AfterCrash::Verify] {
+        let (results, runs) = interrupted(after_crash).await;
+        assert_eq!(runs.len(), 2);
+        assert_eq!(runs[0].idempotency_key, runs[1].idempotency_key);
+        assert_eq!(
+            runs.iter().map(|run| run.attempt).collect::<Vec<_>>(),
+            [Attempt::First, Attempt::AfterCrash]
+        );
+        assert!(runs.iter().all(|run| run.evidence == json!({"before": 7})), "{runs:?}");
+        assert_eq!(results, [json!({"paid": 1})]);
+    }
 }
 
 #[tokio::test]
@@ -245,14 +269,7 @@ async fn a_result_that_is_too_long_becomes_an_artifact() {
     let long = "\"quoted\" line\n".repeat(100);
     let answer = json!({"page": long});
     let expected = answer.to_string();
-    let tool = OutsideTool {
-        tool: Tool { name: "fetch".to_owned(), description: String::new(), parameters: json!({}) },
-        repeat: Repeat::Safe,
-        run: Arc::new(move |_| {
-            let answer = answer.clone();
-            async move { Ok(answer) }.boxed()
-        }),
-    };
+    let tool = FakeTool::returns("fetch", Ok(Output::json(answer)));
     drive_root(&world, vec![Say::Call("fetch", json!({})), Say::Text("done")], vec![tool]).await;
     let result = &results(&world).await[0];
     assert!(result.to_string().chars().count() <= 400, "{result}");
@@ -386,11 +403,11 @@ async fn results_are_written_in_the_order_of_the_calls_whatever_is_refused() {
 async fn a_refusal_that_waits_for_a_tool_before_it_survives_a_new_start() {
     let world = World::with(&json!({"maxArtifactBytes": 100})).await;
     world.say("user", "root", json!("do it")).await;
-    let (tool, _, reached) = stuck_once(Repeat::Safe);
+    let (tool, _, reached) = stuck_once(AfterCrash::Repeat);
     let (mut calls, mut codes) = batch_with_refusals();
     calls.insert(0, ("pay", json!({})));
     codes.insert(0, Value::Null);
-    let handles = world.handles(ScriptedModel::in_order(vec![Say::Calls(calls)]), vec![tool.clone()]);
+    let handles = world.handles(ScriptedModel::in_order(vec![Say::Calls(calls)]), hands(vec![tool.clone()]));
     let (root, never) = (world.of("root"), CancellationToken::new());
     tokio::select! {
         ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
@@ -411,18 +428,14 @@ async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
     world.say("user", "root", json!("look")).await;
     let bytes = [b"\x89PNG\r\n\x1a\n".as_slice(), &(0..=255).collect::<Vec<u8>>()].concat();
     let base64 = base64::engine::general_purpose::STANDARD.encode(&bytes);
-    let tool = |name: &str, answer: Result<Value, String>| OutsideTool {
-        tool: Tool { name: name.to_owned(), description: String::new(), parameters: json!({}) },
-        repeat: Repeat::Safe,
-        run: Arc::new(move |_| {
-            let answer = answer.clone();
-            async move { answer }.boxed()
-        }),
-    };
+    let failed = |reason: String| Refusal::ToolFailed { tool: "fail".to_owned(), reason };
     let shown = json!({"content": [{"type": "image", "data": base64, "mimeType": "image/png"}]});
     let printed = json!({"stdout": format!("```\n{base64}\n```"), "rest": base64[100..200]});
-    let tools =
-        vec![tool("show", Ok(shown)), tool("print", Ok(printed)), tool("fail", Err(format!("no: {base64}")))];
+    let tools = vec![
+        FakeTool::returns("show", Ok(Output::json(shown))),
+        FakeTool::returns("print", Ok(Output::json(printed))),
+        FakeTool::returns("fail", Err(failed(format!("no: {base64}")))),
+    ];
     let calls = ["show", "print", "fail"].map(|name| (name, json!({})));
     let script = drive_root(&world, vec![Say::Calls(calls.into()), Say::Text("done")], tools).await;
     let everything = format!("{:?}{:?}", world.dump().await, script.requests());
@@ -465,7 +478,7 @@ async fn asked_reader(limits: &Value) -> (World, String) {
 
 async fn drive_agent(world: &World, agent: &str, says: Vec<Say>) {
     let script = ScriptedModel::in_order(says);
-    run(&world.handles(script.clone(), Vec::new()), &world.of(agent), &CancellationToken::new())
+    run(&world.handles(script.clone(), Hands::none()), &world.of(agent), &CancellationToken::new())
         .await
         .unwrap();
 }
@@ -523,7 +536,7 @@ async fn an_answer_to_a_full_mailbox_fails_and_the_asker_is_told() {
 async fn a_parked_agent_does_nothing_until_it_is_released() {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;
-    let handles = world.handles(ScriptedModel::in_order(Vec::new()), Vec::new());
+    let handles = world.handles(ScriptedModel::in_order(Vec::new()), Hands::none());
     park(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
     drive_root(&world, Vec::new(), Vec::new()).await;
     let released =

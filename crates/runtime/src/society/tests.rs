@@ -7,11 +7,12 @@ mod writing;
 use super::*;
 use crate::testing::World;
 use crate::testing::model::{Say, ScriptedModel};
+use polity_hands::table::Hands;
 
 /// Returns a society on the database of a world. No agent works in it, so what the test writes stays as it is.
 fn society(world: &World) -> (Society, Arc<ScriptedModel>) {
     let model = ScriptedModel::always(Say::Hang);
-    let handles = world.handles(model.clone(), Vec::new());
+    let handles = world.handles(model.clone(), Hands::none());
     let society = Society {
         handles,
         events: world.signals.events.clone(),

@@ -2,9 +2,9 @@ use super::*;
 use crate::handles::Handles;
 use crate::supervisor::Supervisor;
 use crate::testing::model::{Say, ScriptedModel};
+use crate::testing::tool::{FakeTool, hands};
 use crate::testing::{World, brief};
-use crate::tools::outside::{Invocation, OutsideTool, Repeat};
-use polity_llm::Tool;
+use polity_hands::tool::AfterCrash;
 use polity_view::Outcome;
 use proptest::prelude::*;
 use serde_json::json;
@@ -23,8 +23,8 @@ struct Running {
     supervisor: JoinHandle<()>,
 }
 
-fn start(mut world: World, cast: &Arc<ScriptedModel>, outside: Vec<OutsideTool>) -> Running {
-    let handles = world.handles(cast.clone(), outside);
+fn start(mut world: World, cast: &Arc<ScriptedModel>, tools: Vec<FakeTool>) -> Running {
+    let handles = world.handles(cast.clone(), hands(tools));
     let stop = CancellationToken::new();
     let (broken, _) = watch::channel(None);
     let (unheard, unused) = mpsc::unbounded_channel();
@@ -310,20 +310,13 @@ async fn a_limit_counts_though_the_person_has_stopped_root() {
     assert_eq!(world.query("SELECT stopped_by FROM tasks").await, ["maxCostPerTask"]);
 }
 
-fn hanging_tool(cast: &Arc<ScriptedModel>) -> OutsideTool {
+fn hanging_tool(cast: &Arc<ScriptedModel>) -> FakeTool {
     let cast = cast.clone();
-    OutsideTool {
-        tool: Tool {
-            name: "order".to_owned(),
-            description: "…".to_owned(),
-            parameters: json!({"type": "object"}),
-        },
-        repeat: Repeat::Unsafe,
-        run: Arc::new(move |_: Invocation| {
-            let cast = cast.clone();
-            Box::pin(async move { cast.hang().await })
-        }),
-    }
+    let tool = FakeTool::new("order", move |_| {
+        let cast = cast.clone();
+        Box::pin(async move { cast.hang().await })
+    });
+    FakeTool { after_crash: AfterCrash::Never, ..tool }
 }
 
 #[tokio::test]

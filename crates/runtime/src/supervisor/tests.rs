@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::World;
 use crate::testing::model::{Say, ScriptedModel};
+use polity_hands::table::Hands;
 use polity_society::id::AgentId;
 use polity_view::Outcome;
 use serde_json::json;
@@ -8,7 +9,7 @@ use serde_json::json;
 /// Runs a world's society until its tasks are idle. Returns their outcomes, and how often the model was asked.
 async fn run_until_idle(mut world: World, tasks: &[&str]) -> (World, Vec<Outcome>, usize) {
     let model = ScriptedModel::always(Say::Text("done"));
-    let handles = world.handles(model.clone(), Vec::new());
+    let handles = world.handles(model.clone(), Hands::none());
     let stop = CancellationToken::new();
     let (broken, _) = watch::channel(None);
     let (_, unused) = mpsc::unbounded_channel();

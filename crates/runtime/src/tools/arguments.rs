@@ -184,7 +184,7 @@ impl Call {
     pub(super) fn parse(call: &ToolCall, catalogue: Option<&Catalogue>) -> Parsed {
         let refused = |refusal| Parsed { call: Err(refusal), ignored: Vec::new(), understood: Vec::new() };
         let Some(names) = arguments_of(&call.name) else {
-            return refused(super::unknown(&call.name));
+            return refused(Refusal::unknown_tool(&call.name, NAMES));
         };
         let object = match &call.arguments {
             Arguments::Object(object) => object.clone(),

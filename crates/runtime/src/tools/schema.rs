@@ -1,13 +1,15 @@
 //! The tools as models see them: schemas from the types, descriptions from the prompts.
 
 use super::arguments;
+use polity_hands::table::Hands;
+use polity_hands::tool::Words;
 use polity_llm::Tool;
 use polity_registry::{Snapshot, ToolText};
 use polity_society::rules::{Rights, Verdict};
 use polity_society::tool_group::ToolGroup;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// The schema of each tool, without descriptions.
 static SCHEMAS: LazyLock<Vec<(&'static str, Value)>> = LazyLock::new(|| {
@@ -40,6 +42,21 @@ pub(crate) fn offered(rights: &Rights, snapshot: &Snapshot) -> Vec<Tool> {
         in_words(name, schema, snapshot.prompts.tool_texts.get(*name))
     };
     chosen.map(tool).collect()
+}
+
+/// Returns the tools that act outside and that an agent with these rights may call.
+pub(crate) fn offered_outside(rights: &Rights, snapshot: &Snapshot, hands: &Hands) -> Vec<Tool> {
+    let tools = hands.tools().into_iter().filter(|tool| rights.decide(&tool.group()) == Verdict::Allow);
+    let tool = |tool: Arc<dyn polity_hands::tool::Tool>| {
+        let parameters = with_properties(tool.parameters());
+        match tool.words() {
+            Words::FromPrompts => {
+                in_words(tool.name(), parameters, snapshot.prompts.tool_texts.get(tool.name()))
+            }
+            Words::Own(description) => Tool { name: tool.name().to_owned(), description, parameters },
+        }
+    };
+    tools.map(tool).collect()
 }
 
 /// Lists the groups that the caller may give to a role in the schemas of the tools that make roles.

@@ -57,6 +57,7 @@ impl Event {
         match self {
             Self::MessageAccepted { to, .. } if to.is_user() => None,
             Self::ModelAnswered { .. }
+            | Self::ToolProgress { .. }
             | Self::ToolCalled { .. }
             | Self::TaskForgotten { .. }
             | Self::ConfigTaken { .. }
@@ -68,6 +69,16 @@ impl Event {
     /// Describes the event in a sentence. Returns nothing for events of little interest.
     pub fn sentence(&self) -> Option<Vec<Span>> {
         Some(match self {
+            Self::ToolStarted { agent, tool, arguments, .. } => vec![
+                name(agent.as_str()),
+                plain(format!(" runs {} ", beginning(tool))),
+                dim(beginning(arguments)),
+            ],
+            Self::ToolProgress { agent, tool, text, .. } => vec![
+                name(agent.as_str()),
+                plain(format!(": {} … ", beginning(tool))),
+                dim(beginning(text.trim_end().lines().next_back().unwrap_or_default())),
+            ],
             Self::RoleCreated { name: role, creator, service, .. } => vec![
                 name(creator.as_str()),
                 plain(" made the role "),

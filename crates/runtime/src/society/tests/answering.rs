@@ -53,7 +53,7 @@ impl Play {
         let parts = Parts {
             registry: Arc::clone(&self.registry),
             model: script::model(self.script.clone()),
-            outside_tools: Vec::new(),
+            hands: polity_hands::table::Hands::none(),
             extractor: None,
         };
         Society::start(self.directory.path(), parts).await.unwrap()

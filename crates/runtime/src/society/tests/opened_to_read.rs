@@ -9,7 +9,7 @@ async fn opened(world: &World) -> (Result<Society, Error>, Arc<ScriptedModel>) {
     let parts = Parts {
         registry: Arc::clone(&world.registry),
         model: model.clone(),
-        outside_tools: Vec::new(),
+        hands: polity_hands::table::Hands::none(),
         extractor: None,
     };
     (Society::open_to_read(world.directory.path(), parts).await, model)
@@ -87,7 +87,7 @@ async fn where_nothing_is_nothing_is_made() {
     let parts = Parts {
         registry: Arc::clone(&world.registry),
         model: ScriptedModel::always(Say::Hang),
-        outside_tools: Vec::new(),
+        hands: polity_hands::table::Hands::none(),
         extractor: None,
     };
     let opened = Society::open_to_read(directory.path(), parts).await;

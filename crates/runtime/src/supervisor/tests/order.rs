@@ -1,6 +1,7 @@
 //! Tests in which order a working agent hears the messages of others.
 
 use super::*;
+use polity_hands::table::Hands;
 use polity_llm::{Message, Part, Request};
 use polity_society::id::AgentId;
 use polity_society::message::Payload;
@@ -121,7 +122,7 @@ impl Stage {
             senders.push(world.of(&world.hire("root", role, json!({})).await));
         }
         let (model, notes) = noting();
-        let handles = world.handles(model, Vec::new());
+        let handles = world.handles(model, Hands::none());
         // The supervisor works until the runtime ends.
         let _ = supervise(&mut world, &handles);
         Self { world, handles, notes, senders }
@@ -213,7 +214,7 @@ async fn conversations_do_not_wait_for_each_other() {
         let report: Value = json!({"message_type": "status_report", "text": "go"});
         world.say("root", &hired, report).await;
     }
-    let handles = world.handles(together(), Vec::new());
+    let handles = world.handles(together(), Hands::none());
     let stop = supervise(&mut world, &handles);
     let both_are_done = async {
         while world.query("SELECT agent FROM turns WHERE state = 'done'").await.len() < 2 {

@@ -40,6 +40,7 @@ use choice::{MAX_MESSAGE_CHARS, TASKS};
 use operation::{Operation, Sequences};
 use play::{BY_THE_WAY, Outcomes, Play, Tracing};
 use polity_artifacts::{NewArtifact, prepare};
+use polity_hands::table::Hands;
 use polity_society::id::ArtifactId;
 use polity_store::{Durability, Store};
 use proptest::prelude::*;
@@ -172,7 +173,7 @@ impl Stage {
         let Self { runtime, world, artifact, .. } = self;
         let played = runtime.block_on(async {
             // No model is asked: turns end with texts that were drawn.
-            let handles = world.handles(ScriptedModel::in_order(Vec::new()), Vec::new());
+            let handles = world.handles(ScriptedModel::in_order(Vec::new()), Hands::none());
             let mut play = Play::new(Arc::clone(&world.snapshot), handles, artifact.clone(), tracing);
             // A restart ends a part. Before the next part, the database is closed and opened again.
             for part in operations.split_inclusive(|operation| matches!(operation, Operation::Restart)) {

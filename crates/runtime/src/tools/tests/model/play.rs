@@ -464,6 +464,7 @@ impl Play {
         };
         let json = match tools::run(tx, &context, &call).await?.result {
             ToolResult::Json(value) => value,
+            ToolResult::Outside { .. } => panic!("no society tool acts outside"),
             ToolResult::Artifact { artifact, .. } => json!({"opened": artifact.reference()}),
         };
         Ok(ToolAnswer { tool, what, json })

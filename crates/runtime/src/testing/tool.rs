@@ -1,0 +1,80 @@
+//! Tools that act outside, for the tests.
+
+use futures::future::{BoxFuture, FutureExt};
+use polity_hands::call::{Invocation, Output};
+use polity_hands::table::Hands;
+use polity_hands::tool::{AfterCrash, Arguments, Effect, Tool, Words};
+use polity_society::refusal::Refusal;
+use polity_society::tool_group::ToolGroup;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + Send + Sync;
+
+/// A tool whose work is a function.
+#[derive(Clone)]
+pub(crate) struct FakeTool {
+    pub(crate) name: &'static str,
+    pub(crate) effect: Effect,
+    pub(crate) after_crash: AfterCrash,
+    pub(crate) evidence: Value,
+    pub(crate) run: Arc<Run>,
+}
+
+impl FakeTool {
+    /// Makes a tool that changes something and may be repeated.
+    pub(crate) fn new(
+        name: &'static str,
+        run: impl Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + Send + Sync + 'static,
+    ) -> Self {
+        let evidence = Value::Null;
+        Self { name, effect: Effect::Changes, after_crash: AfterCrash::Repeat, evidence, run: Arc::new(run) }
+    }
+
+    /// Makes a tool that always returns the same.
+    pub(crate) fn returns(name: &'static str, result: Result<Output, Refusal>) -> Self {
+        Self::new(name, move |_| {
+            let result = result.clone();
+            async move { result }.boxed()
+        })
+    }
+}
+
+impl Tool for FakeTool {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn group(&self) -> ToolGroup {
+        ToolGroup::Web
+    }
+
+    fn parameters(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn words(&self) -> Words {
+        Words::Own("…".to_owned())
+    }
+
+    fn effect(&self, _: &Arguments) -> Effect {
+        self.effect
+    }
+
+    fn after_crash(&self, _: &Arguments) -> AfterCrash {
+        self.after_crash
+    }
+
+    fn prepare<'a>(&'a self, _: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
+        async { Ok(self.evidence.clone()) }.boxed()
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
+        (self.run)(invocation)
+    }
+}
+
+/// Returns a table of these tools.
+pub(crate) fn hands(tools: Vec<FakeTool>) -> Hands {
+    tools.into_iter().fold(Hands::none(), |hands, tool| hands.with(Arc::new(tool)))
+}
