@@ -10,6 +10,7 @@ use polity_society::contact::Source;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Finality, MessageType, NOTICE};
+use polity_society::mime::MimeType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -218,7 +219,7 @@ pub enum Event {
         /// The kind of its content.
         kind: Kind,
         /// The MIME type of its bytes.
-        mime_type: String,
+        mime_type: MimeType,
         /// The size in bytes.
         size: u64,
         /// The name of the file that it came from.

@@ -8,6 +8,7 @@ use polity_society::content::{Capabilities, Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::limits::Limits;
 use polity_society::message::{Expects, Finality, MessageState};
+use polity_society::mime::MimeType;
 use polity_society::role::ToolGroup;
 use polity_society::text::Language;
 use polity_view::{
@@ -194,7 +195,7 @@ pub(super) fn artifact(id: &str, filename: Option<&str>) -> ArtifactView {
         id: ArtifactId::new(id),
         reference: format!("artifact:{id}"),
         kind: Kind::Image,
-        mime_type: "image/png".to_owned(),
+        mime_type: MimeType::unchecked("image/png"),
         filename: filename.map(str::to_owned),
         label: None,
         size: 930,
@@ -211,7 +212,7 @@ pub(super) fn artifacts() -> Vec<ArtifactView> {
         artifact("mmpqmm6wc2", Some("picture.png")),
         ArtifactView {
             kind: Kind::Text,
-            mime_type: "text/markdown".to_owned(),
+            mime_type: MimeType::unchecked("text/markdown"),
             label: Some("report".to_owned()),
             owner: AgentId::new("agent-sae2"),
             size: 12_345,

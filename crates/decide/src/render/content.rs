@@ -11,6 +11,7 @@ use polity_society::agent::Standing;
 use polity_society::content::{Artifact, Kind};
 use polity_society::defuse::defuse;
 use polity_society::id::{AgentId, ArtifactId, CallId};
+use polity_society::mime::MimeType;
 use polity_society::text::{TextKey, Texts};
 use polity_view::Shown;
 use std::collections::{BTreeMap, HashMap};
@@ -257,8 +258,8 @@ fn size(number: u64) -> usize {
 }
 
 /// Returns the part for a medium; `None` if its route is text or a description.
-fn medium(route: &Route, artifact: &Artifact, mime_type: &str, data: &Data) -> Option<Part> {
-    let (mime_type, data) = (mime_type.to_owned(), data.clone());
+fn medium(route: &Route, artifact: &Artifact, mime_type: &MimeType, data: &Data) -> Option<Part> {
+    let (mime_type, data) = (mime_type.to_string(), data.clone());
     match route {
         Route::Image => Some(Part::Image { mime_type, data }),
         Route::Audio(polity_routing::AudioFormat::Wav) => {

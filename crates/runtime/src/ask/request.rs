@@ -99,7 +99,7 @@ async fn answer_request(
         scene.contacts.iter().map(|contact| (contact.agent.id.clone(), service_of(contact))).collect();
     let services: Vec<Taker> = snapshot.catalogue.services().iter().map(|service| taker(service)).collect();
     let contacts = known(scene.contacts.clone(), &snapshot.catalogue);
-    let (file_types, _) = FileTypes::parse(&service.file_types);
+    let file_types = FileTypes::new(&service.file_types);
     let sight = Sight {
         service: &service.id,
         capabilities: &service.capabilities,
@@ -196,7 +196,7 @@ fn taker(service: &Service) -> Taker {
     Taker {
         id: service.id.clone(),
         capabilities: service.capabilities.clone(),
-        file_types: FileTypes::parse(&service.file_types).0,
+        file_types: FileTypes::new(&service.file_types),
     }
 }
 
