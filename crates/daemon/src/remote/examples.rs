@@ -17,7 +17,7 @@ use polity_view::{
     RightView, ServiceState, ServiceUsage, ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum,
     UsageView,
 };
-use polity_view::{Entry, Event, NextAttempt, Outcome, Shown};
+use polity_view::{Entry, Event, NextAttempt, Outcome, Routing, Shown};
 use serde_json::{Map, Value, json};
 
 /// A text with control characters, which a terminal must not obey.
@@ -314,7 +314,7 @@ pub(super) fn preview() -> RequestPreview {
         model: "qwen3-vl:8b".to_owned(),
         revision: 3,
         estimated_tokens: 1660,
-        shown: vec![Shown { artifact: ArtifactId::new("mmpqmm6wc2"), routing: "image_url".to_owned() }],
+        shown: vec![Shown { artifact: ArtifactId::new("mmpqmm6wc2"), routing: Routing::ImageUrl }],
         queued: 0,
         request: json!({"model": "qwen3-vl:8b", "messages": [{"role": "user", "content": HOSTILE}]}),
     }

@@ -49,8 +49,8 @@ impl Made {
 
     /// Returns the artifacts that the request shows as media.
     pub(super) fn media(&self) -> Vec<ArtifactId> {
-        let is_media = |shown: &&Shown| !matches!(shown.routing.as_str(), "text" | "described");
-        self.shown.iter().filter(is_media).map(|shown| shown.artifact.clone()).collect()
+        let media = self.shown.iter().filter(|shown| shown.routing.is_media());
+        media.map(|shown| shown.artifact.clone()).collect()
     }
 }
 
