@@ -4,10 +4,8 @@ use crate::mime::{self, kind_of};
 use crate::signature::{self, OLE, ZIP, is_package_of};
 use crate::text_test::{Extent, Looks};
 use polity_society::content::Kind;
+use polity_society::mime::MimeType;
 use serde::Serialize;
-
-/// The MIME type of bytes that nothing is known about.
-pub(crate) const UNKNOWN: &str = "application/octet-stream";
 
 /// The result of a detection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +13,7 @@ pub struct Detected {
     /// The kind of content; [`Kind::Other`] if it is unknown.
     pub kind: Kind,
     /// The MIME type, in lower case and without parameters.
-    pub mime_type: String,
+    pub mime_type: MimeType,
     /// Set if the bytes contradict the metadata.
     pub contradiction: Option<Contradiction>,
 }
@@ -24,9 +22,9 @@ pub struct Detected {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
     /// The MIME type from the metadata: the declared type, or the one for the file name's extension.
-    pub declared: String,
+    pub declared: MimeType,
     /// The MIME type that was detected instead.
-    pub found: String,
+    pub found: MimeType,
 }
 
 /// Detects what bytes are, from a declared MIME type, a file name, and the bytes.
@@ -42,28 +40,29 @@ pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8],
     let name = filename.map_or(NameSays::Nothing, |filename| NameSays::of(filename, looks));
     let hint = match (&declared, &name) {
         (Some(mime_type), _) | (None, NameSays::Text(mime_type) | NameSays::Type(mime_type)) => {
-            kind_of(mime_type)
+            kind_of(mime_type.as_str())
         }
         (None, NameSays::Nothing) => None,
     };
     let found = signature::of(bytes, looks, hint).map(|found| named_container(found, filename));
-    let said = what_was_said(declared, name, found.as_deref());
-    let said_kind = said.mime_type.as_deref().and_then(kind_of);
+    let said = what_was_said(declared, name, found.as_ref());
+    let said_kind = said.mime_type.as_ref().and_then(|said| kind_of(said.as_str()));
 
     match (said.mime_type, found) {
-        (None, None) if looks == Looks::Text => settled(Kind::Text, "text/plain".to_owned(), None),
-        (None, None) => settled(Kind::Other, UNKNOWN.to_owned(), None),
-        (None, Some(found)) => settled(kind_of(&found).unwrap_or(Kind::Other), found, None),
-        (Some(said), Some(found)) if !goes_with(&said, &found) => {
+        (None, None) if looks == Looks::Text => settled(Kind::Text, MimeType::PLAIN_TEXT, None),
+        (None, None) => settled(Kind::Other, MimeType::OCTET_STREAM, None),
+        (None, Some(found)) => settled(kind_of(found.as_str()).unwrap_or(Kind::Other), found, None),
+        (Some(said), Some(found)) if !goes_with(said.as_str(), found.as_str()) => {
             // A document may be declared as the archive format that it uses, and sound or video as its container.
             // That is no contradiction.
-            let is_general = is_package_of(&said, bytes) || general_name_of(&found) == Some(said.as_str());
+            let is_general =
+                is_package_of(said.as_str(), bytes) || general_name_of(found.as_str()) == Some(said.as_str());
             let contradiction = (!is_general).then_some(said);
-            settled(kind_of(&found).unwrap_or(Kind::Other), found, contradiction)
+            settled(kind_of(found.as_str()).unwrap_or(Kind::Other), found, contradiction)
         }
         (Some(mime_type), _) => match said_kind {
             Some(Kind::Text) if looks == Looks::Binary => {
-                settled(Kind::Other, UNKNOWN.to_owned(), Some(mime_type))
+                settled(Kind::Other, MimeType::OCTET_STREAM, Some(mime_type))
             }
             Some(kind) => settled(kind, mime_type, said.outvoted),
             None if looks == Looks::Text => settled(Kind::Text, mime_type, said.outvoted),
@@ -72,7 +71,7 @@ pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8],
     }
 }
 
-fn settled(kind: Kind, mime_type: String, declared: Option<String>) -> Detected {
+fn settled(kind: Kind, mime_type: MimeType, declared: Option<MimeType>) -> Detected {
     let contradiction = declared.map(|declared| Contradiction { declared, found: mime_type.clone() });
     Detected { kind, mime_type, contradiction }
 }
@@ -80,9 +79,9 @@ fn settled(kind: Kind, mime_type: String, declared: Option<String>) -> Detected 
 /// The MIME type that a file name's extension suggests.
 enum NameSays {
     /// A type of text, and the bytes are text.
-    Text(String),
+    Text(MimeType),
     /// A type that was not compared with the bytes.
-    Type(String),
+    Type(MimeType),
     /// There is no extension, or it is unknown.
     Nothing,
 }
@@ -97,20 +96,20 @@ impl NameSays {
 
 /// The MIME type that follows from the declared type and the file name together.
 struct DeclaredType {
-    mime_type: Option<String>,
+    mime_type: Option<MimeType>,
     /// The declared type, if the file name and the bytes together contradict it.
-    outvoted: Option<String>,
+    outvoted: Option<MimeType>,
 }
 
-fn what_was_said(declared: Option<String>, name: NameSays, found: Option<&str>) -> DeclaredType {
+fn what_was_said(declared: Option<MimeType>, name: NameSays, found: Option<&MimeType>) -> DeclaredType {
     match (declared, name) {
         // Systems that look at the extension alone declare a `.ts` file as MPEG or a `.csv` file as Excel, although the
         // bytes are text. But bytes that are declared as PDF and have its signature are a PDF under any name, even
         // if they are readable text.
         (Some(declared), NameSays::Text(mime_type))
-            if kind_of(&declared) != Some(Kind::Text) && found != Some(declared.as_str()) =>
+            if kind_of(declared.as_str()) != Some(Kind::Text) && found != Some(&declared) =>
         {
-            let outvoted = kind_of(&declared).is_some().then_some(declared);
+            let outvoted = kind_of(declared.as_str()).is_some().then_some(declared);
             DeclaredType { mime_type: Some(mime_type), outvoted }
         }
         (Some(declared), _) => DeclaredType { mime_type: Some(declared), outvoted: None },
@@ -123,12 +122,14 @@ fn what_was_said(declared: Option<String>, name: NameSays, found: Option<&str>) 
 
 /// Returns the type of document for the file name's extension, if the bytes are a plain archive that can be such a
 /// document; otherwise `found`.
-fn named_container(found: String, filename: Option<&str>) -> String {
+fn named_container(found: MimeType, filename: Option<&str>) -> MimeType {
     if found != ZIP && found != OLE {
         return found;
     }
     let by_name = filename.and_then(mime::of_file);
-    let fits = |name: &String| kind_of(name) == Some(Kind::Document) && goes_with(name, &found);
+    let fits = |name: &MimeType| {
+        kind_of(name.as_str()) == Some(Kind::Document) && goes_with(name.as_str(), found.as_str())
+    };
     by_name.filter(fits).unwrap_or(found)
 }
 

@@ -3,10 +3,10 @@
 //! These are free functions over a connection, so that a caller can use any of them within any transaction.
 
 use crate::blobs::BlobHash;
-use crate::detect::UNKNOWN;
 use crate::mime;
 use polity_society::content::{Artifact, Kind};
 use polity_society::id::{AgentId, ArtifactId, TaskId};
+use polity_society::mime::MimeType;
 use serde_json::{Map, Value, json};
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
@@ -63,7 +63,7 @@ pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), 
         .bind(owner.as_str())
         .bind(blob.as_str())
         .bind(artifact.kind.as_str())
-        .bind(&artifact.mime_type)
+        .bind(artifact.mime_type.as_str())
         .bind(&artifact.filename)
         .bind(&artifact.label)
         // No file is as large as `i64::MAX` bytes.
@@ -147,8 +147,8 @@ pub fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
     if kind.as_str() != kind_name {
         damage.push(format!("kind is {kind_name:?}"));
     }
-    let mime_type: String = row.try_get("mime_type")?;
-    if mime_type != UNKNOWN && mime::parse(&mime_type).is_none() {
+    let mime_type = MimeType::unchecked(row.try_get::<String, _>("mime_type")?);
+    if mime_type != MimeType::OCTET_STREAM && mime::parse(mime_type.as_str()).is_none() {
         damage.push(format!("mime_type is {mime_type:?}"));
     }
     let meta: String = row.try_get("meta")?;
@@ -206,7 +206,7 @@ mod tests {
         let artifact = Artifact {
             id: ArtifactId::new(id),
             kind: Kind::Document,
-            mime_type: "application/pdf".to_owned(),
+            mime_type: MimeType::PDF,
             filename: Some("报告.pdf".to_owned()),
             label: None,
             size: 1234,
@@ -306,6 +306,11 @@ mod tests {
         let read = check(&mut conn, "UPDATE artifacts SET size = 5, mime_type = 'no type'").await;
         assert_eq!(read.damage.as_deref(), Some("mime_type is \"no type\""));
         assert_eq!(read.artifact.filename, sound.artifact.filename);
+        // A type that cannot be read is shown as it is, and so is one that was not written by this program.
+        assert_eq!(read.artifact.mime_type, "no type");
+        let read = check(&mut conn, "UPDATE artifacts SET mime_type = 'Image/PNG; x=y'").await;
+        assert_eq!((&*read.artifact.mime_type.essence(), read.damage), ("image/png", None));
+        assert_eq!(read.artifact.mime_type, "Image/PNG; x=y");
         let read = check(&mut conn, "UPDATE artifacts SET mime_type = 'application/pdf'").await;
         assert_eq!(read.damage, None);
     }

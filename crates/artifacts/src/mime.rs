@@ -1,6 +1,7 @@
 //! Interprets MIME types and file name extensions.
 
 use polity_society::content::Kind;
+use polity_society::mime::MimeType;
 
 /// Aliases of MIME types, each with the name that is used here.
 const ALIASES: &[(&str, &str)] = &[
@@ -55,16 +56,12 @@ const MEANINGLESS: &[&str] = &[
 
 /// Parses a declared MIME type: returns it in lower case, without parameters, under its usual name. `None` if it is
 /// empty, malformed or carries no information.
-pub(crate) fn parse(declared: &str) -> Option<String> {
-    let (essence, _) = declared.split_once(';').unwrap_or((declared, ""));
-    let essence = essence.trim().to_ascii_lowercase();
-    let (family, subtype) = essence.split_once('/')?;
-    let is_name = |name: &str| {
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
-        !name.is_empty() && name.len() <= 127 && name.bytes().all(plain)
-    };
-    let known = is_name(family) && is_name(subtype) && !MEANINGLESS.contains(&essence.as_str());
-    known.then(|| canonical(&essence).to_owned())
+pub(crate) fn parse(declared: &str) -> Option<MimeType> {
+    let mime_type = MimeType::parse(declared)?;
+    if MEANINGLESS.contains(&mime_type.as_str()) {
+        return None;
+    }
+    MimeType::parse(canonical(mime_type.as_str()))
 }
 
 /// Replaces an alias by the usual name of its type.
@@ -347,17 +344,17 @@ const MORE_EXTENSIONS: &[(&str, &str)] = &[
 ];
 
 /// Returns the MIME type for the extension of a file whose content is text.
-pub(crate) fn of_text_file(filename: &str) -> Option<String> {
+pub(crate) fn of_text_file(filename: &str) -> Option<MimeType> {
     let extension = extension(filename)?;
     let ours = TEXT_EXTENSIONS.iter().find(|(name, _)| *name == extension).map(|(_, mime_type)| *mime_type);
     match ours {
-        Some(mime_type) => Some(mime_type.to_owned()),
-        None => of_file(filename).filter(|mime_type| kind_of(mime_type) == Some(Kind::Text)),
+        Some(mime_type) => MimeType::parse(mime_type),
+        None => of_file(filename).filter(|mime_type| kind_of(mime_type.as_str()) == Some(Kind::Text)),
     }
 }
 
 /// Returns the MIME type for the extension of a file, whatever its content is.
-pub(crate) fn of_file(filename: &str) -> Option<String> {
+pub(crate) fn of_file(filename: &str) -> Option<MimeType> {
     let extension = extension(filename)?;
     let ours = MORE_EXTENSIONS.iter().find(|(name, _)| *name == extension).map(|(_, mime_type)| *mime_type);
     let mime_type = ours.or_else(|| mime_guess::from_ext(&extension).first_raw())?;
@@ -376,7 +373,7 @@ mod tests {
     #[test]
     fn declared_types() {
         let check = |declared: &str, expect: Option<&str>| {
-            assert_eq!(parse(declared).as_deref(), expect, "{declared}")
+            assert_eq!(parse(declared).as_ref().map(MimeType::as_str), expect, "{declared}")
         };
         check("image/png", Some("image/png"));
         check(" Text/HTML; charset=UTF-8 ", Some("text/html"));
@@ -419,6 +416,9 @@ mod tests {
         }
         for (extension, mime_type) in TEXT_EXTENSIONS {
             assert_eq!(kind_of(mime_type), Some(Kind::Text), "{extension}");
+        }
+        for (_, mime_type) in ALIASES.iter().chain(TEXT_EXTENSIONS).chain(MORE_EXTENSIONS) {
+            assert_eq!(MimeType::parse(mime_type), Some(MimeType::unchecked(*mime_type)));
         }
     }
 }

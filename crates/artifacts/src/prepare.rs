@@ -57,7 +57,7 @@ pub async fn prepare(
 
     let Detected { kind, mime_type, contradiction } = detected;
     if let Some(contradiction) = contradiction {
-        let (declared, found) = (&contradiction.declared, &contradiction.found);
+        let (declared, found) = (contradiction.declared.as_str(), contradiction.found.as_str());
         tracing::warn!(artifact = %id, declared, found, "the bytes of an artifact contradict its declared type");
         meta.insert(CONTRADICTION.to_owned(), json!(contradiction));
     }
@@ -95,6 +95,7 @@ fn shortened(name: &str) -> String {
 mod tests {
     use super::*;
     use polity_society::content::Kind;
+    use polity_society::mime::MimeType;
     use proptest::prelude::*;
 
     #[test]
@@ -130,7 +131,7 @@ mod tests {
         let expect = Artifact {
             id: ArtifactId::new("abc"),
             kind: Kind::Image,
-            mime_type: "image/png".to_owned(),
+            mime_type: MimeType::unchecked("image/png"),
             filename: Some("notes.txt".to_owned()),
             label: Some("report".to_owned()),
             size: 10,

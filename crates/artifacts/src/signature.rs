@@ -14,6 +14,7 @@ mod tracks;
 use crate::mime::{self, kind_of};
 use crate::text_test::Looks;
 use polity_society::content::Kind;
+use polity_society::mime::MimeType;
 use search::position;
 
 pub(crate) use packages::{OLE, ZIP, is_package_of};
@@ -26,7 +27,7 @@ const TEXTUAL: &[&str] = &["application/pdf", "application/rtf", "application/po
 
 /// Returns the MIME type whose signature the bytes carry. `said` is the kind according to the metadata. It decides
 /// between sound and video for a container whose tracks cannot be seen.
-pub(crate) fn of(bytes: &[u8], looks: Looks, said: Option<Kind>) -> Option<String> {
+pub(crate) fn of(bytes: &[u8], looks: Looks, said: Option<Kind>) -> Option<MimeType> {
     let head = bytes.get(..HEAD).unwrap_or(bytes);
     let found = packages::inside_ole(bytes)
         .map(str::to_owned)
@@ -44,7 +45,7 @@ pub(crate) fn of(bytes: &[u8], looks: Looks, said: Option<Kind>) -> Option<Strin
         Looks::Utf8 => true,
         Looks::Binary => !is_text,
     };
-    believable.then_some(found)
+    MimeType::parse(&found).filter(|_| believable)
 }
 
 /// Asks the library `infer`, and returns its answer under the usual name of the type.

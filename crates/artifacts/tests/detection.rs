@@ -11,6 +11,7 @@ use Bytes::{Foreign, Mute, Speak, Words};
 use Kind::{Audio, Document, Image, Other, Text, Video};
 use polity_artifacts::{Contradiction, Detected, Extent, detect};
 use polity_society::content::Kind;
+use polity_society::mime::MimeType;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -283,11 +284,12 @@ impl Case {
 }
 
 fn plain(kind: Kind, mime_type: &str) -> Detected {
-    Detected { kind, mime_type: mime_type.to_owned(), contradiction: None }
+    Detected { kind, mime_type: MimeType::unchecked(mime_type), contradiction: None }
 }
 
 fn against(kind: Kind, mime_type: &str, declared: &str) -> Detected {
-    let contradiction = Contradiction { declared: declared.to_owned(), found: mime_type.to_owned() };
+    let contradiction =
+        Contradiction { declared: MimeType::unchecked(declared), found: MimeType::unchecked(mime_type) };
     Detected { contradiction: Some(contradiction), ..plain(kind, mime_type) }
 }
 
@@ -357,7 +359,8 @@ fn a_wrong_type_is_believed_only_of_bytes_without_a_signature() {
             if case.gives_away == Words {
                 // The name and the bytes both mean text, and outvote the declared type.
                 let found = detect(Some(claim), Some(case.file), &case.bytes, Extent::Whole);
-                let expect = Contradiction { declared: (*claim).to_owned(), found: found.mime_type.clone() };
+                let expect =
+                    Contradiction { declared: MimeType::unchecked(*claim), found: found.mime_type.clone() };
                 assert_eq!((found.kind, found.contradiction), (Text, Some(expect)), "{}, {claim}", case.file);
             }
         }

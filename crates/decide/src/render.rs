@@ -20,6 +20,7 @@ use polity_society::defuse::{defuse, json_line};
 use polity_society::id::{AgentId, ArtifactId, CallId, ServiceId};
 use polity_society::limits::Limits;
 use polity_society::message::{Body, Message};
+use polity_society::mime::MimeType;
 use polity_society::notice::Notice;
 use polity_society::present::present;
 use polity_society::text::{TextKey, Texts};
@@ -92,7 +93,7 @@ pub enum Fetch {
     /// The bytes of a text.
     Text(Bytes),
     /// A medium in a form that the service takes, with the MIME type of that form.
-    Medium(String, Data),
+    Medium(MimeType, Data),
     /// The text of a document that the model does not take.
     Extracted(String),
     /// The bytes could not be made into a picture that can be sent.
@@ -142,7 +143,7 @@ fn artifacts_in(record: &Record, messages: &HashMap<String, Message>) -> Vec<Art
 
 /// Decides how an artifact is shown to this service.
 pub fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
-    if artifact.kind == Kind::Image && polity_media::is_never_converted(&artifact.mime_type) {
+    if artifact.kind == Kind::Image && polity_media::is_never_converted(artifact.mime_type.as_str()) {
         return Route::Describe(Reason::NotConvertible);
     }
     let route = route(&Routable::of(artifact), sight.capabilities, sight.file_types);

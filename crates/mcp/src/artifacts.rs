@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use polity_runtime::{ArtifactContent as Stored, Society};
 use polity_society::content::Kind;
 use polity_society::id::ArtifactId;
+use polity_society::mime::MimeType;
 use polity_view::ArtifactView;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,12 +36,12 @@ pub(crate) enum Block {
     /// A picture, with its bytes in base64.
     Image {
         data: String,
-        mime: String,
+        mime: MimeType,
     },
     /// Sound, with its bytes in base64.
     Audio {
         data: String,
-        mime: String,
+        mime: MimeType,
     },
 }
 

@@ -194,7 +194,7 @@ impl ServerHandler for Server {
             ReadArtifact::Text(text) => ResourceContents::text(text, request.uri.as_str()),
             ReadArtifact::Bytes(base64) => ResourceContents::blob(base64, request.uri.as_str()),
         };
-        Ok(ReadResourceResult::new(vec![contents.with_mime_type(artifact.mime_type)]).into())
+        Ok(ReadResourceResult::new(vec![contents.with_mime_type(artifact.mime_type.to_string())]).into())
     }
 }
 
@@ -224,8 +224,8 @@ fn completed(outcome: ToolOutput) -> CallToolResult {
 fn shown(block: Block) -> ContentBlock {
     match block {
         Block::Text(text) => ContentBlock::text(text),
-        Block::Image { data, mime } => ContentBlock::image(data, mime),
-        Block::Audio { data, mime } => ContentBlock::audio(data, mime),
+        Block::Image { data, mime } => ContentBlock::image(data, mime.to_string()),
+        Block::Audio { data, mime } => ContentBlock::audio(data, mime.to_string()),
     }
 }
 
@@ -233,7 +233,7 @@ fn resource(artifact: &ArtifactView) -> Resource {
     let name = artifact.filename.clone().unwrap_or_else(|| artifact.reference.clone());
     let about = format!("{}, of {} in task {}", artifact.reference, artifact.owner, task_of(artifact));
     Resource::new(artifacts::uri(&artifact.id), name)
-        .with_mime_type(artifact.mime_type.clone())
+        .with_mime_type(artifact.mime_type.to_string())
         .with_size(artifact.size)
         .with_description(about)
 }

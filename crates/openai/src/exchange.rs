@@ -8,10 +8,11 @@ use axum::http::StatusCode;
 use polity_runtime::{Attachment, NewArtifact, Society, UserMessage, WriteError};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, RESULT_SCHEMA};
+use polity_society::time::Timestamp;
 use polity_store::exchanges::{Exchange, NewExchange, State as ExchangeState};
 use polity_view::{MessageView, TaskState};
 use serde_json::{Map, Value};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// What a client specifies about a request apart from the conversation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,8 +96,8 @@ pub(crate) async fn open(
     send(society, conversation, schema, exchange).await
 }
 
-/// How long a request can count as a repetition, in milliseconds after [`Standing::last`].
-const REPEATED_WITHIN: i64 = 30 * 60 * 1000;
+/// How long after [`Standing::last`] a request can count as a repetition.
+const REPEATED_WITHIN: Duration = Duration::from_mins(30);
 
 /// The state of the newest exchange with the same request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,16 +105,16 @@ struct Standing {
     state: ExchangeState,
     /// The state of its task; `Open` if the task has not begun.
     task: TaskState,
-    /// When the exchange was begun or answered, whichever is later, in milliseconds since 1970.
-    last: i64,
+    /// When the exchange was begun or answered, whichever is later.
+    last: Timestamp,
 }
 
 impl Standing {
     /// Whether a request that arrives at `now` counts as a repetition. Before the answer it does, because the client
     /// may ask again after a broken connection; once nothing is left to do in the task, only for a limited time. After
     /// an answer or a failure it does only if the client reports a retry, and only for a limited time.
-    fn is_repeated(self, attempt: Attempt, now: i64) -> bool {
-        let recent = now.saturating_sub(self.last) <= REPEATED_WITHIN;
+    fn is_repeated(self, attempt: Attempt, now: Timestamp) -> bool {
+        let recent = now.saturating_duration_since(self.last) <= REPEATED_WITHIN;
         match (self.state, self.task, attempt) {
             (ExchangeState::Open, TaskState::Open, _) => true,
             (ExchangeState::Open, TaskState::Idle, _) => recent,
@@ -146,12 +147,10 @@ async fn repeated(
             task.map_or(TaskState::Idle, |task| task.state)
         }
     };
-    let begun = newest.created_at.as_millis();
-    let last = answer.map_or(begun, |answer| answer.created_at.max(begun));
+    let begun = newest.created_at;
+    let last = answer.map_or(begun, |answer| Timestamp::from_millis(answer.created_at).max(begun));
     let standing = Standing { state: newest.state, task, last };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
-    Ok(standing.is_repeated(attempt, now).then_some(newest))
+    Ok(standing.is_repeated(attempt, polity_store::now()).then_some(newest))
 }
 
 /// Decides which agent gets the message, and in which task.
@@ -302,24 +301,28 @@ mod tests {
     #[test]
     fn yesterdays_answer_is_not_given_again() {
         use {Attempt::*, ExchangeState as State, TaskState as Task};
-        let check = |state, task, attempt, age: i64, expect: bool| {
-            let standing = Standing { state, task, last: 1_000 };
-            let now = 1_000 + age;
-            assert_eq!(standing.is_repeated(attempt, now), expect, "{standing:?} {attempt:?} {age}");
+        let last = Timestamp::from_millis(1_000);
+        let at = |state, task, attempt, now: Timestamp, expect: bool| {
+            let standing = Standing { state, task, last };
+            assert_eq!(standing.is_repeated(attempt, now), expect, "{standing:?} {attempt:?} {now:?}");
         };
-        let (edge, day) = (REPEATED_WITHIN, 24 * 60 * 60 * 1000);
+        let check = |state, task, attempt, age: Duration, expect: bool| {
+            at(state, task, attempt, last.saturating_add(age), expect);
+        };
+        let (edge, day) = (REPEATED_WITHIN, Duration::from_hours(24));
+        let over = edge + Duration::from_millis(1);
         check(State::Open, Task::Open, First, day, true);
         check(State::Open, Task::Idle, First, edge, true);
-        check(State::Open, Task::Idle, First, edge + 1, false);
+        check(State::Open, Task::Idle, First, over, false);
         check(State::Open, Task::Idle, Repeated, day, false);
         for state in [State::Answered, State::Failed] {
-            check(state, Task::Idle, First, 0, false);
-            check(state, Task::Open, First, 0, false);
+            check(state, Task::Idle, First, Duration::ZERO, false);
+            check(state, Task::Open, First, Duration::ZERO, false);
             check(state, Task::Idle, Repeated, edge, true);
-            check(state, Task::Idle, Repeated, edge + 1, false);
+            check(state, Task::Idle, Repeated, over, false);
             check(state, Task::Open, Repeated, day, false);
         }
         // The clock was set back.
-        check(State::Answered, Task::Idle, Repeated, -day, true);
+        at(State::Answered, Task::Idle, Repeated, last.saturating_sub(day), true);
     }
 }

@@ -12,6 +12,7 @@ use crate::problem::{Place, Problem, Severity};
 use polity_llm::Endpoint;
 use polity_society::content::{Capabilities, Capability, Direction};
 use polity_society::id::ServiceId;
+use polity_society::mime::MimePattern;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -45,7 +46,7 @@ pub struct Service {
     /// The service to ask when this one fails, always another service of the same catalogue.
     pub fallback: Option<ServiceId>,
     /// The MIME types that the model accepts as files: `type/subtype`, `type/*` or `*/*`, in lower case.
-    pub file_types: Vec<String>,
+    pub file_types: Vec<MimePattern>,
     /// Maximum bytes of an image before it is encoded in base64; `None` if not declared.
     pub max_image_bytes: Option<u64>,
     /// Maximum pixels of the longer side of an image; `None` if not declared.
@@ -127,7 +128,7 @@ impl Service {
             max_concurrent: None,
             context_window: None,
             fallback: None,
-            file_types: vec!["*/*".to_owned()],
+            file_types: vec![MimePattern::Anything],
             max_image_bytes: None,
             max_image_edge: None,
             max_request_bytes: None,
@@ -292,24 +293,10 @@ fn required<T>(
     }
 }
 
-fn file_types(value: Value) -> Result<Vec<String>, &'static str> {
-    let patterns: Vec<_> =
-        fields::texts(value)?.into_iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
-    let is_token = |part: &str| {
-        !part.is_empty()
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
-    };
-    let is_pattern = |pattern: &String| match pattern.split_once('/') {
-        Some(("*", "*")) => true,
-        Some((family, "*")) => is_token(family),
-        Some((family, subtype)) => is_token(family) && is_token(subtype),
-        None => false,
-    };
-    if patterns.iter().all(is_pattern) {
-        Ok(patterns)
-    } else {
-        Err("must be MIME types such as image/png, image/* or */*")
-    }
+fn file_types(value: Value) -> Result<Vec<MimePattern>, &'static str> {
+    let patterns: Option<Vec<_>> =
+        fields::texts(value)?.iter().map(|text| MimePattern::parse(text)).collect();
+    patterns.ok_or("must be MIME types such as image/png, image/* or */*")
 }
 
 fn read_price(fields: &mut Fields<'_>) -> Option<Price> {

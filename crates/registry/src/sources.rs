@@ -6,6 +6,7 @@ use crate::services::{self, Declaration, Service};
 use polity_llm::{Endpoint, MaxTokensField};
 use polity_society::content::{Capabilities, Capability};
 use polity_society::id::ServiceId;
+use polity_society::mime::{MimePattern, MimeType};
 use secrecy::SecretString;
 use serde_json::Value;
 use std::fmt;
@@ -150,7 +151,7 @@ fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
             output: vec![Capability::TEXT, Capability::STRUCTURED_OUTPUT, Capability::TOOL_CALLING],
         },
         declared: Declaration::Declared,
-        file_types: vec!["application/pdf".to_owned()],
+        file_types: vec![MimePattern::Exactly(MimeType::PDF)],
         ..Service::new(ServiceId::new("openai"), endpoint)
     };
     Ok(Taken { origin: Origin::Environment, first: Arc::new(service), others: Vec::new() })

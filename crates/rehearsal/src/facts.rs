@@ -2,6 +2,7 @@
 
 use crate::words::{FactWords, Words};
 use imagesize::ImageType;
+use std::time::Duration;
 
 /// Number of characters that are quoted from the beginning of a text.
 const OPENING_CHARS: usize = 40;
@@ -35,7 +36,7 @@ pub(crate) struct Wave {
     channels: u16,
     samples_per_second: u32,
     bits: u16,
-    milliseconds: u64,
+    length: Duration,
 }
 
 /// The counts of a text, and how it begins.
@@ -139,7 +140,8 @@ fn read_wave(bytes: &[u8]) -> Option<Wave> {
                 // A recorder that streams declares too great a length, so count the bytes that are there.
                 let length = u64::try_from(size.min(body.len())).ok()?;
                 let milliseconds = (length * 1000).checked_div(u64::from(bytes_per_second))?;
-                return Some(Wave { channels, samples_per_second, bits, milliseconds });
+                let length = Duration::from_millis(milliseconds);
+                return Some(Wave { channels, samples_per_second, bits, length });
             }
             _ => {}
         }
@@ -163,7 +165,7 @@ impl Facts {
                 picture_without_size.fill(&[("format", format), ("bytes", &bytes)])
             }
             Self::Wave(Some(facts)) => wave.fill(&[
-                ("seconds", &format!("{}.{:03}", facts.milliseconds / 1000, facts.milliseconds % 1000)),
+                ("seconds", &format!("{}.{:03}", facts.length.as_secs(), facts.length.subsec_millis())),
                 ("channels", &facts.channels.to_string()),
                 ("rate", &facts.samples_per_second.to_string()),
                 ("bits", &facts.bits.to_string()),

@@ -8,6 +8,7 @@ use crate::template::values_of;
 use crate::words::{HumanSize, capability_name, kind_name};
 use polity_society::content::{Artifact, Kind};
 use polity_society::id::{AgentId, ArtifactId, ServiceId};
+use polity_society::mime::MimeType;
 use polity_society::text::{Template, TextKey, Texts};
 
 /// The content of the block. The text has no line for a field that is unknown.
@@ -23,7 +24,7 @@ pub struct AttachmentBlock {
     /// The size of the file, if known.
     pub size: Option<HumanSize>,
     /// The MIME type, if known.
-    pub mime_type: Option<String>,
+    pub mime_type: Option<MimeType>,
     /// The reason why the attachment is not shown.
     pub reason: BlockReason,
 }
@@ -75,7 +76,7 @@ impl AttachmentBlock {
             filename: artifact.filename.clone(),
             artifact: artifact.id.clone(),
             size: Some(HumanSize::of_bytes(artifact.size)),
-            mime_type: (!artifact.mime_type.is_empty()).then(|| artifact.mime_type.clone()),
+            mime_type: (artifact.mime_type != "").then(|| artifact.mime_type.clone()),
             reason,
         }
     }
@@ -95,8 +96,8 @@ impl AttachmentBlock {
             lines.push(texts.fill(TextKey::AttachmentSize, &[("size", &size.to_string())]));
         }
         if let Some(mime_type) = &self.mime_type {
-            lines
-                .push(texts.fill(TextKey::AttachmentMimeType, &[("mime_type", &quote_if_needed(mime_type))]));
+            let mime_type = quote_if_needed(mime_type.as_str());
+            lines.push(texts.fill(TextKey::AttachmentMimeType, &[("mime_type", &mime_type)]));
         }
         lines.push(String::new());
         match &self.reason {
@@ -161,7 +162,7 @@ pub fn parse_attachment_block(text: &str, texts: &Texts) -> Option<AttachmentBlo
     let filename = optional(field(TextKey::AttachmentFilename), unquote)?;
     let artifact = ArtifactId::from_reference(field(TextKey::AttachmentReference)?)?;
     let size = optional(field(TextKey::AttachmentSize), HumanSize::parse)?;
-    let mime_type = optional(field(TextKey::AttachmentMimeType), unquote)?;
+    let mime_type = optional(field(TextKey::AttachmentMimeType), unquote)?.map(MimeType::unchecked);
     if lines.next().is_some() {
         return None;
     }

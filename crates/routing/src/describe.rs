@@ -52,7 +52,7 @@ pub fn describe_together(artifact: &Artifact, limit: u64, texts: &Texts) -> Stri
 
 fn describe(key: TextKey, artifact: &Artifact, more: (&str, &str), texts: &Texts) -> String {
     let size = HumanSize::of_bytes(artifact.size).to_string();
-    let type_name = quote_if_needed(texts.type_name(&artifact.mime_type));
+    let type_name = quote_if_needed(texts.type_name(artifact.mime_type.as_str()));
     let values = [
         ("filename", &*shown_name(artifact)),
         ("reference", &artifact.id.reference()),

@@ -42,7 +42,7 @@ mod testing;
 
 pub use attachment::{AttachmentBlock, BlockReason, Help, parse_attachment_block};
 pub use describe::{describe_failure, describe_old, describe_together, describe_unreadable, inline_text};
-pub use file_types::{BadPattern, FileTypes};
+pub use file_types::FileTypes;
 pub use fit::{Excerpt, bounded_message, page_message};
 pub use left_out::LeftOut;
 pub use page::{Page, cut_text};

@@ -5,6 +5,7 @@ use crate::describe::{describe_failure, describe_unreadable};
 use crate::page::Page;
 use crate::route::Route;
 use polity_society::content::{Artifact, Kind};
+use polity_society::mime::MimeType;
 use polity_society::text::{TextKey, Texts};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ pub struct FileContent {
     /// The name of the file, or the id of the artifact if it has no name.
     pub filename: String,
     /// The MIME type of the artifact.
-    pub mime_type: String,
+    pub mime_type: MimeType,
     /// The bytes of the file in base64.
     pub data: String,
 }
@@ -121,7 +122,7 @@ pub struct Metadata {
     pub filename: Option<String>,
     /// The MIME type; absent if the artifact has an empty one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub mime_type: Option<String>,
+    pub mime_type: Option<MimeType>,
     /// Size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
@@ -141,7 +142,7 @@ impl Metadata {
             id: artifact.id.as_str().to_owned(),
             label: artifact.label.clone(),
             filename: artifact.filename.clone(),
-            mime_type: (!artifact.mime_type.is_empty()).then(|| artifact.mime_type.clone()),
+            mime_type: (artifact.mime_type != "").then(|| artifact.mime_type.clone()),
             size: Some(artifact.size),
             created_at: created_at.ok().map(|time| time.to_string()),
             binary_type: (artifact.kind != Kind::Text).then_some(artifact.kind),

@@ -1,7 +1,8 @@
 //! Decides how one piece of content reaches one model.
 
-use crate::file_types::{FileTypes, essence};
+use crate::file_types::FileTypes;
 use polity_society::content::{Artifact, Capabilities, Capability, Direction, Kind};
+use polity_society::mime::MimeType;
 use serde::Serialize;
 
 /// The content to decide about.
@@ -10,7 +11,7 @@ pub struct Routable<'a> {
     /// The kind, which determines the capability that the model needs.
     pub kind: Kind,
     /// The MIME type; its parameters and letter case do not matter.
-    pub mime_type: &'a str,
+    pub mime_type: &'a MimeType,
 }
 
 impl<'a> Routable<'a> {
@@ -48,8 +49,8 @@ pub enum AudioFormat {
 
 impl AudioFormat {
     /// Returns the format of a MIME type, unofficial names included.
-    pub fn of(mime_type: &str) -> Option<Self> {
-        match essence(mime_type).as_str() {
+    pub fn of(mime_type: &MimeType) -> Option<Self> {
+        match mime_type.essence().as_str() {
             "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some(Self::Wav),
             "audio/mpeg" | "audio/mp3" | "audio/x-mp3" | "audio/x-mpeg" | "audio/mpeg3"
             | "audio/x-mpeg-3" => Some(Self::Mp3),
@@ -130,6 +131,7 @@ pub fn route(content: &Routable<'_>, capabilities: &Capabilities, file_types: &F
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polity_society::mime::MimePattern;
 
     fn inputs(names: &[&str]) -> Capabilities {
         let input = names.iter().filter_map(|name| Capability::new(name)).collect();
@@ -138,10 +140,10 @@ mod tests {
 
     #[test]
     fn file_types_restrict_only_what_goes_as_a_file() {
-        let (only_pdf, bad) = FileTypes::parse(&["application/pdf".to_owned()]);
-        assert!(bad.is_empty());
+        let only_pdf = FileTypes::new(&[MimePattern::Exactly(MimeType::PDF)]);
         let all = inputs(&["text", "vision", "audio", "video", "file"]);
         let check = |kind: Kind, mime_type: &str, expect: Route| {
+            let mime_type = &MimeType::unchecked(mime_type);
             assert_eq!(route(&Routable { kind, mime_type }, &all, &only_pdf), expect, "{mime_type}");
         };
         let not_taken = || Route::Describe(Reason::FileTypeNotTaken);
@@ -159,7 +161,7 @@ mod tests {
     #[test]
     fn an_output_capability_reads_nothing() {
         let painter = Capabilities { input: vec![Capability::TEXT], output: vec![Capability::VISION] };
-        let content = Routable { kind: Kind::Image, mime_type: "image/png" };
+        let content = Routable { kind: Kind::Image, mime_type: &MimeType::unchecked("image/png") };
         let expect = Route::Describe(Reason::MissingCapability(Capability::VISION));
         assert_eq!(route(&content, &painter, &FileTypes::default()), expect);
     }

@@ -2,6 +2,7 @@
 
 use polity_society::content::{Artifact, Kind};
 use polity_society::id::ArtifactId;
+use polity_society::mime::MimeType;
 use polity_society::text::{Language, TextProblem, Texts};
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub(crate) fn artifact(kind: Kind, mime_type: &str, filename: Option<&str>) -> A
     Artifact {
         id: ArtifactId::new("abc123"),
         kind,
-        mime_type: mime_type.to_owned(),
+        mime_type: MimeType::unchecked(mime_type),
         filename: filename.map(str::to_owned),
         label: None,
         size: 1_258_291,

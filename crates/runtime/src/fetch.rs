@@ -14,6 +14,7 @@ use polity_media::{
 use polity_registry::{Service, StripMetadata};
 use polity_routing::{Reason, Route};
 use polity_society::id::ArtifactId;
+use polity_society::mime::MimeType;
 use polity_view::Event;
 use std::collections::HashMap;
 
@@ -102,15 +103,15 @@ async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Res
     }
     let bytes = read(handles, stored).await?;
     let declared = stored.artifact.mime_type.clone();
-    let (mime_type, data) = match fit_image_in_background(bytes.clone(), declared.clone(), bounds).await {
+    let (mime_type, data) = match fit_image_in_background(bytes.clone(), declared.to_string(), bounds).await {
         Ok(Fitted::AsItIs(bytes)) => (declared, Data::from(bytes)),
         Ok(Fitted::Changed { bytes, mime_type, what }) => {
             tracing::debug!(artifact = %stored.artifact.id, ?what, "changed a picture to fit its bounds");
-            (mime_type.to_owned(), Data::from(bytes))
+            (MimeType::unchecked(mime_type), Data::from(bytes))
         }
         // The server may know a variant of the format that is unknown here, so the picture is sent unchanged.
         Err(ImageError::UnknownVariant { mime_type }) if bytes.len() as u64 <= bounds.max_bytes => {
-            (mime_type.to_owned(), Data::from(bytes))
+            (MimeType::unchecked(mime_type), Data::from(bytes))
         }
         Err(ImageError::Stopping) => return Err(ImageError::Stopping.to_string()),
         Err(error) => {
@@ -147,7 +148,7 @@ fn reason_of(error: &ImageError) -> Reason {
 /// failure of the request.
 async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     let Some(program) = &handles.extractor else { return Fetch::Spared };
-    let mime_type = &stored.artifact.mime_type;
+    let mime_type = stored.artifact.mime_type.as_str();
     if DocumentFormat::of(mime_type).is_none() {
         return Fetch::Spared;
     }

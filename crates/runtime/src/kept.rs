@@ -6,6 +6,7 @@ use polity_artifacts::BlobHash;
 use polity_llm::Data;
 use polity_media::ImageBounds;
 use polity_routing::Reason;
+use polity_society::mime::MimeType;
 use std::sync::{Mutex, PoisonError};
 
 /// A form into which stored bytes are converted.
@@ -23,7 +24,7 @@ pub(crate) enum Form {
 #[derive(Clone, Debug)]
 pub(crate) enum Made {
     /// A medium, with the MIME type that it has in this form.
-    Medium(String, Data),
+    Medium(MimeType, Data),
     Text(String),
     /// The document contains no text that can be extracted. This is kept so that nobody tries again.
     Nothing,
@@ -96,7 +97,7 @@ mod tests {
     use super::*;
 
     fn medium(bytes: usize) -> Made {
-        Made::Medium("image/png".to_owned(), Data::from(vec![0; bytes]))
+        Made::Medium(MimeType::unchecked("image/png"), Data::from(vec![0; bytes]))
     }
 
     fn is_kept(kept: &Kept, name: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Kinds of content and capabilities of models. The crates `artifacts`, `routing` and `registry` share these types.
 
 use crate::id::ArtifactId;
+use crate::mime::MimeType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -213,7 +214,7 @@ pub struct Artifact {
     /// The kind of the bytes, which decides which models can read them.
     pub kind: Kind,
     /// The MIME type that detection determined.
-    pub mime_type: String,
+    pub mime_type: MimeType,
     /// The name of the file that the bytes came from, if any.
     pub filename: Option<String>,
     /// The label that the artifact got when it was stored, such as `report`.

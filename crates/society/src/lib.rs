@@ -17,6 +17,7 @@ pub mod defuse;
 
 pub mod content;
 pub mod limits;
+pub mod mime;
 pub mod text;
 
 pub mod name;

@@ -2,6 +2,7 @@
 
 use polity_society::content::Kind;
 use polity_society::id::{AgentId, ArtifactId, TaskId};
+use polity_society::mime::MimeType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,7 +18,7 @@ pub struct ArtifactView {
     /// The kind of content.
     pub kind: Kind,
     /// The MIME type of the bytes.
-    pub mime_type: String,
+    pub mime_type: MimeType,
     /// The name of the file that the artifact came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,

@@ -10,10 +10,11 @@ use polity_society::contact::Source;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Finality, MessageType, NOTICE};
+use polity_society::mime::MimeType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
-use strum::{EnumDiscriminants, IntoStaticStr, VariantArray};
+use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantArray};
 
 /// Reads a list of ids. Earlier versions wrote a single id instead of a list; this reads both forms.
 fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageId>, D::Error> {
@@ -218,7 +219,7 @@ pub enum Event {
         /// The kind of its content.
         kind: Kind,
         /// The MIME type of its bytes.
-        mime_type: String,
+        mime_type: MimeType,
         /// The size in bytes.
         size: u64,
         /// The name of the file that it came from.
@@ -390,8 +391,52 @@ pub enum Event {
 pub struct Shown {
     /// The id of the artifact.
     pub artifact: ArtifactId,
-    /// `text`, `image_url`, `input_audio`, `file`, or `described`.
-    pub routing: String,
+    /// The form in which the model got it.
+    pub routing: Routing,
+}
+
+/// The form in which a model gets an artifact.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    VariantArray,
+    IntoStaticStr,
+    EnumString,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum Routing {
+    /// As text.
+    Text,
+    /// As an image part.
+    ImageUrl,
+    /// As an audio part.
+    InputAudio,
+    /// As a file part.
+    File,
+    /// Not at all: a text describes it instead.
+    Described,
+}
+
+impl Routing {
+    /// Returns the name in JSON.
+    pub fn as_str(self) -> &'static str {
+        self.into()
+    }
+
+    /// Returns whether the model gets the bytes themselves, as a part of the request that is no text.
+    pub fn is_media(self) -> bool {
+        match self {
+            Self::ImageUrl | Self::InputAudio | Self::File => true,
+            Self::Text | Self::Described => false,
+        }
+    }
 }
 
 /// What happens after a failed attempt of a model call.

@@ -20,7 +20,7 @@ pub use agent::{
     AgentDetail, AgentFilter, AgentPage, AgentState, AgentView, ContactView, HoldView, RightView, RolePatch,
     RoleView,
 };
-pub use event::{Entry, Event, EventKind, NextAttempt, Outcome, Shown, Span, SummarySource, Tone};
+pub use event::{Entry, Event, EventKind, NextAttempt, Outcome, Routing, Shown, Span, SummarySource, Tone};
 pub use in_full::in_full;
 
 pub use artifact::{ArtifactFilter, ArtifactPage, ArtifactView};

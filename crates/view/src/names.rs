@@ -1,6 +1,6 @@
 //! Tests that the members of a closed set have the same names in JSON as in the database and on screen.
 
-use crate::{AgentState, Event, EventKind, TaskState};
+use crate::{AgentState, Event, EventKind, Routing, TaskState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -31,6 +31,7 @@ fn json_has_the_same_names() {
     }
     check::<AgentState>();
     check::<TaskState>();
+    check::<Routing>();
 }
 
 /// The schema is made of the attributes that also name the kinds in JSON.

@@ -2,6 +2,7 @@
 //! and everything else is only offered for download.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use polity_society::mime::MimeType;
 
 /// The headers that tell a browser what to do with bytes.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,8 +59,8 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
 
 /// Chooses the headers for bytes of a MIME type.
-pub(super) fn shown(mime_type: &str, filename: Option<&str>) -> Shown {
-    let essence = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+pub(super) fn shown(mime_type: &MimeType, filename: Option<&str>) -> Shown {
+    let essence = mime_type.essence();
     let is_text = essence.starts_with("text/")
         || TEXTS.contains(&essence.as_str())
         || essence.ends_with("+xml")
@@ -68,10 +69,8 @@ pub(super) fn shown(mime_type: &str, filename: Option<&str>) -> Shown {
         (essence, "inline")
     } else if is_text {
         (PLAIN.to_owned(), "inline")
-    } else if is_mime_type(&essence) {
-        (essence, "attachment")
     } else {
-        ("application/octet-stream".to_owned(), "attachment")
+        (MimeType::parse(&essence).unwrap_or(MimeType::OCTET_STREAM).to_string(), "attachment")
     };
     let disposition = match filename {
         Some(filename) => format!("{way}; {}", named(filename)),
@@ -94,14 +93,6 @@ fn named(filename: &str) -> String {
     format!("filename=\"{ascii}\"; filename*=UTF-8''{}", utf8_percent_encode(filename, ENCODED))
 }
 
-fn is_mime_type(essence: &str) -> bool {
-    let token = |part: &str| {
-        !part.is_empty()
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
-    };
-    essence.split_once('/').is_some_and(|(kind, name)| token(kind) && token(name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,7 +102,7 @@ mod tests {
     fn what_may_be_shown() {
         let check = |mime_type: &str, content_type: &str, disposition: &str| {
             let expect = Shown { content_type: content_type.to_owned(), disposition: disposition.to_owned() };
-            assert_eq!(shown(mime_type, None), expect, "{mime_type}");
+            assert_eq!(shown(&MimeType::unchecked(mime_type), None), expect, "{mime_type}");
         };
         check("image/png", "image/png", "inline");
         check("Image/JPEG; x=y", "image/jpeg", "inline");
@@ -148,14 +139,14 @@ mod tests {
     proptest! {
         #[test]
         fn every_header_can_be_sent(mime_type in any::<String>(), filename in any::<String>()) {
-            let shown = shown(&mime_type, Some(&filename));
+            let shown = shown(&MimeType::unchecked(mime_type), Some(&filename));
             prop_assert!(shown.content_type.bytes().all(|byte| (b' '..0x7f).contains(&byte)));
             prop_assert!(shown.disposition.bytes().all(|byte| (b' '..0x7f).contains(&byte)));
         }
 
         #[test]
         fn nothing_that_runs_is_shown(mime_type in "[a-zA-Z]{1,12}/[a-zA-Z+.]{1,20}") {
-            let shown = shown(&mime_type, None);
+            let shown = shown(&MimeType::unchecked(mime_type), None);
             let plain = shown.content_type == PLAIN || SAFE.contains(&shown.content_type.as_str());
             prop_assert!(plain || shown.disposition == "attachment");
         }

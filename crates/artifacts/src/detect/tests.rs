@@ -1,11 +1,14 @@
 use super::*;
 use proptest::prelude::*;
 
+/// The MIME type of bytes that nothing is known about.
+const UNKNOWN: &str = "application/octet-stream";
+
 /// Returns the kind and type that are detected without any metadata.
 fn bare(bytes: &[u8]) -> (Kind, String) {
     let detected = detect(None, None, bytes, Extent::Whole);
     assert_eq!(detected.contradiction, None);
-    (detected.kind, detected.mime_type)
+    (detected.kind, detected.mime_type.to_string())
 }
 
 /// `head`, followed by a few bytes that are not text.
@@ -254,7 +257,7 @@ fn formats_by_their_names() {
 fn the_declared_type_comes_first() {
     let check = |declared: &str, filename: Option<&str>, bytes: &[u8], kind: Kind, mime_type: &str| {
         let detected = detect(Some(declared), filename, bytes, Extent::Whole);
-        let expect = Detected { kind, mime_type: mime_type.to_owned(), contradiction: None };
+        let expect = Detected { kind, mime_type: MimeType::unchecked(mime_type), contradiction: None };
         assert_eq!(detected, expect, "{declared} {filename:?}");
     };
     let binary: &[u8] = &[0x00, 0xff, 0x00, 0xfe];
@@ -401,8 +404,8 @@ proptest! {
         if detected.kind == Kind::Text {
             prop_assert!(std::str::from_utf8(&bytes).is_ok());
         }
-        prop_assert_eq!(mime::kind_of(&detected.mime_type).unwrap_or(detected.kind), detected.kind);
-        let parsed = mime::parse(&detected.mime_type);
+        prop_assert_eq!(mime::kind_of(detected.mime_type.as_str()).unwrap_or(detected.kind), detected.kind);
+        let parsed = mime::parse(detected.mime_type.as_str());
         prop_assert!(detected.mime_type == UNKNOWN || parsed.as_ref() == Some(&detected.mime_type));
         if let Some(contradiction) = &detected.contradiction {
             prop_assert_eq!(&contradiction.found, &detected.mime_type);
@@ -410,7 +413,7 @@ proptest! {
         }
         // Declaring the detected type must lead to the same result, without a contradiction.
         if detected.mime_type != UNKNOWN {
-            let again = detect(Some(&detected.mime_type), filename.as_deref(), &bytes, Extent::Whole);
+            let again = detect(Some(detected.mime_type.as_str()), filename.as_deref(), &bytes, Extent::Whole);
             prop_assert_eq!(again, Detected { contradiction: None, ..detected });
         }
     }

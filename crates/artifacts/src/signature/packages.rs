@@ -46,8 +46,9 @@ pub(super) fn inside_zip(head: &[u8]) -> Option<String> {
         let declared = body.get(..position(body, b"PK").unwrap_or(body.len()))?;
         let declared = mime::parse(std::str::from_utf8(declared).ok()?)?;
         // The archive can declare anything, even a video. Only documents and OpenRaster pictures are accepted.
-        let is_package = mime::kind_of(&declared) == Some(Kind::Document) || declared == "image/openraster";
-        return is_package.then_some(declared);
+        let is_document = mime::kind_of(declared.as_str()) == Some(Kind::Document);
+        let is_package = is_document || declared == "image/openraster";
+        return is_package.then(|| declared.to_string());
     }
     let usual = [b"[Content_Types].xml".as_slice(), b"_rels/", b"docProps/", b"customXml/"];
     let is_package = usual.iter().chain(PACKAGES.iter().map(|(folder, _)| folder));

@@ -233,7 +233,7 @@ fn request_in_words(preview: &RequestPreview) -> String {
         ),
     )];
     for shown in &preview.shown {
-        parts.push(painted(DIM, &format!("{} as {}", shown.artifact.reference(), shown.routing)));
+        parts.push(painted(DIM, &format!("{} as {}", shown.artifact.reference(), shown.routing.as_str())));
     }
     parts.push(block("", &format!("{:#}", preview.request)));
     parts.join("\n")

@@ -110,7 +110,7 @@ fn row(artifact: &ArtifactView) -> Vec<Cell> {
         Cell::new(DIM, &moment(artifact.created_at)),
         Cell::new(PLAIN, artifact.owner.as_str()),
         Cell::new(DIM, artifact.task.as_ref().map_or("sent to nobody", |task| task.as_str())),
-        Cell::new(DIM, &artifact.mime_type),
+        Cell::new(DIM, artifact.mime_type.as_str()),
         Cell::new(DIM, &crate::output::bytes(artifact.size)),
         Cell::new(PLAIN, artifact.filename.as_deref().or(artifact.label.as_deref()).unwrap_or_default()),
     ]

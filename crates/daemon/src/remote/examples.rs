@@ -8,6 +8,7 @@ use polity_society::content::{Capabilities, Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::limits::Limits;
 use polity_society::message::{Expects, Finality, MessageState};
+use polity_society::mime::MimeType;
 use polity_society::text::Language;
 use polity_society::tool_group::ToolGroup;
 use polity_view::{
@@ -16,7 +17,7 @@ use polity_view::{
     RightView, ServiceState, ServiceUsage, ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum,
     UsageView,
 };
-use polity_view::{Entry, Event, NextAttempt, Outcome, Shown};
+use polity_view::{Entry, Event, NextAttempt, Outcome, Routing, Shown};
 use serde_json::{Map, Value, json};
 
 /// A text with control characters, which a terminal must not obey.
@@ -194,7 +195,7 @@ pub(super) fn artifact(id: &str, filename: Option<&str>) -> ArtifactView {
         id: ArtifactId::new(id),
         reference: format!("artifact:{id}"),
         kind: Kind::Image,
-        mime_type: "image/png".to_owned(),
+        mime_type: MimeType::unchecked("image/png"),
         filename: filename.map(str::to_owned),
         label: None,
         size: 930,
@@ -211,7 +212,7 @@ pub(super) fn artifacts() -> Vec<ArtifactView> {
         artifact("mmpqmm6wc2", Some("picture.png")),
         ArtifactView {
             kind: Kind::Text,
-            mime_type: "text/markdown".to_owned(),
+            mime_type: MimeType::unchecked("text/markdown"),
             label: Some("report".to_owned()),
             owner: AgentId::new("agent-sae2"),
             size: 12_345,
@@ -313,7 +314,7 @@ pub(super) fn preview() -> RequestPreview {
         model: "qwen3-vl:8b".to_owned(),
         revision: 3,
         estimated_tokens: 1660,
-        shown: vec![Shown { artifact: ArtifactId::new("mmpqmm6wc2"), routing: "image_url".to_owned() }],
+        shown: vec![Shown { artifact: ArtifactId::new("mmpqmm6wc2"), routing: Routing::ImageUrl }],
         queued: 0,
         request: json!({"model": "qwen3-vl:8b", "messages": [{"role": "user", "content": HOSTILE}]}),
     }

@@ -300,7 +300,7 @@ fn message(message: &MessageView, files: &BTreeMap<String, PathBuf>) -> String {
 fn stored(artifact: &ArtifactView, files: &BTreeMap<String, PathBuf>) -> String {
     let called = artifact.filename.as_deref().or(artifact.label.as_deref());
     let called = called.map_or_else(String::new, |called| format!("{}, ", line(called)));
-    let facts = format!("{called}{}, {}", line(&artifact.mime_type), bytes(artifact.size));
+    let facts = format!("{called}{}, {}", line(artifact.mime_type.as_str()), bytes(artifact.size));
     let file = files.get(artifact.id.as_str());
     let file = file.map_or_else(String::new, |path| {
         format!(": <{}>", path.to_string_lossy().replace(['<', '>', '\n'], "_"))

@@ -120,7 +120,7 @@ fn party(id: &str, role: &str) -> String {
 
 /// Formats an attachment: its reference, name and size.
 pub(crate) fn attached(artifact: &ArtifactView) -> String {
-    let called = artifact.filename.as_deref().unwrap_or(&artifact.mime_type);
+    let called = artifact.filename.as_deref().unwrap_or(artifact.mime_type.as_str());
     format!(
         "{} {}",
         painted(NAME, &artifact.reference),

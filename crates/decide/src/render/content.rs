@@ -11,8 +11,9 @@ use polity_society::agent::Standing;
 use polity_society::content::{Artifact, Kind};
 use polity_society::defuse::defuse;
 use polity_society::id::{AgentId, ArtifactId, CallId};
+use polity_society::mime::MimeType;
 use polity_society::text::{TextKey, Texts};
-use polity_view::Shown;
+use polity_view::{Routing, Shown};
 use std::collections::{BTreeMap, HashMap};
 
 pub(super) struct ArtifactRenderer<'a> {
@@ -44,7 +45,7 @@ impl<'a> ArtifactRenderer<'a> {
     pub(super) fn attachment(&mut self, id: &ArtifactId, position: usize) -> Vec<Part> {
         let texts = self.sight.texts;
         let Some(fetched) = self.fetched.get(id) else {
-            self.note(id, "described");
+            self.note(id, Routing::Described);
             return vec![Part::Text(missing(id).text(texts))];
         };
         let artifact = &fetched.artifact;
@@ -55,13 +56,13 @@ impl<'a> ArtifactRenderer<'a> {
         let route = route_of_fetched(fetched, self.sight);
         match (&route, &fetched.bytes) {
             (Route::Describe(reason), extracted) => {
-                self.note(id, "described");
+                self.note(id, Routing::Described);
                 let block = described(BlockReason::of(reason, self.help(artifact, reason)));
                 let Fetch::Extracted(text) = extracted else { return block };
                 block.into_iter().chain([Part::Text(self.extracted(artifact, text))]).collect()
             }
             (Route::Text, Fetch::Text(bytes)) => {
-                self.note(id, "text");
+                self.note(id, Routing::Text);
                 let text = String::from_utf8_lossy(bytes);
                 vec![Part::Text(format!("{label}\n{}", self.inline(artifact, &text)))]
             }
@@ -69,7 +70,7 @@ impl<'a> ArtifactRenderer<'a> {
                 if let Some(crowded) = self.old.get(&position) =>
             {
                 let line = self.crowded_out(artifact, *crowded);
-                self.note(id, "described");
+                self.note(id, Routing::Described);
                 vec![Part::Text(line)]
             }
             (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(mime_type, data)) => {
@@ -80,7 +81,7 @@ impl<'a> ArtifactRenderer<'a> {
                 vec![Part::Text(label), part]
             }
             (Route::Text | Route::Image | Route::Audio(_) | Route::File, _) => {
-                self.note(id, "described");
+                self.note(id, Routing::Described);
                 described(BlockReason::ReadFailed)
             }
         }
@@ -138,7 +139,7 @@ impl<'a> ArtifactRenderer<'a> {
     ) -> (String, Vec<Media>) {
         let texts = self.sight.texts;
         let Some(fetched) = self.fetched.get(id) else {
-            self.note(id, "described");
+            self.note(id, Routing::Described);
             return (artifact_not_found(&id.reference(), texts).to_string(), Vec::new());
         };
         let artifact = &fetched.artifact;
@@ -147,7 +148,7 @@ impl<'a> ArtifactRenderer<'a> {
             (self.old.get(&position), &route)
         {
             let routed = Routed::Text { content: self.crowded_out(artifact, *crowded), next_offset: None };
-            self.note(id, "described");
+            self.note(id, Routing::Described);
             let content_type = artifact.kind.into();
             let result = RouteResult { content_type, routed, metadata: Metadata::of(artifact) };
             return (bounded_message(&result, self.most()), Vec::new());
@@ -158,7 +159,7 @@ impl<'a> ArtifactRenderer<'a> {
         };
         let material = match (&route, &fetched.bytes) {
             (Route::Describe(reason), Fetch::Extracted(text)) => {
-                self.note(id, "described");
+                self.note(id, Routing::Described);
                 let heading = self.extracted_heading(artifact);
                 let described = describe_unreadable(artifact, &BlockReason::of(reason, help), texts);
                 let lead = format!("{described}\n{heading}\n");
@@ -186,7 +187,7 @@ impl<'a> ArtifactRenderer<'a> {
             ];
             media.push(Media { label: texts.fill(TextKey::ToolMediaLabel, &values), part });
         }
-        self.note(id, if material == Material::Unreadable { "described" } else { routing(&route) });
+        self.note(id, if material == Material::Unreadable { Routing::Described } else { routing(&route) });
         (bounded_message(&result, self.most()), media)
     }
 
@@ -246,8 +247,8 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    fn note(&mut self, id: &ArtifactId, routing: &str) {
-        self.shown.push(Shown { artifact: id.clone(), routing: routing.to_owned() });
+    fn note(&mut self, id: &ArtifactId, routing: Routing) {
+        self.shown.push(Shown { artifact: id.clone(), routing });
     }
 }
 
@@ -263,13 +264,13 @@ fn missing(id: &ArtifactId) -> AttachmentBlock {
     }
 }
 
-fn routing(route: &Route) -> &'static str {
+fn routing(route: &Route) -> Routing {
     match route {
-        Route::Text => "text",
-        Route::Image => "image_url",
-        Route::Audio(_) => "input_audio",
-        Route::File => "file",
-        Route::Describe(_) => "described",
+        Route::Text => Routing::Text,
+        Route::Image => Routing::ImageUrl,
+        Route::Audio(_) => Routing::InputAudio,
+        Route::File => Routing::File,
+        Route::Describe(_) => Routing::Described,
     }
 }
 
@@ -278,8 +279,8 @@ fn size(number: u64) -> usize {
 }
 
 /// Returns the part for a medium; `None` if its route is text or a description.
-fn medium(route: &Route, artifact: &Artifact, mime_type: &str, data: &Data) -> Option<Part> {
-    let (mime_type, data) = (mime_type.to_owned(), data.clone());
+fn medium(route: &Route, artifact: &Artifact, mime_type: &MimeType, data: &Data) -> Option<Part> {
+    let (mime_type, data) = (mime_type.to_string(), data.clone());
     match route {
         Route::Image => Some(Part::Image { mime_type, data }),
         Route::Audio(polity_routing::AudioFormat::Wav) => {

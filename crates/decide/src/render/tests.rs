@@ -12,6 +12,7 @@ use polity_society::content::Kind;
 use polity_society::id::{AgentId, TurnId};
 use polity_society::notice::Notice;
 use polity_store::record::Keeps;
+use polity_view::Routing;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, json};
@@ -115,7 +116,7 @@ fn an_artifact_without_a_row_or_without_bytes_is_told_and_not_an_error() {
     let said = texts_of(&rendered).join("\n");
     assert_eq!(said.matches("读取失败").count(), 2, "{said}");
     assert!(said.contains("[文件处理失败: file1]") && said.contains("artifact_not_found"), "{said}");
-    assert!(rendered.shown.iter().all(|shown| shown.routing == "described"));
+    assert!(rendered.shown.iter().all(|shown| shown.routing == Routing::Described));
 }
 
 /// A part of a random conversation.

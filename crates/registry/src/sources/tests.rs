@@ -41,7 +41,7 @@ fn the_service_of_the_environment_reads_its_key_when_it_is_called() {
     assert_eq!(service.endpoint.api_key.expose_secret(), "${OPENAI_API_KEY}");
     assert_eq!(service.endpoint.base_url, "https://api.openai.com/v1");
     assert_eq!(service.endpoint.dialect.max_tokens_field, MaxTokensField::MaxCompletionTokens);
-    assert_eq!(service.file_types, ["application/pdf"]);
+    assert_eq!(serde_json::json!(service.file_types), serde_json::json!(["application/pdf"]));
     assert_eq!(service.declared, Declaration::Declared);
     assert!(service.capabilities.input.contains(&Capability::VISION) && service.tools_allowed());
     let variables =

@@ -3,6 +3,7 @@
 use super::inputs::*;
 use crate::*;
 use polity_society::content::{Artifact, Capability, Direction, Kind};
+use polity_society::mime::MimeType;
 use proptest::prelude::*;
 
 /// Generates texts of every sort, including some that look like base64.
@@ -55,7 +56,7 @@ proptest! {
         mime_type in proptest::sample::select(vec!["image/jpeg", "image/png", "image/gif", "image/webp"]),
         base64 in long_base64(),
     ) {
-        artifact.mime_type = mime_type.to_owned();
+        artifact.mime_type = MimeType::unchecked(mime_type);
         capabilities.input.push(Capability::VISION);
         let route = route(&Routable::of(&artifact), &capabilities, &file_types);
         let result = route_result(&route, &artifact, Material::Base64(&base64), &Help::Hire, &LANGUAGES[0]);
@@ -116,7 +117,8 @@ proptest! {
     ) {
         let first = route(&Routable::of(&one), &capabilities, &file_types);
         prop_assert_eq!(&route(&Routable::of(&one), &capabilities, &file_types), &first);
-        let twin = Artifact { kind: one.kind, mime_type: one.mime_type.to_ascii_uppercase(), ..other };
+        let mime_type = MimeType::unchecked(one.mime_type.as_str().to_ascii_uppercase());
+        let twin = Artifact { kind: one.kind, mime_type, ..other };
         let needed = one.kind.needs();
         let mut same = others;
         same.input.retain(|capability| *capability != needed);

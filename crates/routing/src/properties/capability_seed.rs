@@ -86,7 +86,7 @@ proptest! {
             prop_assert_eq!(filename.map(meant_by), block.filename.as_deref().map(str::to_owned));
             prop_assert_eq!(reference, Some(&*format!("artifact:{}", block.artifact)));
             prop_assert_eq!(size.map(str::to_owned), block.size.map(|size| size.to_string()));
-            prop_assert_eq!(mime_type.map(meant_by), block.mime_type.clone());
+            prop_assert_eq!(mime_type.map(meant_by), block.mime_type.as_ref().map(ToString::to_string));
             match &block.reason {
                 BlockReason::ReadFailed => {
                     prop_assert_eq!(forward_to, None);
@@ -139,7 +139,7 @@ proptest! {
             let name = artifact.filename.clone().unwrap_or_else(|| artifact.id.to_string());
             let shown = lines[0].split_once("] ").and_then(|(_, rest)| rest.strip_suffix(&format!(" (artifact:{})", artifact.id)));
             prop_assert_eq!(shown.map(meant_by), Some(name));
-            let type_name = texts.type_name(&artifact.mime_type).to_owned();
+            let type_name = texts.type_name(artifact.mime_type.as_str()).to_owned();
             prop_assert_eq!(lines[1].strip_prefix(kind).map(meant_by), Some(type_name));
             let size = format!(": {}", HumanSize::of_bytes(artifact.size));
             prop_assert!(lines[2].ends_with(&size));

@@ -3,6 +3,7 @@
 use crate::*;
 use polity_society::content::{Artifact, Capabilities, Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId, ServiceId};
+use polity_society::mime::{MimePattern, MimeType};
 use polity_society::text::Texts;
 use proptest::collection::vec;
 use proptest::option;
@@ -20,7 +21,7 @@ pub(super) fn binary_kinds() -> impl Strategy<Value = Kind> {
     kinds().prop_filter("binary", |kind| *kind != Kind::Text)
 }
 
-pub(super) fn mime_types() -> impl Strategy<Value = String> {
+pub(super) fn mime_types() -> impl Strategy<Value = MimeType> {
     let known = [
         "text/plain",
         "image/png",
@@ -35,11 +36,12 @@ pub(super) fn mime_types() -> impl Strategy<Value = String> {
         "application/zip",
         "application/octet-stream",
     ];
-    prop_oneof![
+    let texts = prop_oneof![
         4 => proptest::sample::select(known.to_vec()).prop_map(str::to_owned),
         1 => "[a-z]{1,8}/[a-z0-9.+-]{1,20}",
         1 => any::<String>(),
-    ]
+    ];
+    texts.prop_map(MimeType::unchecked)
 }
 
 /// Generates pieces of text that imitate the lines of a block, break a line, or change its direction.
@@ -109,8 +111,10 @@ pub(super) fn capabilities() -> impl Strategy<Value = Capabilities> {
 }
 
 pub(super) fn file_types() -> impl Strategy<Value = FileTypes> {
-    let patterns = ["*/*", "image/*", "audio/*", "video/*", "application/pdf"].map(str::to_owned).to_vec();
-    proptest::sample::subsequence(patterns, 0..=5).prop_map(|patterns| FileTypes::parse(&patterns).0)
+    let patterns = ["*/*", "image/*", "audio/*", "video/*", "application/pdf"];
+    let patterns: Vec<MimePattern> =
+        patterns.iter().map(|text| MimePattern::parse(text).expect("a pattern")).collect();
+    proptest::sample::subsequence(patterns, 0..=5).prop_map(|patterns| FileTypes::new(&patterns))
 }
 
 /// Generates every route, including those that the artifact in the test could never get.

@@ -49,8 +49,8 @@ impl Made {
 
     /// Returns the artifacts that the request shows as media.
     pub(super) fn media(&self) -> Vec<ArtifactId> {
-        let is_media = |shown: &&Shown| !matches!(shown.routing.as_str(), "text" | "described");
-        self.shown.iter().filter(is_media).map(|shown| shown.artifact.clone()).collect()
+        let media = self.shown.iter().filter(|shown| shown.routing.is_media());
+        media.map(|shown| shown.artifact.clone()).collect()
     }
 }
 
@@ -99,7 +99,7 @@ async fn answer_request(
         scene.contacts.iter().map(|contact| (contact.agent.id.clone(), service_of(contact))).collect();
     let services: Vec<Taker> = snapshot.catalogue.services().iter().map(|service| taker(service)).collect();
     let contacts = known(scene.contacts.clone(), &snapshot.catalogue);
-    let (file_types, _) = FileTypes::parse(&service.file_types);
+    let file_types = FileTypes::new(&service.file_types);
     let sight = Sight {
         service: &service.id,
         capabilities: &service.capabilities,
@@ -197,7 +197,7 @@ fn taker(service: &Service) -> Taker {
     Taker {
         id: service.id.clone(),
         capabilities: service.capabilities.clone(),
-        file_types: FileTypes::parse(&service.file_types).0,
+        file_types: FileTypes::new(&service.file_types),
     }
 }
 

@@ -153,7 +153,7 @@ impl Event {
                 vec![bad(format!("{message} to {to} came back: {to} has ended"))]
             }
             Self::ArtifactStored { artifact, owner, mime_type, size, filename, .. } => {
-                let called = filename.as_deref().unwrap_or(mime_type);
+                let called = filename.as_deref().unwrap_or(mime_type.as_str());
                 vec![
                     name(owner.as_str()),
                     plain(format!(" stored {}", artifact.reference())),

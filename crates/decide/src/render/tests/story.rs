@@ -38,7 +38,7 @@ impl Story {
         let artifact = Artifact {
             id: id.clone(),
             kind,
-            mime_type: mime.to_owned(),
+            mime_type: MimeType::unchecked(mime),
             filename: Some(format!("file{}", self.sequence)),
             label: None,
             size: bytes.len() as u64,
@@ -48,7 +48,7 @@ impl Story {
         let bytes = Bytes::copy_from_slice(bytes);
         let bytes = match kind {
             Kind::Text => Fetch::Text(bytes),
-            _ => Fetch::Medium(mime.to_owned(), bytes.into()),
+            _ => Fetch::Medium(MimeType::unchecked(mime), bytes.into()),
         };
         self.fetched.insert(id.clone(), Fetched { artifact, bytes });
         id
@@ -128,7 +128,7 @@ impl Story {
 
 /// Calls `look` with the sight of a service whose requests may contain `media_bytes` bytes of media.
 pub(super) fn with_sight<T>(service: &Service, media_bytes: u64, look: impl FnOnce(&Sight<'_>) -> T) -> T {
-    let (file_types, _) = FileTypes::parse(&service.file_types);
+    let file_types = FileTypes::new(&service.file_types);
     let contacts = [contact("reader-9q9q", "看图员", service_capabilities("eyes"))];
     let contact_services = HashMap::from([(AgentId::new("reader-9q9q"), ServiceId::new("eyes"))]);
     let services: Vec<Taker> = SNAPSHOT.catalogue.services().iter().map(|service| taker(service)).collect();
@@ -152,7 +152,7 @@ fn taker(service: &Service) -> Taker {
     Taker {
         id: service.id.clone(),
         capabilities: service.capabilities.clone(),
-        file_types: FileTypes::parse(&service.file_types).0,
+        file_types: FileTypes::new(&service.file_types),
     }
 }
 

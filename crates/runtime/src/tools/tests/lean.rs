@@ -53,7 +53,7 @@ fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guid
     let taker = |service: &Arc<Service>| Taker {
         id: service.id.clone(),
         capabilities: service.capabilities.clone(),
-        file_types: FileTypes::parse(&service.file_types).0,
+        file_types: FileTypes::new(&service.file_types),
     };
     let services: Vec<Taker> = snapshot.catalogue.services().iter().take(1).map(taker).collect();
     let root = AgentId::root();
