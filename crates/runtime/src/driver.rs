@@ -301,7 +301,7 @@ async fn call_model(
         attempts: served.attempts,
         content: shown,
     };
-    let (event, reservation) = (Box::new(event), Arc::new(reservation));
+    let (replied, event, reservation) = (Box::new(replied), Box::new(event), Arc::new(reservation));
     Ok(Happened::Replied { replied, event, served, stored, reservation })
 }
 

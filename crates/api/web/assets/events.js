@@ -4,7 +4,7 @@
 export const GROUPS = {
   messages: ["message_accepted", "message_due", "message_bounced", "answer_settled"],
   models: ["model_answered", "model_failed", "service_skipped", "context_compacted"],
-  tools: ["tool_called", "artifact_stored", "artifact_unreadable"],
+  tools: ["tool_started", "tool_progress", "tool_called", "artifact_stored", "artifact_unreadable"],
   agents: [
     "agent_created", "agent_ended", "agent_parked", "agent_paused", "agent_resumed", "agent_stopped",
     "role_created", "role_changed", "contact_added", "deadlock_found",

@@ -36,7 +36,7 @@ pub(super) enum Happened {
     Nothing,
     /// The model answered.
     Replied {
-        replied: Replied,
+        replied: Box<Replied>,
         event: Box<Event>,
         served: usage::Served,
         /// The bytes that the answer contained. They are on disk already.
@@ -94,7 +94,7 @@ pub(super) async fn advance(
     let snapshot = handles.registry.current();
     let mut ahead = turn.clone();
     if let Happened::Replied { replied, .. } = &happened {
-        ahead.apply(&Record::Replied(replied.clone()));
+        ahead.apply(&Record::Replied(replied.as_ref().clone()));
     }
     let max_rounds = snapshot.settings.limits.max_tool_rounds;
     if matches!((&happened, ahead.next(max_rounds)), (Happened::Nothing, Step::CallModel(_))) {
@@ -161,7 +161,7 @@ impl Advance {
                 usage::insert(tx, &self.conversation, self.open.id, &served).await?;
                 events::append(tx, &event).await?;
                 self.store(tx, stored).await?;
-                self.record(tx, turn, Record::Replied(replied)).await
+                self.record(tx, turn, Record::Replied(*replied)).await
             }
             Happened::ToolsEnded(all) => {
                 for ended in all {

@@ -148,6 +148,8 @@ export default {
   "event.task_forgotten": "{task} was deleted to free disk space",
   "event.task_idle": "{task}: {outcome}",
   "event.task_started": "{task} began",
+  "event.tool_started": "{agent} runs {tool}",
+  "event.tool_progress": "{agent} is running {tool}",
   "event.tool_called": "{agent} called {tool}",
   "event.tool_called.refused": "{agent} called {tool} and was refused: {error}",
   "event.turn_ended": "{agent} finished a turn",

@@ -148,6 +148,8 @@ export default {
   "event.task_forgotten": "{task} 已删除以腾出空间",
   "event.task_idle": "{task}：{outcome}",
   "event.task_started": "{task} 开始",
+  "event.tool_started": "{agent} 开始运行 {tool}",
+  "event.tool_progress": "{agent} 正在运行 {tool}",
   "event.tool_called": "{agent} 调用 {tool}",
   "event.tool_called.refused": "{agent} 调用 {tool} 被拒绝：{error}",
   "event.turn_ended": "{agent} 完成一个回合",

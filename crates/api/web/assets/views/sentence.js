@@ -107,7 +107,15 @@ export function sentence(app, entry) {
     case "tool_called":
       return entry.error
         ? t.parts(`${key}.refused`, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool), error: h("code", {}, entry.error) })
-        : t.parts(key, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool) });
+        : [...t.parts(key, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool) }),
+          entry.durationMs === undefined ? null : h("span.tag", {}, t("seconds", { n: (entry.durationMs / 1000).toFixed(1) })),
+          entry.head ? h("span.dim", {}, firstLine(entry.head, 120)) : null];
+    case "tool_started":
+      return [...t.parts(key, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool) }),
+        h("span.dim", {}, firstLine(entry.arguments, 120))];
+    case "tool_progress":
+      return [...t.parts(key, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool) }),
+        h("span.dim", {}, firstLine(entry.text, 120))];
     case "limit_reached":
       return t.parts(key, { agent: who(app, entry.agent), limit: h("code", {}, entry.limit), value: String(entry.value) });
     case "agent_ended":
