@@ -49,7 +49,7 @@ async def main():
         answer = messages[-1]["text"]
         print(f"\nThe answer:\n{answer}\n")
 
-        # The answer names a report. Like everything that is too long for a message, it is an artifact.
+        # The answer names a report. The report is an artifact, because it is too long for a message.
         artifacts = (await call("list_artifacts", {"task": task})).structured_content["artifacts"]
         report = next(artifact for artifact in artifacts if artifact["filename"] == "report.md")
         text = (await call("read_artifact", {"ref": report["reference"]})).content[0].text

@@ -48,9 +48,9 @@ impl tool::Tool for BookTable {
         Effect::Changes
     }
 
-    /// polity commits the start of each call before it runs the call. If the process dies in between, `Repeat` makes
-    /// polity run the call again at the next start, with the same key. By the key, the restaurant recognises the
-    /// booking that it has already made.
+    /// polity commits the start of each call before it runs the call. If the process dies before the call has ended,
+    /// `Repeat` makes polity run the call again at the next start, with the same key. By the key, the restaurant
+    /// recognises the booking that it has already made.
     fn after_crash(&self, _: &tool::Arguments) -> AfterCrash {
         AfterCrash::Repeat
     }

@@ -70,7 +70,7 @@ fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
 }
 
 impl Run {
-    /// Checks everything that holds in every run.
+    /// Checks the rules that apply to every run.
     #[track_caller]
     fn check(&self) {
         let seed = self.seed;
@@ -81,7 +81,8 @@ impl Run {
         self.check_pauses();
     }
 
-    /// Checks that no call has too many attempts or any after its answer, and that the events count attempts correctly.
+    /// Checks that no call has too many attempts or any attempt after its answer, and that the events count attempts
+    /// correctly.
     #[track_caller]
     fn check_attempts(&self) {
         let seed = self.seed;
@@ -150,7 +151,8 @@ impl Run {
     ///
     /// The server notes the time before it answers, and the daemon begins to count after that, so the comparison needs
     /// no tolerance. With one call at a time, no request can be under way when the service asks for the pause. With
-    /// several, requests of other agents may still arrive, but the agent that was told to wait sends none.
+    /// several calls at a time, requests of other agents may still arrive, but the agent that was told to wait sends
+    /// none.
     #[track_caller]
     fn check_pauses(&self) {
         let mut services: BTreeSet<&str> = BTreeSet::new();
@@ -185,7 +187,8 @@ impl Run {
     }
 }
 
-/// The first words of the reason in an event of a call that waited while another call tested the service.
+/// The first words of a failure reason. A call fails with it if another call, for which it waited, found the service
+/// still down.
 const SHARED: &str = "another call has found it still down";
 
 /// Plays and checks the society with each of the seeds, several at a time because a run mostly waits.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The beginning of a comment that defends a circle. It is on the line above a `mod` line.
+/// The beginning of a comment that gives a reason for a circle. The comment is on the line above a `mod` line.
 const DEFENCE: &str = "// Circle: ";
 
 /// The path of a module: the names from the root of its crate to the module itself.
@@ -52,7 +52,7 @@ impl Crate {
         targets.filter(|target| target != from && !target.is_empty()).collect()
     }
 
-    /// Returns the innermost module in a path that the file of the module `from` contains.
+    /// Resolves a path in the file of the module `from`. Returns the innermost module that the path names.
     fn target(&self, from: &Module, path: &[String]) -> Option<Module> {
         let mut names = path.iter();
         let mut at = match names.next()?.as_str() {
@@ -85,7 +85,8 @@ impl Crate {
         Some(at)
     }
 
-    /// Returns the groups of modules in which each module imports, directly or indirectly, every other one.
+    /// Returns the groups of modules in which each module imports all other modules of the group, directly or
+    /// indirectly.
     fn circles(&self) -> Vec<Vec<Module>> {
         let imports: BTreeMap<&Module, BTreeSet<Module>> =
             self.files.keys().map(|module| (module, self.imports(module))).collect();
@@ -118,7 +119,7 @@ impl Crate {
     }
 
     /// Returns whether a circle consists of one module and its submodules, and a comment above the `mod` line of that
-    /// module defends the circle.
+    /// module gives a reason for the circle.
     fn is_defended(&self, circle: &[Module]) -> bool {
         let Some(top) = circle.iter().min_by_key(|module| module.len()) else { return false };
         let Some((name, parent)) = top.split_last() else { return false };

@@ -1,5 +1,5 @@
-//! Models that are clumsy with tools, as small ones are. Each society has to end with the right answer or with a
-//! truthful failure, and must never show a tool call or a thought as an answer.
+//! Models that use tools clumsily, as small models do. Each society has to end with the right answer or with a truthful
+//! failure, and must never show a tool call or a thought as an answer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,7 +16,7 @@ fn unreadable() -> Answer {
     Answer::error(500, json!({"error": {"code": 500, "message": UNREADABLE, "type": "server_error"}}))
 }
 
-/// The beginning of the line about calls that the daemon adds to the system message after an unreadable call.
+/// After an unreadable tool call, the daemon adds a line to the system message. This is the beginning of that line.
 const HOW_TO_CALL: &str = "只有这些工具：";
 
 #[test]
@@ -171,7 +171,7 @@ impl Clumsy {
                 let end = whole.floor_char_boundary(whole.len() * 2 / 3);
                 whole[..end].to_owned()
             }
-            // First a call that changes nothing, then the intended one.
+            // First a call that changes nothing, then the intended call.
             12 => {
                 return Answer::calls(vec![
                     Call::new("list_contacts", json!({})),
@@ -219,7 +219,7 @@ impl Clumsy {
 fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let mut clumsy = Clumsy::at(seed, asked);
-        // The additional line of the system message makes the model careful, as it does with real ones.
+        // The additional line of the system message makes the model careful, as it does with real models.
         let is_careful = asked.system().contains(HOW_TO_CALL);
         let call = |clumsy: &mut Clumsy, tool: &str, arguments: Value| match is_careful {
             true => Answer::call(tool, arguments),

@@ -44,7 +44,7 @@ fn tokens(asked: &Conversation) -> usize {
 const ROUNDS: usize = 200;
 const PER_ROUND: usize = 10;
 
-/// Root sends the clerk ten messages at a time, of which the last asks for an answer. The clerk answers `noted`.
+/// Root sends the clerk ten messages at a time. Only the last of them asks for an answer. The clerk answers `noted`.
 fn clerk(asked: &Conversation) -> Answer {
     if sums_up(asked) {
         return Answer::say("The clerk notes what root reports; nothing is open.");

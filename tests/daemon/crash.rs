@@ -1,5 +1,5 @@
-//! `kill -9`, again and again, at any moment: the society still has to come to the same end, and everything has to
-//! happen only once.
+//! `kill -9`, again and again, at any moment: the society must still reach the same end, and everything must happen
+//! only once.
 
 pub(crate) mod end;
 mod ledger;
@@ -140,7 +140,7 @@ impl Run {
 #[test]
 fn everything_happens_once_however_often_the_process_is_killed() {
     // The seed decides after how many lines or requests each kill comes. What the process does at that moment depends
-    // on the machine; the checks hold in any case.
+    // on the machine; the checks do not depend on it.
     let (kills, runs) = kill_at_random(KILLS, &mut Rng::with_seed(0x0009_0117));
     println!("{kills} kills in {runs} societies of {} agents", LEADS * (WORKERS_PER_LEAD + 1) + 1);
 }

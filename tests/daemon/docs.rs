@@ -7,8 +7,8 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// Returns the Markdown files that describe the code. Leaves out the binding copies (`contract.md`, `hands.md`, `seeds/`), which
-/// name no files of this repository.
+/// Returns the Markdown files that describe the code. Leaves out the copies of external documents (`contract.md`,
+/// `hands.md`, `seeds/`), which name no files of this repository.
 fn pages() -> Vec<PathBuf> {
     let root = repository();
     let mut pages =
@@ -39,7 +39,7 @@ fn every_source_file_that_a_page_names_is_there() {
         let text = fs::read_to_string(&page).expect("a page");
         for path in named(&text) {
             count += 1;
-            // A path begins at the repository or at its directory `crates/`, as in `runtime/src/door.rs`.
+            // A path is relative to the repository or to its directory `crates/`, as in `runtime/src/door.rs`.
             let places = [repository().join(path), repository().join("crates").join(path)];
             assert!(places.iter().any(|place| place.is_file()), "{} names {path}", page.display());
         }

@@ -1,4 +1,4 @@
-//! The content that `get_artifact` adds to a request, and where the request contains it.
+//! The content that `get_artifact` adds to a request, and its place in the request.
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};

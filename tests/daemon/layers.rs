@@ -1,4 +1,4 @@
-//! The crates of the workspace form layers, and no crate depends on one above it.
+//! The crates of the workspace form layers, and no crate depends on a crate of a higher layer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The configuration changes while agents work: the next call uses the whole new file, however it was replaced.
+//! The configuration changes while agents work: the next call uses the whole new file. The file is replaced in several
+//! ways.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -49,7 +50,7 @@ fn replaced_by(replace: fn(&Path, &str, u32)) {
         if !is_whole {
             return Answer::say("mixed up");
         }
-        // Every message that was sent before a change has arrived exactly once.
+        // Every message that was sent before a change of the configuration has arrived exactly once.
         if said(asked, "message number") != turn as usize {
             return Answer::say("a message was lost or doubled");
         }
@@ -155,7 +156,7 @@ fn conversation(
 ) -> Vec<Conversation> {
     let place: Arc<OnceLock<(PathBuf, String)>> = Arc::default();
     let at = Arc::clone(&place);
-    // A gate opens once root has said that it waits for an answer. Until that answer, root makes no other request.
+    // Each gate opens once root has said that it waits for an answer. Until the answer arrives, root calls no model.
     let gates: Vec<Gate> = (0..replies).map(|_| Gate::default()).collect();
     let server = ScriptedServer::start(move |asked| {
         let (config, base_url) = at.get().expect("the place of the configuration");
@@ -187,7 +188,7 @@ fn conversation(
     asked_by(&server, "root")
 }
 
-/// Counts the user messages in a request that contain `words`, whatever the language of their headers.
+/// Counts the user messages in a request that contain `words`, with headers in any language.
 fn said(asked: &Conversation, words: &str) -> usize {
     let messages = asked.messages().iter().filter(|message| message["role"] == "user");
     messages.filter(|message| message["content"].to_string().contains(words)).count()
@@ -201,7 +202,7 @@ fn answers_heard(asked: &Conversation) -> usize {
 #[test]
 fn a_service_that_is_switched_to_vision_and_back_between_messages_shows_the_picture_in_between() {
     let requests = conversation(2, |answer, config, base_url| {
-        // In turn 1 the service has vision, in turn 2 it has not.
+        // In turn 1 the service has vision; in turn 2 it does not.
         let turn = u32::try_from(answer).expect("a small number");
         fs::write(config.join(FILE), catalogue(base_url, turn).to_string()).expect("written");
     });

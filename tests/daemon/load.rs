@@ -38,7 +38,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Notes the contents of a request; fails if its new messages are not the next ones of each sender.
+    /// Records the messages in a request. Fails if the new messages do not continue the numbers of each sender.
     fn note(&self, asked: &Conversation) {
         self.largest.fetch_max(tokens(asked), Ordering::SeqCst);
         if sums_up(asked) {
@@ -83,7 +83,8 @@ fn entries(text: &str) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// Estimates the tokens of a request: one token for four ASCII characters, or for one other character.
+/// Estimates the tokens of a request: four ASCII characters count as one token, and each non-ASCII character counts as
+/// one token.
 fn tokens(asked: &Conversation) -> usize {
     let of_text = |text: &str| {
         let ascii = text.chars().filter(char::is_ascii).count();
@@ -122,7 +123,7 @@ fn at_rest(work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> (S
     (server, polity)
 }
 
-/// Queues `each` messages for each of `agents` agents. Ten other agents are their senders, in turn.
+/// Queues `each` messages for each of `agents` agents. Ten other agents send them, in turn.
 ///
 /// The agents are copies of the hired reader, and the messages are copies of the one that it received.
 fn fill(polity: &Polity, agents: i64, each: i64) {
@@ -232,7 +233,8 @@ fn one_mailbox(messages: i64) {
             return Answer::say("42");
         }
         noted.note(asked);
-        // The reader of the large mailbox has begun. It goes on only after another agent was asked.
+        // The reader of the large mailbox has begun. It gets its next answer only after another agent has called its
+        // model.
         if noted.total.load(Ordering::SeqCst) > PER_REQUEST {
             gate.pass();
         }

@@ -167,7 +167,7 @@ fn a_backup_of_a_running_daemon_is_a_data_directory_that_resumes() {
     assert!(!leftovers(&polity), "there are leftovers of an unfinished backup");
     running.kill9();
 
-    // The original is removed, because the backup alone has to be enough.
+    // Remove the original, to check that the backup alone is enough.
     std::fs::remove_dir_all(polity.data_dir()).expect("the data");
     let copied = Command::new("cp").args(["-r", "copy", "restored"]).current_dir(polity.home()).status();
     assert!(copied.expect("cp").success());

@@ -1,4 +1,5 @@
-//! Power cuts at many moments and in many ways: everything that anybody was told is there afterwards, and undamaged.
+//! Power cuts at many moments and in many ways: afterwards the database is undamaged and contains everything that the
+//! daemon has told anybody.
 
 mod disk;
 mod told;
@@ -36,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Path of the data directory of the society, relative to the home. The daemon creates the directory.
 const DATA: &str = "data/society";
 
-/// A fault of the machine that begins with a certain request of the society.
+/// A fault of the machine that begins when the society sends a certain request to a model.
 pub(crate) struct Disturbance {
     /// The fault begins when the server has received this many requests, before it answers the last of them.
     pub(crate) after: usize,
@@ -92,7 +93,7 @@ impl Recorded {
         Self { journal: layer.journal(), server, polity, output }
     }
 
-    /// Simulates power cuts at all critical moments and at random ones, and checks what is left.
+    /// Simulates power cuts at all critical moments and at random moments. Checks the data that is left after each.
     ///
     /// Returns the number of power cuts.
     #[track_caller]
@@ -143,7 +144,7 @@ impl Image {
         Self(polity)
     }
 
-    /// Checks that the database opens undamaged and contains everything that was told.
+    /// Checks that the database opens undamaged and contains everything that the daemon has told anybody.
     #[track_caller]
     fn check(&self, told: &ToldFacts, moment: usize, left: Left) {
         let data = self.0.home().join(DATA);
@@ -157,7 +158,7 @@ impl Image {
         }
         let checked = self.0.run(&["db", "check", "--data", DATA]);
         assert_eq!(checked.code, Some(0), "{left:?} at {moment}: {}", checked.stderr);
-        // Before the tables exist, nothing may have been told.
+        // Before the tables exist, the daemon must not have told anybody anything.
         if checked.stdout.contains("an older polity") {
             assert_eq!(told.count(moment), 0, "{left:?} at {moment}");
             return;
@@ -166,7 +167,7 @@ impl Image {
         assert_eq!(missing, [""; 0], "{left:?} at {moment}");
     }
 
-    /// Resumes the society, which has to come to the same end as without the power cut.
+    /// Resumes the society, which must reach the same end as without the power cut.
     #[track_caller]
     fn resume(&self) {
         let output = self.0.run(&["run", "--data", DATA, "--resume"]);

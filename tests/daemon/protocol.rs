@@ -1,4 +1,4 @@
-//! The rules between agents, models and servers, checked by the requests that the models get.
+//! Tests the rules between agents, models and servers, by checking the requests that the models get.
 
 mod briefs;
 mod bytes;

@@ -4,8 +4,8 @@ use polity_tests::Polity;
 use serde_json::json;
 use std::path::Path;
 
-/// Precedes the commands. It makes the daemon take any free port, makes other commands wait until the daemon is ready,
-/// and redirects the output of `polity watch` into a file.
+/// The text before the commands of the script. It makes the daemon take any free port, makes other commands wait until
+/// the daemon is ready, and redirects the output of `polity watch` into a file.
 const PRELUDE: &str = r#"
 set -euo pipefail
 polity() {
@@ -22,7 +22,7 @@ polity() {
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
 "#;
 
-/// Follows the commands. It waits until `polity watch` has printed that root hired an agent.
+/// The text after the commands of the script. It waits until `polity watch` has printed that root hired an agent.
 const EPILOGUE: &str = r#"
 until grep -q "root hired " watched; do sleep 0.05; done
 "#;

@@ -161,7 +161,8 @@ impl Answer {
         self.retry_after_text(&seconds.to_string())
     }
 
-    /// Adds the header `Retry-After` to an error, with this text: an HTTP date, or whatever a server may send.
+    /// Adds the header `Retry-After` to an error, with this text: an HTTP date, or any other text that a server may
+    /// send.
     pub fn retry_after_text(mut self, text: &str) -> Self {
         let Kind::Error { retry_after, .. } = &mut self.0 else {
             panic!("only an error can have a Retry-After header: {self:?}");

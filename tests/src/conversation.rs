@@ -150,7 +150,7 @@ impl Conversation {
         self.calls().filter_map(|call| call["id"].as_str()).collect()
     }
 
-    /// Returns whether the history contains a call of the tool, whatever its result.
+    /// Returns whether the history contains a call of the tool, with any result.
     pub fn has_called(&self, tool: &str) -> bool {
         self.calls().any(|call| call["function"]["name"] == tool)
     }

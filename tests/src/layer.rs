@@ -51,7 +51,7 @@ pub struct Record {
 }
 
 impl Layer {
-    /// Loads the layer into all later commands of a home. Of all files, it affects only those below `data/`.
+    /// Loads the layer into all later commands of a home. The layer affects only files below `data/`.
     pub fn below(polity: &mut Polity) -> Self {
         let root = polity.data_dir().canonicalize().expect("a directory");
         let path = polity.home().join("control");

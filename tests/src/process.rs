@@ -16,7 +16,8 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Polling interval while waiting for a process to end.
 const GLANCE: Duration = Duration::from_millis(5);
-/// Maximum wait until the output of an ended process closes; programs that it started may still hold it open.
+/// Maximum wait until the output of an ended process closes; programs that the process has started may still keep the
+/// output open.
 const LAST_WORDS: Duration = Duration::from_secs(30);
 
 /// A home for one daemon: a temporary directory with `config/` and `data/`, in which its commands run.
@@ -124,7 +125,7 @@ impl Polity {
         command.env("TERM", "xterm-256color").stdin(Stdio::null());
         command.stdout(terminal.try_clone().expect("a second handle")).stderr(terminal);
         let child = command.spawn().expect("a process");
-        // From here on, only the process holds its side of the terminal, so that reading ends with the process.
+        // Closes this copy of the program's side of the terminal. Reading then ends when the process ends.
         drop(command);
         Running { child, stdout: Written::collect(screen), stderr: Written::nothing() }
     }
@@ -407,13 +408,14 @@ enum Points {
 
 /// Builds the binary and returns a copy of it in `tested/`.
 ///
-/// Cargo builds both variants to the same path, and at the end that path has to hold the one that is shipped.
+/// Cargo builds both variants to the same path, and at the end that path has to contain the binary that is shipped.
 fn built(points: Points) -> PathBuf {
     let test = std::env::current_exe().expect("the path of this test");
     let profile_dir = profile_dir(&test);
     let aside = profile_dir.join("tested");
     std::fs::create_dir_all(&aside).expect("a directory");
-    // Other tests, in this process and in others, build at the same time. Closing the file releases the lock.
+    // Other tests, in this process and in other processes, may build at the same time. Closing the file releases the
+    // lock.
     let lock = std::fs::File::create(aside.join("lock")).expect("a lock");
     lock.lock().expect("the lock");
     build(profile_dir, "polity", points);

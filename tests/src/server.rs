@@ -48,7 +48,8 @@ impl Captured {
 
 /// A chat server that answers by a script, on its own port and its own threads.
 ///
-/// It answers 400 to a request that breaks a rule, and fails the test: at the latest when the server is dropped.
+/// It answers 400 to a request that breaks a rule. Such a request also fails the test, at the latest when the server is
+/// dropped.
 pub struct ScriptedServer {
     address: SocketAddr,
     shared: Arc<Shared>,

@@ -57,7 +57,7 @@ fn work(asked: &Conversation) -> Answer {
     if stored.is_empty() {
         return Answer::call("put_artifact", json!({"type": "report", "content": format!("report of {id}")}));
     }
-    // The report names the artifact, because an agent that stores one and does not name it gets a reminder.
+    // The report names the artifact, because an agent that stores an artifact and does not name it gets a reminder.
     let reference = stored[0].value["ref"].as_str().unwrap_or_default();
     Answer::say(format!("{}\n{reference}", report("worker", &id)))
 }
@@ -190,7 +190,8 @@ mod tests {
             panic!("this society has not ended after 10,000 requests");
         }
 
-        /// Delivers the inbox in random order, as one user message for each inbound message or as one for all.
+        /// Delivers the inbox in random order, either as one user message for each inbound message, or as one user
+        /// message for all.
         fn take_messages(&mut self, id: &str) {
             let agent = self.agents.get_mut(id).expect("an agent");
             self.lots.shuffle(&mut agent.inbox);

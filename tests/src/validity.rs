@@ -37,7 +37,7 @@ struct Leaves {
 /// probably means.
 ///
 /// This is the alternative with the fewest errors in the fields that name the kind. If several are equal in this, the
-/// alternative with the deepest errors counts, and then the one with the fewest problems.
+/// alternative with the deepest errors counts, and then the alternative with the fewest problems.
 fn leaves(error: &ValidationError<'_>) -> Leaves {
     if let ValidationErrorKind::AnyOf { context } = error.kind() {
         let meant = context.iter().max_by_key(|errors| {

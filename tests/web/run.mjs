@@ -89,6 +89,7 @@ async function looksAtAgents(page, daemon) {
   const detail = page.locator("aside.detail");
   await detail.locator(".brief dd").first().waitFor();
   await detail.locator(".contacts .who", { hasText: lead.id }).waitFor();
+  await detail.locator(".rights li", { hasText: "organization" }).waitFor();
   await detail.locator("#tab-history").click();
   await detail.locator(".record-heard .picture img").first().waitFor();
   await detail.locator(".record-replied").first().waitFor();
@@ -381,7 +382,7 @@ async function staysPut(page, daemon) {
   const place = await page.evaluate(() => location.hash);
   await page.keyboard.press("?");
   await page.keyboard.press("2");
-  // The page handles each key before the next: an opened dialog or a changed address would be visible by now.
+  // The page handles the keys in order. If a key had opened a dialog or changed the address, this would be visible now.
   assert.equal(await page.locator("dialog").count(), 0);
   assert.equal(await page.evaluate(() => location.hash), place);
   await page.locator(".top-end button").first().click();
@@ -430,7 +431,7 @@ async function survives(page, daemon, quietly) {
   }
 }
 
-/** For each page, a selector that matches once it shows its content. */
+/** For each page, a selector that matches once the page shows its content. */
 const CONTENTS = {
   society: ".tree-row", conversation: ".message", timeline: ".page-timeline .event", tasks: ".tasks tbody tr",
   artifacts: ".tile", services: ".card",

@@ -3,10 +3,10 @@
 //! *Request → guard → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: host, origin and token.
 //! A route is declared once, in the file of its resource, and [`openapi`] builds both the router and the OpenAPI
 //! document from that. The handler calls the society and turns the result into JSON. Every failure becomes
-//! `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with limits against slow and numerous
-//! clients. [`in_process`] offers the same routes to a client in the process that runs the society. [`read_only`]
-//! offers them to a process that has opened a society read-only; there, [`read_only::stand`] replaces the guard and
-//! refuses requests that write.
+//! `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with limits that protect it from slow
+//! clients and from too many clients. [`in_process`] offers the same routes to a client in the process that runs the
+//! society. [`read_only`] offers them to a process that has opened a society read-only; there, [`read_only::stand`]
+//! replaces the guard and refuses requests that write.
 //!
 //! This crate knows nothing about SQL, models or prompts, nor where the daemon listens or where its token is stored.
 

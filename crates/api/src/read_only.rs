@@ -18,7 +18,8 @@ enum Needs {
     Events,
 }
 
-/// Returns why a request needs a running society, judged by its head. Returns `None` if stored data is enough.
+/// Returns why a request needs a running society. Decides by the head of the request alone. Returns `None` if stored
+/// data is enough.
 fn needs(method: &Method, headers: &HeaderMap) -> Option<Needs> {
     if !method.is_safe() {
         return Some(Needs::Writer);

@@ -1,5 +1,6 @@
-//! Serves HTTP on a socket. Slow, silent or numerous clients must not block others. So the server limits the number of
-//! connections, the time for the head of a request, the pauses in a body, and the time that an answer stays unread.
+//! Serves HTTP on a socket. Clients that are slow or silent must not block other clients, nor must a large number of
+//! clients. So the server limits the number of connections, the time for the head of a request, the pauses in a body,
+//! and the time that an answer stays unread.
 
 mod stalled;
 mod watched;

@@ -118,14 +118,14 @@ pub enum BlobError {
 /// A blob's open file, positioned at its beginning.
 #[derive(Debug)]
 pub struct BlobFile {
-    /// Open for reading only.
+    /// The file, open for reading only.
     pub file: std::fs::File,
     /// Size in bytes.
     pub size: u64,
 }
 
-/// A directory of blobs: `ab/cdef…` for each blob, and `tmp/` for files that are being written. Only one process at a
-/// time may write to it. Clones share one store.
+/// A directory of blobs: `ab/cdef…` for each blob, and `tmp/` for files that are being written.
+/// Only one process at a time may write to it. Clones share one store.
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     root: Arc<Path>,
@@ -135,8 +135,8 @@ pub struct BlobStore {
 const TEMPORARY: &str = "tmp";
 
 impl BlobStore {
-    /// Opens the store, creates missing directories (readable by the owner alone), and removes files that a crash left
-    /// half written.
+    /// Opens the store, and creates missing directories, which only the owner can read.
+    /// Removes files that a crash left half written.
     pub async fn open(directory: impl Into<PathBuf>) -> Result<Self, BlobError> {
         let root: PathBuf = directory.into();
         let failed = |path: &Path| {
@@ -164,8 +164,8 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Opens the store for reading, not for [`put`](Self::put). Opening it this way creates and removes nothing, so
-    /// another process may be writing to the same directory.
+    /// Opens the store for reading, not for [`put`](Self::put).
+    /// Opening it this way creates and removes nothing, so another process may be writing to the same directory.
     pub fn as_it_is(directory: impl Into<PathBuf>) -> Self {
         Self { root: directory.into().into(), verified: Arc::default() }
     }
@@ -246,8 +246,8 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Removes a blob; does nothing if it does not exist. The caller must make sure that nobody needs the blob any more
-    /// and that nobody is storing the same bytes at this moment.
+    /// Removes a blob; does nothing if it does not exist.
+    /// The caller must make sure that nobody needs the blob, and that nobody is storing the same bytes at this moment.
     pub async fn remove(&self, hash: &BlobHash) -> Result<(), BlobError> {
         let Some(path) = path_of(&self.root, hash) else { return Ok(()) };
         let hash = hash.clone();
@@ -281,7 +281,7 @@ fn list(root: &Path) -> io::Result<Vec<Blob>> {
             match file.metadata() {
                 Ok(found) if found.is_file() => blobs.push(Blob { hash, size: found.len() }),
                 Ok(_) => {}
-                // Somebody removed it after the directory was read.
+                // Somebody removed the file after the directory was read.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }

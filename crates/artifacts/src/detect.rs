@@ -1,4 +1,4 @@
-//! Detects what bytes are: from their metadata, checked against the bytes themselves.
+//! Detects the kind and the MIME type of bytes, from their metadata and their signature.
 
 use crate::mime::{self, kind_of};
 use crate::signature::{self, OLE, ZIP, is_package_of};
@@ -27,12 +27,11 @@ pub struct Contradiction {
     pub found: MimeType,
 }
 
-/// Detects what bytes are, from a declared MIME type, a file name, and the bytes.
+/// Detects the kind and the MIME type of bytes, from a declared MIME type, a file name, and the bytes.
 ///
-/// The declared type comes first, then the file name's extension; a type that is malformed or carries no information
-/// counts as missing. The bytes decide if there is no metadata, or if they have a signature that content of the
-/// declared type cannot have. Only UTF-8 is text: bytes that are declared as text and are not UTF-8 are
-/// [`Kind::Other`]. Detection never fails.
+/// The declared type comes first, then the file name's extension. A type without information counts as missing.
+/// The bytes decide if there is no metadata, or if their signature contradicts the declared type.
+/// Only UTF-8 is text: bytes that are declared as text but are not UTF-8 are [`Kind::Other`]. Detection never fails.
 #[doc(alias = "detectBinaryType")]
 pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8], extent: Extent) -> Detected {
     let looks = Looks::of(bytes, extent);
@@ -53,8 +52,8 @@ pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8],
         (None, None) => settled(Kind::Other, MimeType::OCTET_STREAM, None),
         (None, Some(found)) => settled(kind_of(found.as_str()).unwrap_or(Kind::Other), found, None),
         (Some(said), Some(found)) if !goes_with(said.as_str(), found.as_str()) => {
-            // A document may be declared as the archive format that it uses, and sound or video as its container.
-            // That is no contradiction.
+            // The declared type may be more general: an archive format, or a container format for sound and video.
+            // That is not a contradiction.
             let is_general =
                 is_package_of(said.as_str(), bytes) || general_name_of(found.as_str()) == Some(said.as_str());
             let contradiction = (!is_general).then_some(said);
@@ -78,9 +77,9 @@ fn settled(kind: Kind, mime_type: MimeType, declared: Option<MimeType>) -> Detec
 
 /// The MIME type that a file name's extension suggests.
 enum NameSays {
-    /// A type of text, and the bytes are text.
+    /// The extension stands for a type of text, and the bytes are text.
     Text(MimeType),
-    /// A type that was not compared with the bytes.
+    /// The extension stands for this type. The bytes were not compared with it.
     Type(MimeType),
     /// There is no extension, or it is unknown.
     Nothing,
@@ -103,9 +102,9 @@ struct DeclaredType {
 
 fn what_was_said(declared: Option<MimeType>, name: NameSays, found: Option<&MimeType>) -> DeclaredType {
     match (declared, name) {
-        // Systems that look at the extension alone declare a `.ts` file as MPEG or a `.csv` file as Excel, although the
-        // bytes are text. But bytes that are declared as PDF and have its signature are a PDF under any name, even
-        // if they are readable text.
+        // Some systems look only at the extension. They declare a `.ts` file as MPEG or a `.csv` file as Excel,
+        // although the bytes are text. But bytes that are declared as PDF and have the signature of PDF are a PDF,
+        // even if they are readable text and have another extension.
         (Some(declared), NameSays::Text(mime_type))
             if kind_of(declared.as_str()) != Some(Kind::Text) && found != Some(&declared) =>
         {
@@ -120,8 +119,8 @@ fn what_was_said(declared: Option<MimeType>, name: NameSays, found: Option<&Mime
     }
 }
 
-/// Returns the type of document for the file name's extension, if the bytes are a plain archive that can be such a
-/// document; otherwise `found`.
+/// Returns the type of document that the file name's extension means, if `found` is a plain archive
+/// and if documents of this type are such archives. Otherwise returns `found`.
 fn named_container(found: MimeType, filename: Option<&str>) -> MimeType {
     if found != ZIP && found != OLE {
         return found;
@@ -180,7 +179,7 @@ fn goes_with(said: &str, found: &str) -> bool {
         Some(Kind::Text) => found_kind == Kind::Text,
         Some(Kind::Document) if found == ZIP => !NEVER_ZIP.contains(&said),
         Some(Kind::Document) if found == OLE => true,
-        // Both types are documents. But these bytes are a zip archive, and documents of the type `said` never are.
+        // Both types are documents. But the bytes are a zip archive, which a document of the type `said` never is.
         Some(Kind::Document) if NEVER_ZIP.contains(&said) && is_zip_document(found) => false,
         Some(said_kind) => said_kind == found_kind && !EXACT.contains(&said) && !EXACT.contains(&found),
     }

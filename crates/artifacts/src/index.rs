@@ -17,11 +17,11 @@ use std::collections::HashSet;
 pub struct Stored {
     /// Id, kind, MIME type and other metadata.
     pub artifact: Artifact,
-    /// The blob that holds its bytes.
+    /// The blob with the bytes of the artifact.
     pub blob: BlobHash,
-    /// The agent that stored it, or the user.
+    /// The agent that stored the artifact, or the user.
     pub owner: AgentId,
-    /// The task that it belongs to, or [`NO_TASK`].
+    /// The task that the artifact belongs to, or [`NO_TASK`].
     pub task: TaskId,
     /// What is wrong with the row, if it is damaged. Callers must not send the bytes of a damaged row.
     pub damage: Option<String>,
@@ -54,7 +54,7 @@ const LIST: &str = "SELECT a.id, a.task, a.owner, a.blob, a.kind, a.mime_type, a
 
 const ADOPT: &str = "UPDATE artifacts SET task = ?2 WHERE id = ?1 AND task = ''";
 
-/// Inserts an artifact and the grant for its owner. Fails if the id is taken.
+/// Inserts an artifact and the grant for its owner. Fails if the id exists already.
 pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), sqlx::Error> {
     let Stored { artifact, blob, owner, task, damage: _ } = stored;
     sqlx::query(INSERT)
@@ -78,8 +78,8 @@ pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), 
 
 /// Returns the artifact with this id, without checking any grant.
 ///
-/// A damaged row still yields an artifact: unreadable columns get neutral values ([`Kind::Other`], no `meta`, size 0),
-/// and [`Stored::damage`] describes the damage.
+/// A damaged row still yields an artifact, and [`Stored::damage`] describes the damage.
+/// Unreadable columns get neutral values: [`Kind::Other`], no `meta`, size 0.
 pub async fn get(conn: &mut SqliteConnection, id: &ArtifactId) -> Result<Option<Stored>, sqlx::Error> {
     let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(conn).await?;
     row.as_ref().map(read).transpose()
@@ -91,7 +91,7 @@ pub async fn get_many(conn: &mut SqliteConnection, ids: &[ArtifactId]) -> Result
     rows.iter().map(read).collect()
 }
 
-/// Lets an agent open an artifact. Does nothing if it already may; fails if the artifact does not exist.
+/// Lets an agent open an artifact. Does nothing if the agent already may open it; fails if the artifact does not exist.
 pub async fn grant(
     conn: &mut SqliteConnection,
     agent: &AgentId,
@@ -128,7 +128,7 @@ pub async fn may_open(
     Ok(artifacts.iter().filter(|id| granted.contains(id.as_str())).cloned().collect())
 }
 
-/// Lists those artifacts of a task that the agent may open: the newest `limit` of them, newest first.
+/// Lists the artifacts of a task that the agent may open, newest first, at most `limit`.
 pub async fn list(
     conn: &mut SqliteConnection,
     agent: &AgentId,
@@ -306,7 +306,7 @@ mod tests {
         let read = check(&mut conn, "UPDATE artifacts SET size = 5, mime_type = 'no type'").await;
         assert_eq!(read.damage.as_deref(), Some("mime_type is \"no type\""));
         assert_eq!(read.artifact.filename, sound.artifact.filename);
-        // A type that cannot be read is shown as it is, and so is one that was not written by this program.
+        // A MIME type that cannot be read is shown unchanged. The same applies to a type that another program wrote.
         assert_eq!(read.artifact.mime_type, "no type");
         let read = check(&mut conn, "UPDATE artifacts SET mime_type = 'Image/PNG; x=y'").await;
         assert_eq!((&*read.artifact.mime_type.essence(), read.damage), ("image/png", None));

@@ -54,8 +54,8 @@ const MEANINGLESS: &[&str] = &[
     "unknown/unknown",
 ];
 
-/// Parses a declared MIME type: returns it in lower case, without parameters, under its usual name. `None` if it is
-/// empty, malformed or carries no information.
+/// Parses a declared MIME type: returns it in lower case, without parameters, under its usual name.
+/// `None` if it is empty, malformed or carries no information.
 pub(crate) fn parse(declared: &str) -> Option<MimeType> {
     let mime_type = MimeType::parse(declared)?;
     if MEANINGLESS.contains(&mime_type.as_str()) {
@@ -69,7 +69,7 @@ pub(crate) fn canonical(mime_type: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == mime_type).map_or(mime_type, |(_, name)| name)
 }
 
-/// `application/…` types that are text, besides those that end in `+json`, `+xml` or `+yaml`.
+/// `application/…` types that are text. Types that end in `+json`, `+xml` or `+yaml` are text without this list.
 const TEXT: &[&str] = &[
     "json",
     "json5",
@@ -157,7 +157,7 @@ const DOCUMENTS: &[&str] = &[
     "x-abiword",
 ];
 
-/// `application/…` types that are binary and have no kind of their own, such as archives and programs.
+/// `application/…` types of the kind `Other`: binary types such as archives and programs.
 const OTHER: &[&str] = &[
     "zip",
     "gzip",
@@ -211,7 +211,7 @@ const OTHER: &[&str] = &[
     "vnd.apache.arrow.file",
 ];
 
-/// Returns the kind of content with this MIME type; `None` if only the content can tell.
+/// Returns the kind of content with this MIME type; `None` if the type does not determine the kind.
 pub(crate) fn kind_of(mime_type: &str) -> Option<Kind> {
     let (family, subtype) = mime_type.split_once('/')?;
     let is_text_by_suffix = ["+json", "+xml", "+yaml"].iter().any(|suffix| subtype.ends_with(suffix));
@@ -323,7 +323,7 @@ const TEXT_EXTENSIONS: &[(&str, &str)] = &[
     ("zsh", "text/x-shellscript"),
 ];
 
-/// Other extensions that the general table lacks or assigns to an unusual type.
+/// Extensions that the general table lacks or assigns to an unusual type. They apply to any content.
 const MORE_EXTENSIONS: &[(&str, &str)] = &[
     ("caf", "audio/x-caf"),
     ("cur", "image/x-icon"),
@@ -353,7 +353,7 @@ pub(crate) fn of_text_file(filename: &str) -> Option<MimeType> {
     }
 }
 
-/// Returns the MIME type for the extension of a file, whatever its content is.
+/// Returns the MIME type for the extension of a file, without regard to its content.
 pub(crate) fn of_file(filename: &str) -> Option<MimeType> {
     let extension = extension(filename)?;
     let ours = MORE_EXTENSIONS.iter().find(|(name, _)| *name == extension).map(|(_, mime_type)| *mime_type);

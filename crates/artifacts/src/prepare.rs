@@ -28,7 +28,7 @@ pub struct NewArtifact {
 pub struct Prepared {
     /// The metadata for the row.
     pub artifact: Artifact,
-    /// The blob that holds its bytes.
+    /// The blob with the bytes of the artifact.
     pub blob: Blob,
 }
 

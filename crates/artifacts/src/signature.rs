@@ -22,11 +22,11 @@ pub(crate) use packages::{OLE, ZIP, is_package_of};
 /// Number of bytes at the beginning of a file in which this module looks for signatures.
 const HEAD: usize = 64 * 1024;
 
-/// Formats that their first line identifies even if the whole file is readable text.
+/// Formats whose signature counts even if the whole file is readable text.
 const TEXTUAL: &[&str] = &["application/pdf", "application/rtf", "application/postscript"];
 
-/// Returns the MIME type whose signature the bytes carry. `said` is the kind according to the metadata. It decides
-/// between sound and video for a container whose tracks cannot be seen.
+/// Returns the MIME type whose signature is in the bytes. `said` is the kind according to the metadata.
+/// It decides between sound and video for a container whose tracks are unknown.
 pub(crate) fn of(bytes: &[u8], looks: Looks, said: Option<Kind>) -> Option<MimeType> {
     let head = bytes.get(..HEAD).unwrap_or(bytes);
     let found = packages::inside_ole(bytes)
@@ -39,8 +39,8 @@ pub(crate) fn of(bytes: &[u8], looks: Looks, said: Option<Kind>) -> Option<MimeT
     };
     let is_text = kind_of(&found) == Some(Kind::Text);
     let believable = match looks {
-        // Readable text is text even if it begins with "BMW", "MZ" or "GIF". Every binary format has bytes near its
-        // beginning that do not occur in readable text.
+        // Readable text is text even if it begins with "BMW", "MZ" or "GIF".
+        // Every binary format has bytes near its beginning that do not occur in readable text.
         Looks::Text => is_text || TEXTUAL.contains(&found.as_str()),
         Looks::Utf8 => true,
         Looks::Binary => !is_text,
@@ -77,8 +77,8 @@ fn known(head: &[u8]) -> Option<String> {
     Some(mime::canonical(mime_type).to_owned())
 }
 
-/// Returns the type of a script by the program in its first line, such as `/bin/sh` or `/usr/bin/env python3`. `infer`
-/// reports a shell script for any program.
+/// Returns the type of a script by the program in its first line, such as `/bin/sh` or `/usr/bin/env python3`.
+/// The library `infer` reports every script as a shell script.
 fn of_script(head: &[u8]) -> &'static str {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let has = |is: fn(&[u8]) -> bool| line.split(|byte| b" \t\r/".contains(byte)).any(is);

@@ -31,7 +31,8 @@ impl Looks {
             }
             Err(_) => return Self::Binary,
         };
-        // Text may have tab, line feed, vertical tab, form feed, carriage return, and the escape of terminal colours.
+        // Text may have tab, line feed, vertical tab, form feed and carriage return.
+        // It may also have the escape character of terminal colours.
         let is_odd = |byte: u8| byte < 0x20 && !matches!(byte, 0x09..=0x0d | 0x1b) || byte == 0x7f;
         if text.bytes().any(is_odd) { Self::Utf8 } else { Self::Text }
     }

@@ -1,5 +1,5 @@
-//! Remembers the blobs whose bytes were checked against their hash, so that reading one part of a blob does not read
-//! the whole file each time.
+//! Remembers the blobs whose bytes were checked against their hash.
+//! Without this, each reading of a part of a blob would have to read the whole file.
 
 use crate::BlobHash;
 use lru::LruCache;

@@ -1,9 +1,9 @@
 //! Real files of many formats, each detected with metadata that is right, missing, damaged or wrong.
 //!
-//! The rules are those of contract section 2. Metadata comes first. If the bytes carry a known signature of another
-//! family, the signature wins and the contradiction is kept. If they carry no signature, the metadata decides, with one
-//! limit: text is UTF-8, so bytes that are declared as text and are not UTF-8 are `other`. Readable text in a file
-//! whose name has an extension of a text format is text, whatever its declared type is.
+//! Contract section 2 has the rules. If the bytes have a known signature of another family than the metadata,
+//! the signature decides, and the result contains the contradiction. Without a signature, the metadata decides.
+//! There is one limit: bytes that are declared as text but are not UTF-8 get the kind `other`.
+//! Readable text in a file with the extension of a text format is text, even if its declared type is different.
 
 #![expect(clippy::expect_used, reason = "a file that cannot be read fails the test")]
 
@@ -19,13 +19,13 @@ use std::path::{Path, PathBuf};
 /// What the bytes of a file reveal without metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bytes {
-    /// They carry the signature of the file's type.
+    /// The bytes have the signature of the file's type.
     Speak,
-    /// They are readable text, which could be of any type.
+    /// The bytes are readable text without a signature, so it could be any type of text.
     Words,
-    /// They are UTF-8 with control characters, so not readable text, or binary without a signature.
+    /// The bytes are UTF-8 with control characters, or they are binary and have no signature.
     Mute,
-    /// They are text in an encoding other than UTF-8, which counts as binary.
+    /// The bytes are text in an encoding other than UTF-8. Such text counts as binary.
     Foreign,
 }
 
@@ -164,7 +164,7 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     ("box.otf",              Other,    "font/otf",                           Speak),
     ("box.woff",             Other,    "font/woff",                          Speak),
     ("box.woff2",            Other,    "font/woff2",                         Speak),
-    // Text that its first line identifies.
+    // Text whose first line identifies its type.
     ("drawing.svg",          Text,     "image/svg+xml",                      Speak),
     ("bare.svg",             Text,     "image/svg+xml",                      Speak),
     ("page.html",            Text,     "text/html",                          Speak),
@@ -198,7 +198,7 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     ("chinese.txt",          Text,     "text/plain",                         Words),
     ("base64.txt",           Text,     "text/plain",                         Words),
     ("empty.txt",            Text,     "text/plain",                         Words),
-    // Text that begins with the signature of another format, or mentions it.
+    // Text that contains the signature of another format, at its beginning or further on.
     ("about-bmw.txt",        Text,     "text/plain",                         Words),
     ("about-ftyp.txt",       Text,     "text/plain",                         Words),
     ("about-gif.txt",        Text,     "text/plain",                         Words),
@@ -208,10 +208,11 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     ("riff-wave.txt",        Text,     "text/plain",                         Words),
     ("use-the-webp.txt",     Text,     "text/plain",                         Words),
     ("good-news.txt",        Text,     "text/plain",                         Words),
-    // UTF-8 with a NUL: text if the metadata declares it so, otherwise of unknown type.
+    // UTF-8 with a NUL character. It is text if the metadata declares text; otherwise its type is unknown.
     ("with-nul.txt",         Text,     "text/plain",                         Mute),
     ("nul-and-letters.txt",  Text,     "text/plain",                         Mute),
-    // Not UTF-8, so not text, although declared as text. Some begin with the signature of another format.
+    // These files are declared as text, but they are not UTF-8, so they are not text.
+    // Some of them begin with the signature of another format.
     ("utf-16-le.txt",        Other,    "text/plain",                         Foreign),
     ("utf-16-be.txt",        Other,    "text/plain",                         Foreign),
     ("gbk.txt",              Other,    "text/plain",                         Foreign),
@@ -267,7 +268,7 @@ impl Case {
         self.bytes.starts_with(b"PK")
     }
 
-    /// Returns the expected result if the metadata claims this type, whose kind differs from the file's.
+    /// Returns the expected result if the metadata claims a type of another kind than the file has.
     fn under_claim(&self, kind: Kind, claim: &str) -> Detected {
         match self.gives_away {
             // The signature wins. But a document that is a zip archive may be declared as `application/zip`.
@@ -277,7 +278,7 @@ impl Case {
             Foreign | Mute if kind == Text && std::str::from_utf8(&self.bytes).is_err() => {
                 against(Other, OCTETS, claim)
             }
-            // No signature contradicts the claim.
+            // The bytes have no signature that contradicts the claimed type.
             Words | Mute | Foreign => plain(kind, claim),
         }
     }
@@ -345,7 +346,7 @@ fn a_name_alone_gives_the_kind() {
     for case in cases().into_iter().filter(|case| case.gives_away != Foreign) {
         let found = detect(None, Some(case.file), &case.bytes, Extent::Whole);
         assert_eq!(found.kind, case.kind, "{}", case.file);
-        // The extension of this file means a video, but the file holds only sound.
+        // The extension of this file means a video, but the file contains only sound.
         let is_contradicted = case.file == "sound-only.mp4";
         assert_eq!(found.contradiction.is_some(), is_contradicted, "{}", case.file);
     }
@@ -357,7 +358,7 @@ fn a_wrong_type_is_believed_only_of_bytes_without_a_signature() {
         for (kind, claim, _) in CLAIMS.iter().filter(|(kind, ..)| *kind != case.kind) {
             case.check(Some(claim), None, case.under_claim(*kind, claim));
             if case.gives_away == Words {
-                // The name and the bytes both mean text, and outvote the declared type.
+                // The file name and the bytes both mean text, so the declared type does not count.
                 let found = detect(Some(claim), Some(case.file), &case.bytes, Extent::Whole);
                 let expect =
                     Contradiction { declared: MimeType::unchecked(*claim), found: found.mime_type.clone() };

@@ -48,6 +48,9 @@ pub struct NewMessage {
     /// The service that root uses for a new task; `None` means the default service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
+    /// The directory in which the agents of a new task work; `None` means one that polity makes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     /// Lets the daemon recognize a repetition of the same message.
     #[serde(skip)]
     pub key: IdempotencyKey,
@@ -74,24 +77,24 @@ pub enum Scope {
     Subtree,
 }
 
-/// What the person does to agents.
+/// An action of the person on agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum SteerAction {
-    /// Ends their work.
+    /// Ends the work of the agents.
     Stop,
-    /// Keeps them from working until they are resumed.
+    /// Halts the agents until they are resumed.
     Pause,
-    /// Lets them work again.
+    /// Lets paused or parked agents work again.
     Resume,
 }
 
 /// Selects a page of events: those after an event, or those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The events after the one with this number, oldest first.
+    /// The events after the event with this number, oldest first.
     After(i64),
-    /// The last events before the one with this number.
+    /// The last events before the event with this number.
     Before(i64),
 }
 
@@ -100,7 +103,7 @@ pub enum Side {
 pub enum Media {
     /// Long base64 texts are replaced by their lengths.
     Measured,
-    /// All base64 texts are in full.
+    /// All base64 texts are complete.
     Whole,
 }
 
@@ -183,6 +186,7 @@ impl Client {
         form.text("text", &message.text);
         message.attachments.iter().for_each(|reference| form.text("attachments", reference));
         message.task.iter().for_each(|task| form.text("task", task.as_str()));
+        message.workspace.iter().for_each(|workspace| form.text("workspace", workspace));
         message.service.iter().for_each(|service| form.text("service", service.as_str()));
         for path in files {
             let failed = |source| Error::File { path: path.clone(), source };

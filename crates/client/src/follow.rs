@@ -56,7 +56,7 @@ impl Drop for Follow {
 }
 
 impl Client {
-    /// Follows the events after the one with this number. Waits for a daemon if none is running.
+    /// Follows the events after the event with this number. Waits for a daemon if none is running.
     pub fn follow(&self, after: i64, filter: EventFilter) -> Follow {
         let (tell, heard) = mpsc::channel(AHEAD);
         let follower = Follower { client: self.clone(), reach: Reach::None, filter, seen: Seen(after), tell };

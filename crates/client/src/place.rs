@@ -21,7 +21,7 @@ pub enum FindError {
     /// A file of the daemon cannot be read.
     #[error("cannot read {path}: {source}; is it yours?")]
     Unreadable {
-        /// Path of that file.
+        /// Path of the file of the daemon.
         path: PathBuf,
         /// The error of the file system.
         source: std::io::Error,
@@ -29,9 +29,9 @@ pub enum FindError {
     /// A file of the daemon has contents that no daemon writes.
     #[error("{path} is not what a polity writes: {reason}; restart it: polity serve")]
     Nonsense {
-        /// Path of that file.
+        /// Path of the file of the daemon.
         path: PathBuf,
-        /// What is wrong with its contents.
+        /// The problem with the contents of the file.
         reason: String,
     },
 }

@@ -42,7 +42,7 @@ enum Place {
 }
 
 impl Parser {
-    /// Takes the next bytes, cut at any point, and returns the events that they complete.
+    /// Takes the next bytes of the stream, which may be cut at any point. Returns the events that are now complete.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, TooLong> {
         let mut frames = Vec::new();
         for &byte in bytes {

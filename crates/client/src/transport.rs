@@ -26,7 +26,7 @@ const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
 /// What to do if the daemon is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Report the failure.
+    /// Retry for some seconds only, then report the failure.
     Short,
     /// Wait for the next daemon.
     UntilBack,
@@ -139,7 +139,7 @@ impl Transport {
     /// Builds a request that the caller may extend.
     pub(crate) fn request(&self, door: &Door, asked: &Asked<'_>) -> Result<reqwest::RequestBuilder, Error> {
         if asked.path.iter().any(|part| matches!(*part, "" | "." | "..")) {
-            // Such a segment would change the path of the URL, and no id looks like that.
+            // An empty segment, `.` or `..` would change the path of the URL. No id looks like that.
             return Err(Error::NoId);
         }
         let url = url(&door.url, asked.path, &asked.query);
@@ -236,7 +236,7 @@ fn http(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
 }
 
 /// Picks the error to report after the last attempt. If the connection broke in an earlier attempt, the daemon may have
-/// received that request, even if no daemon is running now.
+/// received the request then, even if no daemon is running now.
 fn to_tell(lost: Option<Error>, last: Error) -> Error {
     match lost {
         Some(lost) if last.may_pass() => lost,
@@ -247,9 +247,9 @@ fn to_tell(lost: Option<Error>, last: Error) -> Error {
 /// Whether the connection broke during an earlier attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// It never broke.
+    /// The connection has not broken so far.
     New,
-    /// It broke; the daemon may be restarting.
+    /// The connection broke before. The daemon may be restarting.
     BrokeBefore,
 }
 
@@ -269,7 +269,7 @@ pub(crate) fn pause(error: &Error, attempts: u32, patience: Patience, way: Way) 
 /// Builds the address of a route.
 fn url(base: &Url, path: &[&str], query: &[(String, String)]) -> Url {
     let mut url = base.clone();
-    // Fails only for an address that cannot have a path, which no door has.
+    // Fails only for an address that cannot have a path. No door has such an address.
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Time limit for the answers of local model servers during the search for one.
 const DISCOVERY: Duration = Duration::from_millis(300);
 
-/// Makes a registry shareable and watches its files for changes. Dropping the watch ends the watching.
+/// Makes a registry shareable and watches its files for changes. To stop watching, drop the returned [`Watch`].
 pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {
     let registry = Arc::new(registry);
     match Watch::start(&registry) {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// Bad usage, configuration or data directory.
 pub(crate) const USAGE: u8 = 2;
-/// A bug in polity, or a fault of the machine: the disk, or the file behind standard output.
+/// A bug in polity, or a fault of the machine, such as a failing disk or a full disk behind standard output.
 const DEFECT: u8 = 1;
 const TIMED_OUT: u8 = 124;
 const INTERRUPTED: u8 = 130;
@@ -22,7 +22,7 @@ pub(crate) enum Failure {
     /// A file that the user wants to attach cannot be read.
     #[error("cannot read {path}: {source}; check the path of --attach")]
     Attachment { path: PathBuf, source: std::io::Error },
-    /// The path that the user wants to attach is a directory, a pipe or the like.
+    /// The path that the user wants to attach is a directory, a pipe or another special file.
     #[error("{0} is not a regular file; only files can be attached")]
     NotAFile(PathBuf),
     /// A file is larger than an artifact may be.
@@ -121,7 +121,7 @@ pub(crate) enum Failure {
          another data directory with --data"
     )]
     NoSociety(PathBuf),
-    /// Another process checks, copies or cleans the data directory.
+    /// Another process is checking, backing up or cleaning the data directory.
     #[error(
         "another polity is checking, backing up or cleaning the data directory {0}; wait until it is done"
     )]
@@ -200,7 +200,7 @@ impl Failure {
             | Self::RootPaused(_)
             | Self::NothingToResume(_) => USAGE,
             Self::Client(error) => of_client(error),
-            // The disk is full or the like: the user can correct that, as with a data directory that is not writable.
+            // For example, the disk is full. The user can correct that, like a data directory without write permission.
             Self::Prompt(PromptError::Store(error))
             | Self::Steer(SteerError::Store(error))
             | Self::Unreadable(error)

@@ -50,7 +50,7 @@ pub(crate) fn show(text: &str) -> Result<(), Failure> {
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
 }
 
-/// Makes a text safe for a stream: on a terminal, replaces the characters that the terminal would obey; otherwise
+/// Makes a text safe for a stream: on a terminal, replaces the characters that control the terminal; otherwise
 /// changes nothing.
 fn fit<'t>(text: &'t str, stream: &impl IsTerminal) -> Cow<'t, str> {
     if stream.is_terminal() { terminal::harmless(text) } else { Cow::Borrowed(text) }
@@ -74,7 +74,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) small_window: Option<String>,
 }
 
-/// Prints what happens, in the chosen form.
+/// Prints messages, events and outcomes in the chosen form.
 pub(crate) struct Output {
     form: Form,
     progress: Progress,
@@ -83,7 +83,7 @@ pub(crate) struct Output {
 /// What standard output contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Messages, as text.
+    /// Only the messages to the user, as text.
     Text,
     /// Everything, one JSON object per line.
     Json,
@@ -189,7 +189,7 @@ impl Output {
         ));
     }
 
-    /// Prints an event; as text, only if progress is shown.
+    /// Prints an event. In text form, prints it only if progress is shown.
     pub(crate) fn event(&self, entry: &Entry) -> Result<(), Failure> {
         if self.form == Form::Json {
             return print_json(entry);

@@ -53,8 +53,8 @@ impl fmt::Display for ConfigDirectory {
     }
 }
 
-/// Returns the configuration directory: the named one, else `./config`, else the user's own. Files that are missing in
-/// the user's own are created from the built-in defaults.
+/// Returns the configuration directory: the named one, else `./config`, else the user's own. If the user's own
+/// directory lacks a file, it is created from the built-in defaults.
 pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
     let mut directory = config_as_it_is(named)?;
     if matches!(directory.reason, Reason::Own)
@@ -65,7 +65,7 @@ pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure>
     Ok(directory)
 }
 
-/// Like [`config`], but creates no files. The user's own directory need not exist; then the defaults are in force.
+/// Like [`config`], but creates no files. If the user's own directory does not exist, the defaults apply.
 pub(crate) fn config_as_it_is(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
     if let Some(path) = named {
         if !path.is_dir() {
@@ -115,8 +115,8 @@ fn locked(lock: &File, mut pause: impl FnMut()) -> Result<(), TryLockError> {
 }
 
 /// Removes the `daemon.json` that a crashed daemon left behind. By now another program may listen at the address in
-/// that file. Clients trust the file as long as a process holds the lock, as this process does now, and they would send
-/// the token to that program.
+/// that file. This process now holds the lock. Clients therefore trust the file, and would send the token to that
+/// program.
 fn remove_stale_note(data: &Path) -> io::Result<()> {
     match fs::remove_file(data.join(NOTE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -138,13 +138,13 @@ pub(crate) fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
 /// What a maintenance command does in a data directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Care {
-    /// It only reads: several such commands may run at once.
+    /// It only reads, so several such commands can run at the same time.
     Look,
-    /// It removes data: no other maintenance command may run.
+    /// It removes data, so no other maintenance command can run at the same time.
     Clean,
 }
 
-/// A data directory that is locked for a maintenance command. A society may be running in it all the same.
+/// A data directory that is locked for a maintenance command. A society may be running in it at the same time.
 pub(crate) struct CaredFor {
     pub(crate) path: PathBuf,
     /// Absent in a directory that is not writable: nothing can be removed there either.

@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 /// How long to wait for a process that holds the data directory to become ready as a daemon.
 const STARTING: Duration = Duration::from_secs(1);
-/// Polling interval during that time.
+/// Polling interval while waiting for a process to become ready as a daemon.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// Runs the command; returns the exit code.

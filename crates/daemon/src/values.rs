@@ -1,6 +1,7 @@
 //! Parsers for the values of command line options.
 
 use polity_society::id::ServiceId;
+use polity_society::workspace::READ_ONLY;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -18,6 +19,20 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
         return Err("write only the name, like polity.example or polity.example:8080".to_owned());
     }
     Ok(text.to_owned())
+}
+
+/// Parses a workspace: the path of a directory, which `:ro` at its end makes read-only. Returns the path resolved.
+pub(crate) fn workspace(text: &str) -> Result<String, String> {
+    let (path, access) = match text.strip_suffix(READ_ONLY) {
+        Some(path) => (path, READ_ONLY),
+        None => (text, ""),
+    };
+    let resolved = std::fs::canonicalize(path).map_err(|error| error.to_string())?;
+    if !resolved.is_dir() {
+        return Err("name a directory".to_owned());
+    }
+    let path = resolved.to_str().ok_or("its path must be UTF-8")?;
+    Ok(format!("{path}{access}"))
 }
 
 /// Parses the id of a service.
@@ -48,6 +63,17 @@ pub(crate) fn age(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn workspaces() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap().to_str().unwrap().to_owned();
+        assert_eq!(workspace(&path), Ok(path.clone()));
+        assert_eq!(workspace(&format!("{path}/.:ro")), Ok(format!("{path}:ro")));
+        assert!(workspace(&format!("{path}/none")).is_err());
+        std::fs::write(directory.path().join("file"), "").unwrap();
+        assert_eq!(workspace(&format!("{path}/file")), Err("name a directory".to_owned()));
+    }
 
     #[test]
     fn durations() {

@@ -21,7 +21,7 @@ pub enum Guidance {
 }
 
 impl Guidance {
-    /// Returns whether the rules are the short ones.
+    /// Returns whether the request contains the short rules.
     pub fn is_short(self) -> bool {
         self != Self::Full
     }

@@ -17,11 +17,11 @@ pub struct History {
     pub records: Vec<(TurnId, Record)>,
     /// The messages that the agent has heard, by id.
     pub messages: HashMap<String, Message>,
-    /// The first words of the requests that these messages answer or are about.
+    /// The first words of each request that one of these messages answers or is about.
     pub asked: FirstWords,
     /// The requests to the agent that are not answered yet. They stay visible even if a summary replaces their records.
     pub open: HashSet<String>,
-    /// Most tokens for open requests that stay visible after a summary; `None` means no limit.
+    /// The maximum number of tokens of all open requests that stay visible after a summary; `None` means no limit.
     pub pin_tokens: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl History {
     }
 }
 
-/// What a model is shown of a conversation, in this order.
+/// The parts of a conversation that a model is shown, in this order.
 #[derive(Debug)]
 pub struct VisibleHistory<'h> {
     /// The newest summary.
@@ -79,7 +79,7 @@ pub struct VisibleHistory<'h> {
 }
 
 impl<'h> VisibleHistory<'h> {
-    /// Returns the records that a model is shown, the pinned ones first.
+    /// Returns the records that a model is shown. The pinned records come first.
     pub fn all(&self) -> impl Iterator<Item = &'h Record> {
         self.pinned.clone().into_iter().chain(self.records.iter().map(|(_, record)| record))
     }
@@ -145,7 +145,7 @@ pub fn fitting(records: &[(TurnId, Record)], costs: &[u64], room: u64) -> Option
     kept.filter(|kept| *kept < records.len())
 }
 
-/// Most characters of one entry in a transcript. The limit is halved until the transcript fits.
+/// The maximum number of characters of one entry in a transcript. The limit is halved until the transcript fits.
 const ENTRY_CHARS: usize = 4_000;
 
 /// Writes the newest summary and the first `drop` records as text to sum up, one entry per line. Shortens every entry
@@ -222,7 +222,7 @@ fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> 
     }
 }
 
-/// Returns the notice that tells an agent that one of its turns ended early.
+/// Returns the notice to an agent that one of its turns ended early.
 pub fn turn_failed(reason: &str) -> Notice {
     Notice::TurnFailed { reason: reason.to_owned() }
 }

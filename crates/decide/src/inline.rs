@@ -182,7 +182,7 @@ pub fn holds_bytes(value: &Value) -> bool {
     }
 }
 
-/// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`], whatever it decodes to.
+/// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`]. What the run decodes to does not matter.
 pub fn leave_out_in(value: &mut Value) {
     match value {
         Value::String(text) => *text = leave_out(text),

@@ -14,11 +14,11 @@
 pub mod guidance;
 pub mod history;
 pub mod idle;
-// Circle: each step of the search is a file; inline holds what they share.
+// Circle: each step of the search is a file, and these files use the types that `inline` defines.
 pub mod inline;
 pub mod intake;
 pub mod policy;
-// Circle: content and system write parts of the request, with the types of render.
+// Circle: `content` and `system` write parts of the request, and use the types that `render` defines.
 pub mod render;
 pub mod result;
 pub mod room;

@@ -10,19 +10,20 @@ use std::time::Duration;
 /// service asks for a longer pause, the call fails, and the reason contains the time when the pause ends.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// Longest time for which callers leave a service alone, because some servers ask for an absurdly long pause.
+/// The longest pause that callers grant to a service. Some servers ask for a pause that makes no sense.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// A call tells the model of one service at most this many times again how to call tools.
+/// How often a call may send its request again with a line that explains how to call tools.
+/// The limit applies to each service.
 const MOST_REWORDED: u32 = 2;
 
 /// What one call has tried so far. The call keeps it while it changes the service, describes media, or waits for a
 /// summary of its history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
-    /// Attempts at all services.
+    /// The number of attempts so far, at all services together.
     attempts: u32,
-    /// Attempts before the current service was asked for the first time.
+    /// The number of attempts that were made before the first attempt at the current service.
     before: u32,
     /// The service that the call asks now; `None` at the beginning.
     service: Option<ServiceId>,
@@ -79,12 +80,13 @@ impl Tried {
         self.service.as_ref()
     }
 
-    /// Returns whether this service is neither the current one nor one that was given up.
+    /// Returns whether the call could still change to this service: it is not the current service,
+    /// and it was not given up.
     pub fn is_untried(&self, service: &ServiceId) -> bool {
         self.service.as_ref() != Some(service) && !self.given_up.contains(service)
     }
 
-    /// Makes another service the current one, and gives up the previous one.
+    /// Makes another service the current service, and gives up the previous service.
     pub fn turn_to(&mut self, service: ServiceId) {
         self.given_up.extend(self.service.replace(service));
         self.before = self.attempts;
@@ -179,7 +181,7 @@ pub enum Next {
     DescribeMedia,
     /// Send the request again at once, with one more line that explains how to call tools.
     Reword,
-    /// Have older history summed up, then send the shorter request.
+    /// Let a model sum up older history, then send the shorter request.
     Compact,
     /// Ask the fallback.
     Fallback,
@@ -198,13 +200,13 @@ pub fn patience(fallback: Fallback, retry: &Retry) -> Patience {
 
 fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
     match fallback {
-        // With a fallback, a call waits here no longer than between two attempts.
+        // If there is a fallback, a call waits at the gate no longer than it would wait between two attempts.
         Fallback::Untried => retry.max_delay,
         Fallback::None => LONGEST_PAUSE,
     }
 }
 
-/// Returns how long all callers leave a service alone after it asked for a pause.
+/// Returns for how long all callers send no requests to a service that asked for a pause.
 pub fn shared_pause(asked: Duration) -> Duration {
     asked.min(ASKED_AGAIN_AFTER)
 }

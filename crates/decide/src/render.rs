@@ -1,8 +1,8 @@
 //! Builds a request from a conversation, for the service that is configured now. The result is never stored.
 //!
-//! [`artifacts_of`] lists the artifacts that the conversation shows. [`crate::fetch`] loads those that [`route_of`]
-//! wants shown. [`render`] then builds the messages. Apart from the loading, these are plain functions: the same
-//! conversation, service and artifacts give the same request.
+//! [`artifacts_of`] lists the artifacts that the conversation shows. [`crate::fetch`] loads the artifacts
+//! that [`route_of`] wants shown. [`render`] then builds the messages. Apart from the loading,
+//! these are plain functions: the same conversation, service and artifacts give the same request.
 
 mod content;
 mod system;
@@ -36,7 +36,7 @@ pub struct Sight<'a> {
     pub capabilities: &'a Capabilities,
     /// The file types that the service's server accepts.
     pub file_types: &'a FileTypes,
-    /// Most bytes of media in one request, in base64.
+    /// The most bytes that the media of one request may take, counted in base64.
     pub media_bytes: u64,
     pub limits: &'a Limits,
     /// The texts in the current language.
@@ -309,7 +309,8 @@ fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut A
     Wire::Tool { call_id: call.to_string(), content: text, media }
 }
 
-/// The content of a result from outside. A text is quoted, and no line of it looks like one of the system.
+/// The content of a result from outside. A text is quoted, so that no line of it looks like a line
+/// that the system wrote.
 fn outside(content: &Content, texts: &Texts) -> String {
     match content {
         Content::Json(value) => json_line(value),
@@ -383,7 +384,7 @@ fn too_old(
         if taken <= room {
             continue;
         }
-        // The newest media stay, because they fit alone.
+        // The media of the newest record always stay, because they fit if all others are left out.
         while taken > room / 2 && shown.len() > 1 {
             let Some((position, encoded)) = shown.pop_front() else { break };
             old.insert(position, Crowded::Out);

@@ -10,19 +10,20 @@ use polity_society::message::Payload;
 use polity_society::written::json_in;
 use serde_json::Value;
 
-/// Most errors that are reported at once, because an agent has to read all of them before it answers again.
+/// The maximum number of errors that are reported at once. An agent has to read all of them before it answers again.
 const MOST_ERRORS: usize = 8;
 
-/// Longest description of one error, in characters. The validator quotes the value that fails, which may be long.
+/// The maximum length of the description of one error, in characters. The validator quotes the value that fails,
+/// which may be long.
 const ERROR_CHARS: usize = 200;
 
-/// Deepest nesting of schemas and answers.
+/// The deepest nesting that schemas and answers may have.
 const DEEPEST: usize = 64;
 
 /// What happens to an answer that does not fit its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// The answer is refused, because its writer was not yet told that an answer does not fit.
+    /// The answer is refused, and its writer is told why. This happens the first time in a turn.
     Refused,
     /// The answer is sent, with the reasons why it does not fit.
     Marked,
@@ -149,7 +150,7 @@ mod tests {
     #[test]
     fn a_hostile_schema_costs_little() {
         let fits = |schema: Value, text: &str| fit(&Payload::text(text), &[schema]);
-        // A validator that backtracks would take for ever.
+        // A validator that backtracks would never finish this pattern.
         let text = format!("\"{}!\"", "a".repeat(40));
         assert!(fits(json!({"pattern": "^(a+)+$"}), &text).is_err());
         // The schema refers to itself.

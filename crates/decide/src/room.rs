@@ -27,13 +27,14 @@ pub struct Compaction {
     pub transcript: String,
     /// How many of the newest records stay.
     pub keep: u64,
-    /// Longest summary, in tokens.
+    /// The maximum length of the summary, in tokens.
     pub summary_tokens: u64,
     /// Estimated tokens of the request that was too long.
     pub tokens: u64,
 }
 
-/// Returns whether a request takes more of a service's window than it should. If no window is declared, it never does.
+/// Returns whether a request takes more of a service's window than it should. If the service declares no window,
+/// the result is always false.
 pub fn outgrows(tokens: u64, service: &Service) -> bool {
     bound(service).is_some_and(|bound| tokens > bound)
 }
@@ -88,7 +89,7 @@ fn current_turn(records: &[(TurnId, Record)]) -> usize {
     records.iter().rev().take_while(|(turn, _)| turn == newest).count()
 }
 
-/// Returns what replaces the summary if no model could write one: the last entries of the transcript.
+/// Returns a replacement for a summary that no model could write: the last entries of the transcript.
 pub fn without_a_model(compaction: &Compaction, snapshot: &Snapshot) -> String {
     let heading = snapshot.prompts.texts.get(TextKey::ContextNotSummedUp);
     format!("{heading}\n{}", end(&compaction.transcript, compaction.summary_tokens))

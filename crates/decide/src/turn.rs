@@ -39,7 +39,7 @@ pub enum Step {
 pub enum Tools {
     /// The model may call tools.
     Offered,
-    /// The model may not call tools: it is asked to sum up.
+    /// The model must not call tools, because it is asked to sum up.
     Withheld,
 }
 
@@ -75,7 +75,7 @@ pub struct Turn {
     calls: VecDeque<ToolCall>,
     /// The results of calls that are refused without being run, by call id.
     refused: Map<String, Value>,
-    /// The names that the model used for tools which have other names, by call id.
+    /// The wrong tool names that the model used, by call id. The calls themselves have the right names.
     called_as: BTreeMap<String, String>,
     /// The text that the model wrote beside its latest calls.
     last_text: Option<String>,
@@ -88,7 +88,7 @@ pub struct Turn {
     broken_calls: u32,
     repetition: Repetition,
     heard: u64,
-    /// The messages that were heard since the model was last asked.
+    /// The number of messages that the turn took in since it last asked the model.
     unseen: u64,
     summing_up: SummingUp,
     reminded: Reminded,
@@ -112,8 +112,8 @@ pub enum Reminded {
     Once,
 }
 
-/// The model is told after this many equal calls in a row with equal results.
-/// The turn fails after `REPEATED_TOO_OFTEN` of them.
+/// After this many equal calls in a row with equal results, the model is told. After `REPEATED_TOO_OFTEN` such calls,
+/// the turn fails.
 const REPEATED: u32 = 3;
 const REPEATED_TOO_OFTEN: u32 = 5;
 
@@ -160,7 +160,7 @@ impl Repetition {
     fn after(&self, call: &ToolCall, result: &ToolResult) -> Self {
         let mut hasher = DefaultHasher::new();
         call.name.hash(&mut hasher);
-        // Cannot fail: both have text keys only.
+        // Cannot fail: arguments and results contain only objects with text keys.
         serde_json::to_string(&call.arguments).unwrap_or_default().hash(&mut hasher);
         without_ids(&serde_json::to_string(result).unwrap_or_default()).hash(&mut hasher);
         let digest = hasher.finish();
@@ -289,7 +289,7 @@ impl Turn {
         self.started.get(&call.id)
     }
 
-    /// Returns the name that the model used for the tool of a call, if the tool has another name.
+    /// Returns the wrong tool name that the model used in a call; `None` if the name was right.
     pub fn called_as(&self, call: &ToolCall) -> Option<&str> {
         self.called_as.get(&call.id).map(String::as_str)
     }

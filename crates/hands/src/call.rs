@@ -4,10 +4,9 @@ use crate::tool::Arguments;
 use bytes::Bytes;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::tool_group::ServerName;
-use serde::{Deserialize, Serialize};
+pub use polity_society::workspace::{Access, Place, Root};
 use serde_json::Value;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -22,42 +21,6 @@ pub struct Caller {
     pub role: String,
     /// The place where the agent works.
     pub place: Place,
-}
-
-/// The place where an agent works.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The workspace of the task.
-    pub root: Root,
-    /// The agent whose own worktree this is: the agent itself or the nearest one above it that has its own worktree.
-    /// `None` for the workspace that the task shares.
-    pub worktree: Option<AgentId>,
-}
-
-/// The directory of a task's workspace.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Root {
-    /// A directory that polity makes when it is first needed.
-    #[default]
-    Made,
-    /// A directory of the person.
-    Person {
-        /// The absolute path.
-        directory: PathBuf,
-        /// Whether agents may change it.
-        access: Access,
-    },
-}
-
-/// Whether agents may change a workspace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Access {
-    /// Agents may read and change it.
-    Write,
-    /// Agents may only read it.
-    Read,
 }
 
 /// Whether a call runs for the first time.

@@ -90,7 +90,8 @@ impl Assembler {
     }
 
     /// Returns the calls that arrived before the server failed to parse the rest of the model's output: the model wants
-    /// them, whatever it wrote after them. Returns `None` after any other failure, or if a call is incomplete.
+    /// these calls, even if it wrote something broken after them. Returns `None` after any other failure, or if a call
+    /// is incomplete.
     pub(crate) fn rescue(mut self, failure: &Failure, prompt_tokens: u64) -> Option<Reply> {
         if failure.kind != FailureKind::CallNotParsed || !self.calls.are_whole() {
             return None;

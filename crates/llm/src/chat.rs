@@ -61,7 +61,7 @@ pub enum Message {
     User(Vec<Part>),
     /// An earlier answer of the model.
     Assistant {
-        /// The text of the answer; `None` if it had only calls.
+        /// The text of the answer; `None` if the answer had only calls.
         text: Option<String>,
         /// The tool calls of the answer, in order.
         tool_calls: Vec<ToolCall>,

@@ -35,7 +35,7 @@ impl Default for State {
     }
 }
 
-/// The number of a probe. It tells the current probe from earlier ones.
+/// The number of a probe. It distinguishes the current probe from earlier probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Probe(u64);
 
@@ -85,13 +85,13 @@ impl Circuit {
         Some(probe)
     }
 
-    /// Closes the circuit after an answer: whatever the answer is, it shows that the server works.
+    /// Closes the circuit after an answer. Any answer shows that the server works.
     pub(crate) fn answered(&mut self) {
         self.state = State::default();
     }
 
-    /// Records a failure that the server is to blame for. `pause` gets the number of failures in a row, and returns how
-    /// long to leave the server alone.
+    /// Records a failure that the server has caused. `pause` gets the number of failures in a row, and returns how long
+    /// the server gets no calls.
     pub(crate) fn failed(
         &mut self,
         probe: Option<Probe>,
@@ -176,11 +176,11 @@ mod tests {
         Wait(u64),
         /// A caller arrives.
         Come,
-        /// A caller inside gets an answer.
+        /// An admitted caller gets an answer.
         Answer(usize),
-        /// The call of a caller inside fails.
+        /// The call of an admitted caller fails.
         Fail(usize),
-        /// A caller inside leaves without having asked the server.
+        /// An admitted caller leaves without having asked the server.
         Leave(usize),
     }
 
@@ -199,15 +199,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// From the failure that opens the circuit to the answer that closes it, only one probe at a time is let in.
-        /// Whatever happens, a caller is let in again within the longest pause.
+        /// From the failure that opens the circuit to the answer that closes it, only one probe at a time is let in. In
+        /// every case, a caller is let in again within the longest pause.
         #[test]
         fn while_it_is_open_one_probe_at_a_time_is_all_that_is_let_in(acts in prop::collection::vec(act(), 1..120)) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
             let _entered = runtime.enter();
             let mut now = Instant::now();
             let mut circuit = Circuit::default();
-            // The callers inside. If a caller is the probe, its entry holds the number of the probe.
+            // The admitted callers. If a caller is the probe, its entry contains the number of the probe.
             let mut inside: Vec<Option<Probe>> = Vec::new();
             let mut in_a_row = 0;
             for act in acts {

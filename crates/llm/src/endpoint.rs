@@ -21,7 +21,7 @@ pub struct Endpoint {
     pub timeout: Duration,
     /// Time limits for the stages of a call.
     pub timeouts: Timeouts,
-    /// Most tokens that an answer may have; with `None`, the server decides.
+    /// Maximum number of tokens of an answer; with `None`, the server decides.
     pub max_tokens: Option<u32>,
     /// Fields that are merged into each request body last, so that they override all others.
     pub extra_body: Map<String, Value>,
@@ -179,9 +179,9 @@ macro_rules! switch {
 switch!(
     /// The switch `bridgeAfterTool`, for servers that refuse a user message straight after a tool message.
     BridgeAfterTool {
-        /// Put a short assistant message between the two.
+        /// Put a short assistant message between the tool message and the user message.
         true = Bridge,
-        /// Put nothing between the two.
+        /// Put nothing between the tool message and the user message.
         false = None,
         default = None
     }
@@ -201,7 +201,7 @@ switch!(
     StreamUsage {
         /// Each streamed request contains `stream_options.include_usage`.
         true = Asked,
-        /// No request contains that option.
+        /// No request contains `stream_options.include_usage`.
         false = NotAsked,
         default = Asked
     }

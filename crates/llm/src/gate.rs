@@ -30,9 +30,9 @@ pub struct Patience {
 /// What a caller does while the circuit is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhileOpen {
-    /// It waits until a probe shows whether the service works.
+    /// The caller waits until a probe shows whether the service works.
     Wait,
-    /// It leaves at once, because it can ask another service.
+    /// The caller leaves at once, because it can ask another service.
     Leave,
 }
 
@@ -76,9 +76,9 @@ pub struct GateStatus {
 /// Whether the circuit of a gate lets callers in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GateCircuit {
-    /// It lets all callers in.
+    /// The circuit lets all callers in.
     Closed,
-    /// It lets nobody in for a while.
+    /// The circuit lets nobody in for a while.
     Open,
     /// One call tests whether the service works, or is about to test it.
     HalfOpen,
@@ -121,9 +121,9 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// How many callers may be inside at once.
+    /// Maximum number of callers that are admitted at the same time.
     limit: usize,
-    /// Places that a lower limit removed while callers were still in them.
+    /// Number of places that a lower limit has removed while callers still had them.
     owed: usize,
     /// When the pause that the service asked for ends.
     closed_until: Option<Instant>,
@@ -132,7 +132,7 @@ struct State {
     failed_probes: u64,
     /// How often another server has replaced the service.
     generation: u64,
-    /// Callers that wait before the gate, and callers inside.
+    /// Numbers of callers: those that wait before the gate (`before`), and those that are admitted (`inside`).
     before: u64,
     inside: u64,
     /// How the last call failed; `None` if it succeeded.
@@ -166,8 +166,8 @@ impl Gate {
         Self { shared: Arc::new(Shared { places, state, changed: watch::Sender::new(()) }) }
     }
 
-    /// Waits for a place (first come, first served), for the end of any pause, and for the service to recover, as far
-    /// as the caller's patience goes.
+    /// Waits for a place (first come, first served), for the end of any pause, and for the service to recover.
+    /// `patience` limits this wait.
     ///
     /// # Errors
     ///
@@ -257,7 +257,8 @@ impl Gate {
         }
     }
 
-    /// Changes how many callers may be inside at once. Callers inside stay; new ones wait until there is room.
+    /// Changes the maximum number of callers that are admitted at the same time. Callers that are already admitted
+    /// stay. New callers wait until a place is free.
     pub fn set_max_concurrent(&self, max_concurrent: Option<NonZeroUsize>) {
         let limit = places(max_concurrent);
         let mut state = self.shared.state();
@@ -280,7 +281,7 @@ impl Pass {
     }
 
     /// Reports how the call went, and gives the place back. `pause` gets the number of failures in a row, and returns
-    /// how long to leave the service alone.
+    /// how long the service gets no calls.
     pub fn settle(mut self, failure: Option<&CallError>, pause: impl FnOnce(u32) -> Duration) {
         let blame = failure.map(|failure| (failure, failure.blames()));
         let mut state = self.shared.state();
@@ -367,7 +368,8 @@ impl State {
         }
     }
 
-    /// Decides what a caller does next. `failed_before` is how many probes had failed when the caller came.
+    /// Decides what a caller does next. `failed_before` is the number of probes that had failed when the caller
+    /// arrived.
     fn step(&self, patience: Patience, failed_before: u64) -> NextMove {
         let now = Instant::now();
         let paused_until = self.closed_until.filter(|until| *until > now);

@@ -102,8 +102,8 @@ impl ChatModel for HttpModel {
     }
 }
 
-/// An empty body for the library. The transport replaces it with the real one, because the library would write the real
-/// one into a buffer that doubles as it grows, and so copy megabytes of media again and again.
+/// An empty body for the library. The transport replaces it with the real body. The library must not write the real
+/// body: its buffer doubles each time it is full, so it would copy megabytes of media again and again.
 const IN_TRANSPORT: () = ();
 
 /// What is needed to read the answer to one request and to report its failure.

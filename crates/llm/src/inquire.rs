@@ -53,7 +53,7 @@ impl Inquirer {
     ///
     /// # Errors
     ///
-    /// Fails like a call: no server, no answer in time, a failing status, no JSON, or more than 8 MiB.
+    /// Fails if no server answers in time, or if the answer has a failing status, is not JSON, or is longer than 8 MiB.
     pub async fn ask(
         &self,
         endpoint: &Endpoint,

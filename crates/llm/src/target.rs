@@ -65,7 +65,7 @@ impl Config for Target {
         self.headers.clone()
     }
 
-    /// Returns the address of the chat call, whatever path the library asks for.
+    /// Returns the address of the chat call. Ignores the path that the library asks for.
     fn url(&self, _path: &str) -> String {
         self.url.clone()
     }

@@ -46,7 +46,7 @@ impl<'a> Body<'a> {
 /// Bytes reserved for everything except the messages, such as the tools. A generous guess.
 const SLACK: usize = 64 * 1024;
 
-/// Estimates how many bytes a message takes in the body. The estimate is rather too high: it assumes that JSON doubles
+/// Estimates how many bytes a message takes in the body. The estimate is usually too high: it assumes that JSON doubles
 /// the length of every text.
 fn length_of(message: &Message) -> usize {
     let of_part = |part: &Part| match part {

@@ -22,7 +22,7 @@ const LONGEST_PAGE_CHARS: u64 = 200_000;
 /// Largest picture or sound to show, in bytes: a size that clients and their models accept.
 const SHOWN_BYTES: u64 = 5 << 20;
 
-/// Largest artifact to read, in bytes: the whole of it is held in memory and sent in one message.
+/// Largest artifact to read, in bytes: the whole artifact is held in memory and sent in one message.
 const READ_BYTES: u64 = 16 << 20;
 
 /// Image types that clients and their models accept. Some reject the whole conversation if it contains another type,

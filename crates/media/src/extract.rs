@@ -55,7 +55,8 @@ pub enum DocumentFormat {
 }
 
 impl DocumentFormat {
-    /// Returns the format of a MIME type, whatever its letter case and parameters; `None` if no text can be extracted.
+    /// Returns the format of a MIME type, ignoring its letter case and its parameters; `None` if no text can be
+    /// extracted.
     pub fn of(mime_type: &str) -> Option<Self> {
         let essence = mime_type.split(';').next().unwrap_or_default().trim();
         Self::VARIANTS

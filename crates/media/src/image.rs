@@ -44,7 +44,7 @@ impl Default for ImageBounds {
     }
 }
 
-/// What to do with EXIF, GPS, XMP, comments and the like in a picture that needs no other change.
+/// What to do with metadata (such as EXIF, GPS, XMP and comments) in a picture that needs no other change.
 ///
 /// A picture that is encoded again loses them in any case. A colour profile does not count as metadata, because it
 /// affects how the picture looks.
@@ -93,7 +93,7 @@ pub enum Change {
     },
     /// Its metadata was removed.
     MetadataRemoved,
-    /// Only the declared type was corrected, because servers refuse a wrong one. The bytes are unchanged.
+    /// Only the declared type was corrected, because servers refuse a wrong type. The bytes are unchanged.
     TypeCorrected,
 }
 

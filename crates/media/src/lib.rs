@@ -5,7 +5,7 @@
 //!
 //! The path of a picture: [`fit_image`] reads its header, and returns it unchanged if it is within the [`ImageBounds`]
 //! and can be decoded. Otherwise it decodes the picture within limits of memory, turns it upright, scales it, and
-//! encodes it as PNG or JPEG until it fits. [`fit_image_in_background`] does the same off the async threads.
+//! encodes it as PNG or JPEG until it fits. [`fit_image_in_background`] does the same on a thread for blocking work.
 //!
 //! The path of a document: [`DocumentFormat`] tells whether text can be extracted. [`run_child`] starts the given
 //! program with [`EXTRACT_ARGUMENT`] and sends it the bytes. That program calls [`child_main`]. Before it reads the

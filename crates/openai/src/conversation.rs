@@ -2,8 +2,8 @@
 //! current question, and the fingerprints that identify the task. Does no I/O.
 //!
 //! The rule: a conversation is the list of the messages of user and assistant. `system` and `developer` messages are
-//! not part of it, because clients write the date and the like into them. The person's messages after the last
-//! `assistant` message are the current question. If the conversation ends with results of tools that another model
+//! not part of it, because clients write changing facts, such as the date, into them. The person's messages after the
+//! last `assistant` message are the current question. If the conversation ends with results of tools that another model
 //! called, the person's last message before these results is the question, and all other messages count as earlier.
 
 use crate::part::{self, Attached};
@@ -76,7 +76,7 @@ pub(crate) struct Conversation {
     /// conversation.
     pub(crate) previous: Option<String>,
     said: Vec<ChatMessage>,
-    /// The part of `said` that holds the current question; never empty.
+    /// The part of `said` that contains the current question; never empty.
     asked: Range<usize>,
 }
 

@@ -9,6 +9,7 @@ use polity_runtime::{Attachment, NewArtifact, Society, UserMessage, WriteError};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, RESULT_SCHEMA};
 use polity_society::time::Timestamp;
+use polity_society::workspace::Root;
 use polity_store::exchanges::{Exchange, NewExchange, State as ExchangeState};
 use polity_view::{MessageView, TaskState};
 use serde_json::{Map, Value};
@@ -27,7 +28,7 @@ pub(crate) struct Hints<'a> {
 /// Whether a client reports that it is repeating a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Attempt {
-    /// The client sends it for the first time, or reports nothing.
+    /// The client sends the request for the first time, or does not report whether it repeats the request.
     #[default]
     First,
     /// The client has sent the same request before and got no answer.
@@ -67,7 +68,7 @@ pub(crate) async fn open(
     };
     let begun = match hints.idempotency_key {
         Some(key) => {
-            // A hash keeps the key short, however long the client's key is.
+            // A hash keeps the key short, even if the client's key is long.
             let key = format!("key {}", blake3::hash(key.as_bytes()).to_hex());
             let found = exchanges.by_key(&key).await.map_err(|error| Problem::of_store(&error))?;
             if found.as_ref().is_some_and(|found| found.request != request) {
@@ -110,9 +111,10 @@ struct Standing {
 }
 
 impl Standing {
-    /// Whether a request that arrives at `now` counts as a repetition. Before the answer it does, because the client
-    /// may ask again after a broken connection; once nothing is left to do in the task, only for a limited time. After
-    /// an answer or a failure it does only if the client reports a retry, and only for a limited time.
+    /// Whether a request that arrives at `now` counts as a repetition. Before the answer, it counts as a repetition,
+    /// because the client may ask again after a broken connection. If nothing is left to do in the task, this applies
+    /// only for a limited time. After an answer or a failure, it counts only if the client reports a retry, and only
+    /// for a limited time.
     fn is_repeated(self, attempt: Attempt, now: Timestamp) -> bool {
         let recent = now.saturating_duration_since(self.last) <= REPEATED_WITHIN;
         match (self.state, self.task, attempt) {
@@ -183,7 +185,7 @@ async fn plan(
         let message = format!("there is no task `{task}`");
         return Err(Problem::refused(StatusCode::NOT_FOUND, "unknown_task", message));
     }
-    // If the client names another task than that of the conversation, the named task counts.
+    // If the client names a task that is not the task of the conversation, the named task counts.
     let before = before.filter(|before| named.is_none() || before.task == named);
     let asked_back = match before.as_ref().and_then(|before| before.answer.as_ref()) {
         Some(answer) => society.message(answer).await.map_err(of_store)?.filter(open_question),
@@ -235,6 +237,7 @@ async fn send(
         attachments: attached.filter_map(attachment).collect(),
         task,
         service: None,
+        workspace: Root::Made,
         key: Some(post_key(&key)),
     };
     let of_store = |error: polity_store::Error| Problem::of_store(&error);

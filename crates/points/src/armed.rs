@@ -1,4 +1,5 @@
-//! Counts the hits of failure points, and aborts the process at the armed one. Compiled with the feature `armed` only.
+//! Counts the hits of failure points, and aborts the process at the armed point. Compiled with the feature `armed`
+//! only.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

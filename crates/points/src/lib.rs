@@ -1,6 +1,6 @@
 //! Failure points: named places in the code at which a test can make the process die, as if it had been killed there.
 //!
-//! Without the feature `armed`, [`point!`] expands to nothing: no code, no name, no look at the environment. With the
+//! Without the feature `armed`, [`point!`] expands to nothing: no code, no name, no access to the environment. With the
 //! feature, the process aborts, without unwinding or running destructors, at the point and the hit that the variable
 //! `POLITY_FAILURE_POINT` names. Only the binary that the crash tests kill is built with the feature.
 //!

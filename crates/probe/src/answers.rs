@@ -10,7 +10,7 @@ use polity_society::content::Capability;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Most models that are read from one list; any others are ignored.
+/// Maximum number of models that are read from one list; the rest is ignored.
 const MAX_MODELS: usize = 20_000;
 /// Longest name of a model, in bytes.
 const MAX_NAME: usize = 300;
@@ -32,7 +32,7 @@ fn tokens(value: Option<&Value>) -> Option<u64> {
     (1..=MAX_WINDOW).contains(&number).then_some(number)
 }
 
-/// Reads the name of a model; `None` if it is too long or not fit to be shown.
+/// Reads the name of a model; `None` if it is too long or must not be shown.
 fn name(value: Option<&Value>) -> Option<String> {
     let name = value?.as_str()?.trim();
     let is_fit = !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control);

@@ -49,7 +49,7 @@ pub async fn examine(
             let findings = judge(service, &facts, &trial);
             return Examination { facts, trial, findings };
         }
-        // Go on without the list: some servers have none, and some keys may not read it.
+        // Go on without the list: some servers have no list, and some keys give no right to read it.
         Err(_) => {}
     }
     let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output).is_some();

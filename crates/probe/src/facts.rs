@@ -70,7 +70,7 @@ pub struct Facts {
     pub input: BTreeMap<Capability, Support>,
     /// Output capabilities that the model has or does not have.
     pub output: BTreeMap<Capability, Support>,
-    /// The model's context window, as far as the server reports it.
+    /// The model's context window. A size that the server does not report is absent.
     pub window: Window,
 }
 

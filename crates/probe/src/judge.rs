@@ -285,7 +285,8 @@ pub fn circles<'s>(services: impl IntoIterator<Item = &'s Service>) -> Vec<Findi
             at = to;
         }
         let closes = next.get(at).copied().flatten() == Some(start);
-        // The loop starts once at each member of a circle. Only the start at the member that sorts first reports it.
+        // The loop starts once at each member of a circle. Only the start at the first member in sort order reports the
+        // circle.
         if closes && way.iter().all(|member| *member >= start) {
             let names: Vec<&str> = way.iter().map(|id| id.as_str()).chain([start.as_str()]).collect();
             findings.push(Finding::warning(

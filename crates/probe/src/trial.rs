@@ -22,7 +22,7 @@ pub struct Trial {
 pub enum ToolTrial {
     /// The call was not needed, or the call without a tool had already failed.
     NotTried,
-    /// The server accepted the tool. Whether the model calls it when it should is another matter.
+    /// The server accepted the tool. This does not show whether the model calls the tool when it should.
     Taken,
     /// The server refuses tools.
     Refused(CallError),
@@ -93,7 +93,7 @@ fn tool() -> Tool {
 }
 
 /// Whether the error only means that the answer was cut. A model that thinks first may use up its few tokens, and one
-/// server reports that as an error. The service has answered all the same.
+/// server reports that as an error. Even with this error, the service has answered.
 fn is_only_short(error: &CallError) -> bool {
     let message = error.message.to_lowercase();
     error.kind == FailureKind::Refused && message.contains("max_tokens") && message.contains("reached")

@@ -21,7 +21,7 @@ pub struct Catalogue {
 /// The service that a role asks for, by name or by requirements.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceWish<'a> {
-    /// The service that the role names; `None` if it names none.
+    /// The service that the role names; `None` if the role names no service.
     pub service_id: Option<&'a ServiceId>,
     /// What the role requires: names of input or output capabilities, or capability tags.
     pub required: &'a [String],
@@ -55,8 +55,8 @@ pub enum Why {
 }
 
 impl Catalogue {
-    /// Builds a catalogue. If `default` is not the id of one of the services, the first service becomes the default,
-    /// and a problem is returned.
+    /// Builds a catalogue.
+    /// If `default` is not the id of a service, the first service becomes the default, and a problem is returned.
     pub(crate) fn new(revision: u64, taken: &Taken, default: Option<&ServiceId>) -> (Self, Option<Problem>) {
         let first = Arc::clone(&taken.first);
         let all: Vec<_> = std::iter::once(&taken.first).chain(&taken.others).cloned().collect();
@@ -97,14 +97,14 @@ impl Catalogue {
         self.services.iter().find(|service| service.id == *id)
     }
 
-    /// Returns the service that a role or a task names. If it names none, or if the named service does not exist,
-    /// returns the default.
+    /// Returns the service that a role or a task names.
+    /// If it names none, or if the named service does not exist, returns the default.
     pub fn service_for(&self, id: Option<&ServiceId>) -> &Arc<Service> {
         id.and_then(|id| self.service(id)).unwrap_or_else(|| self.default_service())
     }
 
-    /// Returns whether a service has a capability in that direction. For an unknown service it returns `false` and logs
-    /// a warning.
+    /// Returns whether a service has a capability in that direction.
+    /// For an unknown service it returns `false` and logs a warning.
     #[doc(alias = "hasCapability")]
     pub fn has_capability(&self, id: &ServiceId, capability: &Capability, direction: Direction) -> bool {
         self.capabilities(id).is_some_and(|capabilities| capabilities.has(capability, direction))
@@ -170,8 +170,8 @@ impl Service {
     }
 }
 
-/// Returns the requirements that a service meets neither by a capability nor by a tag. Letter case does not matter,
-/// because models write names in any case.
+/// Returns the requirements that a service meets neither by a capability nor by a tag.
+/// Letter case does not matter, because models write names in any case.
 fn missing(service: &Service, required: &[String]) -> Vec<String> {
     let has = |wanted: &String| names(service).any(|name| name.eq_ignore_ascii_case(wanted.trim()));
     required.iter().filter(|wanted| !has(wanted)).cloned().collect()

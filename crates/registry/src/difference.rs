@@ -9,8 +9,8 @@ use secrecy::ExposeSecret;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Fields of a service that hold secrets or texts for people. A difference states only that they changed, not their
-/// values.
+/// Fields of a service that contain secrets or texts for people.
+/// A difference reports only that such a field changed, and does not show its values.
 const UNSAID: [&str; 5] = ["name", "description", "apiKey", "headers", "extraBody"];
 
 /// Returns the differences, one line for each, with the field names of the files.

@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         self.problems.push(Problem { file, place, severity, what: what.into(), done: done.to_owned() });
     }
 
-    /// Reports a problem with one item of the list in a field.
+    /// Reports a problem with one item of a list. The list is the value of a field.
     pub(crate) fn report_item(
         &mut self,
         severity: Severity,
@@ -106,8 +106,8 @@ impl<'a> Fields<'a> {
         self.rest.get(field).is_some_and(Value::is_null)
     }
 
-    /// Removes a field and converts its value with `read`. If that fails, it reports the error, with `done` as the
-    /// consequence.
+    /// Removes a field and converts its value with `read`.
+    /// If that fails, it reports the error, with `done` as the consequence.
     pub(crate) fn read<T, E: Into<String>>(
         &mut self,
         field: &str,
@@ -213,13 +213,13 @@ pub(crate) fn switch<T: From<bool>>(value: Value) -> Result<T, &'static str> {
     value.as_bool().map(T::from).ok_or("must be true or false")
 }
 
-/// Reads the name of a member of a closed set.
+/// Reads a value that must be one of a closed set of names.
 pub(crate) fn member<T: VariantArray + Copy + Into<&'static str>>(value: Value) -> Result<T, String> {
     let is_meant = |member: &T| value.as_str() == Some((*member).into());
     T::VARIANTS.iter().copied().find(is_meant).ok_or_else(not_a_member::<T>)
 }
 
-/// Returns the message that a value is not the name of a member of a closed set. It lists the names of all members.
+/// Returns the error text for a value that is not in a closed set of names. The text lists all names of the set.
 pub(crate) fn not_a_member<T: VariantArray + Copy + Into<&'static str>>() -> String {
     let quoted = |member: &T| {
         let name: &str = (*member).into();

@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Reads a file, and returns `None` if it does not exist. Problems refer to the file by `name`.
+/// Reads a file, and returns `None` if it does not exist. Problems show `name` as the name of the file.
 pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

@@ -1,11 +1,13 @@
-//! Loads the configuration: keeps the latest valid services, settings and prompts that the files declare.
+//! Loads the configuration, and keeps the latest valid services, settings and prompts of the files.
 //!
-//! This crate must not know agents, the database, or how a model is called. Parsing and validation are plain functions
-//! over text; only `registry`, `files`, `reading` and `watch` touch the disk. Data flows one way: *text → `fields`
-//! (reads each field on its own, so that one bad field does not invalidate the others; `similar` guesses what a
-//! misspelt name means) → `services`, `settings`, `prompts` → `sources` (chooses where the services come from) →
-//! `catalogue` → `registry` (publishes one immutable snapshot after the other)*. Each mistake found on the way becomes
-//! a [`Problem`], and all problems are collected.
+//! This crate must not know agents, the database, or how a model is called.
+//! Parsing and validation are plain functions over text. Only `registry`, `files`, `reading` and `watch` use the disk.
+//!
+//! Data flows one way: text → `fields` → `services`, `settings`, `prompts` → `sources` → `catalogue` → `registry`.
+//! `fields` reads each field on its own, so that one bad field does not invalidate the others.
+//! `similar` guesses what a misspelt name means. `sources` chooses where the services come from.
+//! `registry` publishes the result as an immutable snapshot.
+//! Each mistake becomes a [`Problem`]. Loading collects all problems instead of stopping at the first one.
 
 mod problem;
 
@@ -13,7 +15,7 @@ mod similar;
 
 mod fields;
 
-// Circle: capabilities and variables read parts of a service.
+// Circle: `services` calls `capabilities` and `variables`, and these use definitions of `services`.
 mod services;
 mod settings;
 

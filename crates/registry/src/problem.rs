@@ -10,7 +10,7 @@ pub struct Problem {
     pub file: String,
     /// The place of the mistake in the file.
     pub place: Place,
-    /// An error if something declared is not in force because of the mistake, otherwise a warning.
+    /// `Error` if a part of the file is not in force because of the mistake, otherwise `Warning`.
     pub severity: Severity,
     /// What is wrong with the value at that place, such as `must not be empty`.
     pub what: String,
@@ -24,9 +24,9 @@ pub struct Problem {
 pub enum Place {
     /// The problem concerns the whole file.
     Whole,
-    /// A value: its JSON pointer in a JSON file, its dotted key in a TOML file.
+    /// The problem concerns one value. Contains its JSON pointer, or its dotted key in a TOML file.
     Pointer(String),
-    /// The point at which the text is no longer valid JSON or TOML.
+    /// The point from which the text is not valid JSON or TOML.
     Position {
         /// The number of the line, starting at 1.
         line: usize,

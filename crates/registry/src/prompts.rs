@@ -28,7 +28,7 @@ pub struct Prompts {
     pub root_small: String,
     /// The templates from which messages and notices are built.
     pub texts: Texts,
-    /// The description of each tool, by the name of the tool.
+    /// The description of each tool. The key is the name of the tool.
     pub tool_texts: BTreeMap<String, ToolText>,
 }
 
@@ -37,8 +37,8 @@ pub struct Prompts {
 pub struct ToolText {
     /// What the tool does.
     pub description: String,
-    /// What each parameter means, by its name. The name of a nested parameter has dots, such as `taskBrief.objective`.
-    /// The text is empty if the name needs no explanation.
+    /// The description of each parameter; empty if the parameter needs no explanation.
+    /// The key is the name of the parameter. The name of a nested parameter has dots, such as `taskBrief.objective`.
     pub parameters: BTreeMap<String, String>,
 }
 
@@ -250,8 +250,8 @@ fn read_tool_texts(
     texts
 }
 
-/// Replaces built-in descriptions by those in `over`. If `over` describes a tool or parameter that has no built-in
-/// description, it reports that there is no such tool or parameter.
+/// Replaces built-in descriptions by those in `over`. If `over` describes a tool or parameter without a built-in
+/// description, reports that this tool or parameter does not exist.
 fn lay_over(
     language: Language,
     texts: &mut BTreeMap<String, ToolText>,

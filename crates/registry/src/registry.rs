@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, broadcast};
 
-/// Looks for a model server on this machine. The registry calls it only if no service is declared and the settings
-/// allow it.
+/// Looks for a model server on this machine.
+/// The registry calls it only if no service is declared and the settings allow it.
 pub type Discovery = Box<dyn Fn() -> BoxFuture<'static, Option<Discovered>> + Send + Sync>;
 
 /// Number of reports that wait for a slow listener before it loses the oldest ones.
@@ -35,7 +35,7 @@ pub struct Registry {
     reports: broadcast::Sender<Report>,
 }
 
-/// The result of a change of the files, as listeners receive it.
+/// A report to the listeners about a change of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// Whether the change took effect.
@@ -53,10 +53,10 @@ pub struct Report {
 pub enum ReloadOutcome {
     /// The configuration in force changed. If a part of the change is invalid, the problems name that part.
     Taken,
-    /// The configuration in force did not change, because the change is invalid: the last good one stays in force.
+    /// The configuration in force did not change, because the change is invalid.
     Kept,
-    /// The configuration in force did not change, and nothing was refused. For example, somebody repaired a broken
-    /// file, wrote out a default value, or caused a new warning.
+    /// The configuration in force did not change, and no change was refused.
+    /// For example, somebody repaired a broken file, added a field with its default value, or caused a new warning.
     Unchanged,
 }
 
@@ -157,8 +157,8 @@ impl Registry {
     }
 
     /// Looks up each `${NAME}` in the keys and headers of the services in force with the function `variable`.
-    /// Returns a warning for each one that is unset or empty. A snapshot does not contain these warnings, because
-    /// environment variables are read at each model call.
+    /// Returns a warning for each variable that is unset or empty.
+    /// A snapshot does not contain these warnings, because environment variables are read at each model call.
     pub async fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
         let accepted = self.accepted.lock().await;
         let text = accepted.services_text.as_deref();
@@ -170,8 +170,9 @@ impl Registry {
         self.reports.subscribe()
     }
 
-    /// Reloads the files if they have changed, and returns the snapshot in force. Without a change this costs reading a
-    /// few kilobytes. After a change it first waits until the files stop changing, for about a second at most.
+    /// Reloads the files if they have changed, and returns the snapshot in force.
+    /// Without a change, this costs reading a few kilobytes.
+    /// After a change, it first waits until the files stop changing, for about a second at most.
     pub async fn refresh(&self) -> Arc<Snapshot> {
         let current = self.current();
         let reading = Reading::of(&self.config_dir, &current.settings);
@@ -185,9 +186,9 @@ impl Registry {
         self.current()
     }
 
-    /// Reads the directory again and puts the valid parts in force. A file that cannot be used changes nothing. Neither
-    /// does a deleted file, because tools that replace a file often delete it first. Only deleted prompt files take
-    /// effect: the built-in prompts are used again.
+    /// Reads the directory again and puts the valid parts in force. A file that cannot be used changes nothing.
+    /// A deleted file changes nothing either, because tools that replace a file often delete it first.
+    /// Prompt files are an exception: if one is deleted, the built-in prompt is used again.
     pub async fn reload(&self) -> Reloaded {
         let mut accepted = self.accepted.lock().await;
         let before = self.current();
@@ -214,8 +215,8 @@ impl Registry {
             let says_other = !services::same(services.text.as_deref(), accepted.services_text.as_deref());
             let taken = match services.declared {
                 Declared::Services(taken) if says_other => Some(taken),
-                // Otherwise keep the server that was found before: if it is just restarting, a new search would not
-                // find it, and its agents would get another model.
+                // Otherwise keep the server that was found before: if it is just restarting,
+                // a new search would not find it, and the agents would get another model.
                 Declared::Nothing if says_other || settings.discover != before.settings.discover => {
                     Some(found(settings.discover, &self.discovery).await)
                 }
@@ -265,7 +266,7 @@ impl Registry {
                 (true, false) => ReloadOutcome::Unchanged,
             };
             let problems = snapshot.problems.clone();
-            // An error only means that nobody is listening.
+            // An error means only that there is no listener.
             let _ = self.reports.send(Report { outcome, revision, differences, problems });
         }
         if same { Reloaded::Unchanged(snapshot) } else { Reloaded::Changed(snapshot) }

@@ -41,7 +41,7 @@ pub struct Service {
     pub endpoint: Endpoint,
     /// Maximum number of simultaneous requests of all agents together; `None` for no limit.
     pub max_concurrent: Option<NonZeroUsize>,
-    /// Tokens that a request and its answer may have together; `None` if unknown.
+    /// Maximum number of tokens of a request and its answer together; `None` if unknown.
     pub context_window: Option<u64>,
     /// The service to ask when this one fails, always another service of the same catalogue.
     pub fallback: Option<ServiceId>,
@@ -49,35 +49,35 @@ pub struct Service {
     pub file_types: Vec<MimePattern>,
     /// Maximum bytes of an image before it is encoded in base64; `None` if not declared.
     pub max_image_bytes: Option<u64>,
-    /// Maximum pixels of the longer side of an image; `None` if not declared.
+    /// Maximum length of the longer side of an image, in pixels; `None` if not declared.
     pub max_image_edge: Option<u32>,
     /// Maximum bytes of the media in a request, in base64; `None` if not declared. It can only lower the general limit.
     pub max_request_bytes: Option<u64>,
     /// Whether to remove metadata such as EXIF from images before sending them.
     pub strip_metadata: StripMetadata,
-    /// The price of its tokens; a service without a price costs nothing.
+    /// The price of the service's tokens; a service without a price costs nothing.
     pub price: Option<Price>,
     /// Fields of the service that polity does not know.
     pub unknown: UnknownFields,
 }
 
-/// How much of its capabilities a service declares.
+/// Which of its capabilities a service declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Declaration {
-    /// Its `capabilities` are valid and include `output`.
+    /// The `capabilities` of the service are valid and include `output`.
     Declared,
-    /// Its `capabilities` are valid but do not include `output`; text is assumed as the output.
+    /// The `capabilities` of the service are valid but lack `output`. Text is assumed as the output.
     InputOnly,
-    /// Its `capabilities` are missing or invalid; text is assumed as input and output.
+    /// The `capabilities` of the service are missing or invalid. Text is assumed as input and output.
     Assumed,
 }
 
 /// Whether polity removes the metadata of images before it sends them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StripMetadata {
-    /// Remove it.
+    /// Remove the metadata.
     Strip,
-    /// Do not remove it.
+    /// Keep the metadata.
     Keep,
 }
 
@@ -87,7 +87,7 @@ impl From<bool> for StripMetadata {
     }
 }
 
-/// The price of a million tokens. Any currency will do, but it must be the same for all services.
+/// The price of a million tokens. The currency can be any, but all services must use the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
     /// Price of a million tokens of requests.
@@ -96,8 +96,8 @@ pub struct Price {
     pub output: f64,
 }
 
-/// Fields that polity does not know, kept as written. `Debug` shows only their names, because a misspelt `apiKey` may
-/// be among them.
+/// Fields that polity does not know, kept as written.
+/// `Debug` shows only their names, because a misspelt `apiKey` may be among them.
 #[derive(Clone, Default)]
 pub struct UnknownFields(Map<String, Value>);
 
@@ -138,7 +138,8 @@ impl Service {
         }
     }
 
-    /// Returns whether the model gets tools: it gets none only if the file declares an `output` without `tool_calling`.
+    /// Returns whether the model gets tools.
+    /// It gets tools, except if the file declares an `output` without `tool_calling`.
     pub fn tools_allowed(&self) -> bool {
         match self.declared {
             Declaration::Declared => self.capabilities.has(&Capability::TOOL_CALLING, Direction::Output),
@@ -151,14 +152,14 @@ impl Service {
 ///
 /// # Errors
 ///
-/// Fails with all problems if nothing in the file can be used: it does not parse, `services` is not a list, or every
-/// service in it is invalid.
+/// Fails with all problems if nothing in the file can be used: the file does not parse,
+/// `services` is not a list, or every service in the list is invalid.
 pub fn parse(text: &str) -> Result<(Vec<Service>, Vec<Problem>), Vec<Problem>> {
     let (declared, problems) = read(text)?;
     Ok((declared.into_iter().map(|declared| declared.service).collect(), problems))
 }
 
-/// Returns whether two texts of the file are equal apart from comments and white space.
+/// Returns whether two versions of the file differ only in comments and white space.
 pub(crate) fn same(one: Option<&str>, other: Option<&str>) -> bool {
     let says = |text: Option<&str>| text.and_then(|text| fields::parse_object(FILE, text).ok());
     one == other || says(one).is_some_and(|says_one| says(other) == Some(says_one))

@@ -19,13 +19,13 @@ pub(crate) const FILE: &str = "app.json";
 pub struct Settings {
     /// The language of everything that polity writes for models and people.
     pub language: Language,
-    /// The service for roles that neither name one nor require anything; `None` selects the first service.
+    /// The service for roles that name no service and have no requirements; `None` selects the first service.
     pub default_service: Option<ServiceId>,
     /// Whether to look for a model server on this machine if no service is declared.
     pub discover: Discover,
     /// The directory with prompts that replace built-in ones, relative to the configuration directory.
     pub prompts: Option<PathBuf>,
-    /// The limits that stop a society from running away.
+    /// Limits on the size, the duration and the cost of a society.
     pub limits: Limits,
     /// How durable a commit of the database is.
     pub synchronous: Synchronous,
@@ -66,7 +66,7 @@ impl Default for Settings {
 /// Whether polity looks for a model server on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discover {
-    /// Polity looks for one if no service is declared.
+    /// Polity looks for a model server if no service is declared.
     On,
     /// Polity uses the built-in models if no service is declared.
     Off,
@@ -126,7 +126,7 @@ impl Default for Retention {
 ///
 /// # Errors
 ///
-/// Fails if the text is not a JSON object. A smaller mistake only makes its own field use the default.
+/// Fails if the text is not a JSON object. A mistake in one field is not a failure: that field gets its default.
 pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
     let root = fields::parse_object(FILE, text)?;
     let mut problems = Vec::new();

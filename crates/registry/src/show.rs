@@ -1,5 +1,5 @@
-//! Shows the configuration in force as JSON for people and programs, without secrets: instead of a key it shows where
-//! the key comes from.
+//! Shows the configuration in force as JSON for people and programs, without secrets.
+//! Instead of a key, it shows where the key comes from.
 
 use crate::services::{Declaration, Price, Service, StripMetadata};
 use crate::settings::{Discover, Retention, Retry, Settings};
@@ -24,8 +24,8 @@ impl Snapshot {
     }
 }
 
-/// Returns a service as JSON, with the field names of the file. The patterns name every field, so that the compiler
-/// reports a forgotten one.
+/// Returns a service as JSON, with the field names of the file.
+/// The patterns list every field, so that the compiler reports a field that this function forgets.
 pub(crate) fn service(service: &Service) -> Value {
     let Service {
         id,
@@ -44,7 +44,7 @@ pub(crate) fn service(service: &Service) -> Value {
         max_request_bytes,
         strip_metadata,
         price,
-        // Not shown, because a misspelt `apiKey` may be among the unknown fields.
+        // Unknown fields are not shown, because a misspelt `apiKey` may be among them.
         unknown: _,
     } = service;
     let Endpoint { base_url, model, api_key, headers, timeout, timeouts, max_tokens, extra_body, dialect } =
@@ -105,8 +105,8 @@ fn whence(secret: &str) -> &str {
     }
 }
 
-/// Returns the settings as JSON, with the field names of the file. The patterns name every field, so that the compiler
-/// reports a forgotten one.
+/// Returns the settings as JSON, with the field names of the file.
+/// The patterns list every field, so that the compiler reports a field that this function forgets.
 pub(crate) fn settings(settings: &Settings) -> Value {
     let Settings {
         language,

@@ -1,4 +1,4 @@
-//! Guesses which name was meant by an unknown field, or by a custom capability that resembles a known one.
+//! Guesses which name somebody meant with an unknown field name or with a misspelt capability.
 
 use polity_society::content::{Capability, KnownCapability};
 use strum::{IntoStaticStr, VariantArray};
@@ -43,8 +43,8 @@ const INPUTS: &[OtherWords] = &[
     ("file", &["files", "pdf", "pdfs", "document", "documents", "doc", "docs", "文件", "文档", "文件阅读"]),
 ];
 
-/// Words that people use for output capabilities. Words for pictures and sound are missing on purpose: a model that
-/// produces these declares custom capabilities.
+/// Words that people use for output capabilities.
+/// Words for pictures and sound are missing on purpose: a model that produces these has custom capabilities.
 const OUTPUTS: &[OtherWords] = &[
     ("text", &["texts", "txt", "chat", "文本", "文字", "文本对话"]),
     ("structured_output", &["json", "jsonschema", "jsonmode", "jsonobject", "structured", "responseformat"]),
@@ -53,7 +53,7 @@ const OUTPUTS: &[OtherWords] = &[
     ("tool_calling", &["function", "functions", "functioncall", "functioncalls", "functioncalling"]),
 ];
 
-/// A side of `capabilities`.
+/// One of the two lists in `capabilities`: `input` or `output`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Side {
@@ -62,19 +62,19 @@ pub(crate) enum Side {
 }
 
 impl Side {
-    /// Returns the name of the field for this side.
+    /// Returns the name of this list in `capabilities`.
     pub(crate) fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// Returns the known field that was probably meant by an unknown one.
+/// Returns the known field that an unknown field name probably means.
 pub(crate) fn field<'k>(written: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let known: Vec<&str> = known.into_iter().collect();
     meant(written, &known, FIELDS)
 }
 
-/// Returns the known capability that was probably meant by a custom one, and the side to which it belongs.
+/// Returns the known capability that a custom capability probably means, and the list to which it belongs.
 pub(crate) fn capability(written: &Capability, side: Side) -> Option<(&'static str, Side)> {
     let known: Vec<&'static str> = KnownCapability::VARIANTS.iter().map(Into::into).collect();
     if known.contains(&written.as_str()) {
@@ -90,7 +90,7 @@ pub(crate) fn capability(written: &Capability, side: Side) -> Option<(&'static s
     }
 }
 
-/// Returns the side to which a capability belongs if somebody wrote its name among the inputs.
+/// Returns the list to which a capability belongs, for a name that somebody wrote among the inputs.
 fn side_of(known: KnownCapability) -> Side {
     match known {
         KnownCapability::StructuredOutput | KnownCapability::ToolCalling => Side::Output,
@@ -207,19 +207,19 @@ mod tests {
         output("json", "structured_output");
         output("json_schema", "structured_output");
         output("structured_outputs", "structured_output");
-        // An output capability that is listed as an input belongs to the outputs.
+        // An output capability among the inputs: the guess names the list of outputs.
         check("tools", Side::Input, Some(("tool_calling", Side::Output)));
-        // A model may really produce pictures or speech.
+        // No guess, because a model may really produce pictures or speech.
         check("image", Side::Output, None);
         check("speech", Side::Output, None);
-        // Custom capabilities that resemble nothing, and known capabilities.
+        // No guess for known capabilities, nor for custom capabilities that resemble no known name.
         for own in ["smell", "嗅觉", "reasoning", "code", "test", "video", "text", "vision"] {
             check(own, Side::Input, None);
             check(own, Side::Output, None);
         }
     }
 
-    /// A synonym that is not folded would never be found, nor would the second of two equal synonyms.
+    /// A synonym that is not folded would never be found. Of two equal synonyms, only the first would be found.
     #[test]
     fn other_words_are_folded_and_each_stands_for_one_name() {
         for words in [FIELDS, INPUTS, OUTPUTS] {

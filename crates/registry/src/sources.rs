@@ -1,5 +1,5 @@
-//! Chooses where the services come from: the file, else the environment, else a server on this machine, else the
-//! built-in rehearsal models.
+//! Chooses where the services come from: the file, else the environment,
+//! else a model server on this machine, else the built-in rehearsal models.
 
 use crate::problem::{Place, Problem, Severity};
 use crate::services::{self, Declaration, Service};
@@ -19,11 +19,11 @@ const OPENAI_MODEL: &str = "OPENAI_MODEL";
 /// Where the services of a catalogue come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// `llmservices.json`.
+    /// The file `llmservices.json`.
     File,
     /// The environment variables `OPENAI_API_KEY`, `OPENAI_BASE_URL` and `OPENAI_MODEL`.
     Environment,
-    /// A server that was found on this machine, with its name, such as `Ollama`.
+    /// A model server that was found on this machine. Contains its name, such as `Ollama`.
     Discovered(String),
     /// The built-in models, because no other source has a service.
     Rehearsal,
@@ -42,8 +42,9 @@ impl fmt::Display for Origin {
     }
 }
 
-/// The environment variables that declare a service. The key itself is not stored here: it is read at each call. The
-/// type has no `Debug`, because people put keys into URLs.
+/// The environment variables that declare a service.
+/// The key itself is not stored here: it is read at each call. The type has no `Debug`, because people put keys into
+/// URLs.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Environment {
     /// Whether `OPENAI_API_KEY` is set.
@@ -54,7 +55,7 @@ pub struct Environment {
     pub openai_model: Option<String>,
 }
 
-/// Whether the environment contains a key.
+/// Whether the environment contains an API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyPresence {
     /// The variable has a value.
@@ -106,13 +107,13 @@ pub(crate) enum Declared {
     Nothing,
 }
 
-/// Returns the services of the file, or the service of the environment if the file has none. `text` is the content of
-/// the file; `None` if it does not exist.
+/// Returns the services of the file, or the service of the environment if the file has none.
+/// `text` is the content of the file; `None` if it does not exist.
 ///
 /// # Errors
 ///
-/// Fails with all problems if the file or the environment declares services but none is valid. It does not try the next
-/// source then, because the user wanted these services.
+/// Fails with all problems if the file or the environment declares services but none is valid.
+/// It does not try the next source then, because the user wanted these services.
 pub(crate) fn declared(
     text: Option<&str>,
     environment: &Environment,

@@ -1,7 +1,7 @@
 //! Watches the files of a registry, so that a change is noticed even if no model is called.
 //!
-//! It watches directories instead of files, because tools replace a file by renaming another one over it, by swapping a
-//! symbolic link on its path, or by deleting and rewriting it. The exact kind of event does not matter: each sign of a
+//! It watches directories instead of files, because tools can replace a file: they rename another file to its name,
+//! swap a symbolic link on its path, or delete and rewrite it. The exact kind of event does not matter: each sign of a
 //! change leads to the same [`Registry::refresh`], which compares the content of the files.
 
 use crate::registry::Registry;
@@ -36,11 +36,11 @@ impl Watch {
     ///
     /// Fails if the operating system has no watches left, or if a directory no longer exists.
     pub fn start(registry: &Arc<Registry>) -> Result<Self, WatchError> {
-        // One waiting sign is enough, because a refresh compares all files, whatever the sign was.
+        // One signal in the channel is enough, because a refresh compares all files, not only the changed one.
         let (signs, seen) = mpsc::channel(1);
         let on_event = move |event: notify::Result<notify::Event>| {
             if is_sign(&event) {
-                // A full channel already holds a sign.
+                // If the channel is full, a signal is waiting already.
                 let _ = signs.try_send(());
             }
         };
@@ -60,8 +60,8 @@ impl Watch {
     }
 }
 
-/// Returns whether an event is a sign that a file may have changed. Reading a file is not a sign: a refresh reads the
-/// files, so each refresh would cause the next one.
+/// Returns whether an event means that a file may have changed.
+/// Reading a file does not count. Otherwise each refresh, which reads the files, would cause the next refresh.
 fn is_sign(event: &notify::Result<notify::Event>) -> bool {
     match event {
         Ok(event) => match event.kind {
@@ -73,7 +73,7 @@ fn is_sign(event: &notify::Result<notify::Event>) -> bool {
             | EventKind::Remove(_)
             | EventKind::Other => true,
         },
-        // Events may be lost after an error, and one of them may have been a change.
+        // After an error, events may be lost, and a lost event may have been a change.
         Err(_) => true,
     }
 }
@@ -91,7 +91,7 @@ async fn follow(
         let now = directories(&registry);
         let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in watched.difference(&now) {
-            // Fails if the directory has been deleted; the system has then removed the watch already.
+            // An error is harmless: if the directory has been deleted, the system has removed the watch already.
             let _ = watcher.unwatch(gone);
         }
         for new in now.difference(&watched) {
@@ -103,8 +103,8 @@ async fn follow(
     }
 }
 
-/// Returns the directories to watch: those that hold the files, those to which symbolic links lead, and the parent of
-/// each, because a directory itself may be replaced.
+/// Returns the directories to watch: those that contain the files, and those to which symbolic links lead.
+/// Also returns the parent of each directory, because a directory itself may be replaced.
 fn directories(registry: &Registry) -> BTreeSet<PathBuf> {
     let config_dir = registry.config_dir();
     let mut paths = vec![
@@ -166,7 +166,7 @@ mod tests {
             std::fs::read(&file).unwrap();
         }
         std::fs::write(directory.path().join("new.json"), "{}").unwrap();
-        // Events arrive in order, so all events before the first sign come from reading.
+        // Events arrive in order, so all events before the first sign of a change come from reading.
         assert!(events.iter().any(|is_sign| is_sign), "a new file is a sign");
         drop(watcher);
         let signs = events.iter().filter(|is_sign| *is_sign).count();

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 const TEMPLATE: &str = include_str!("../../../config/llmservices.template.json");
 const SCHEMA: &str = include_str!("../../../tests/openai_chat_request.strict.schema.json");
 
-/// A conversation with all parts that dialects treat differently: instructions, a batch of two calls, an image in the
-/// result of a call, and a user message after the results.
+/// A conversation with all parts that dialects treat differently: instructions,
+/// a batch of two tool calls, an image in the result of a call, and a user message after the results.
 fn conversation() -> Request {
     let call = |id: &str, name: &str| ToolCall {
         id: id.to_owned(),

@@ -36,7 +36,7 @@ pub(crate) enum Sender {
 pub(crate) struct Attachment<'a> {
     /// The file name, if the message contains one.
     pub(crate) name: Option<&'a str>,
-    /// The id for calls of tools, if the message contains one.
+    /// The id that tool calls need, if the message contains an id.
     pub(crate) artifact: Option<ArtifactId>,
     pub(crate) form: Form<'a>,
 }
@@ -202,7 +202,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// Adds a medium. It belongs to the label right before it, if there is one.
+    /// Adds a medium. The medium belongs to the label directly before it, if the message has such a label.
     fn read_medium(&mut self, data: &'a [u8], declared: &'a str) {
         let medium = Form::Medium { data, declared };
         match self.attachments.last_mut() {

@@ -1,4 +1,4 @@
-//! The lead: reads the attachments that it can, finds another agent for the others, and reports.
+//! The lead: reads the attachments that its model can read, finds another agent for all other attachments, and reports.
 
 use crate::facts;
 use crate::inbound::{Form, Inbound, Sender};
@@ -47,7 +47,7 @@ struct Work<'s, 'a> {
     needs: Vec<String>,
 }
 
-/// The agent that reads what the lead cannot.
+/// The agent that reads the attachments that the lead cannot read.
 struct Helper {
     id: AgentId,
     /// Index, in the scene's `steps`, of the call that asked this agent.
@@ -55,15 +55,16 @@ struct Helper {
 }
 
 impl<'s, 'a> Work<'s, 'a> {
-    /// Takes the first message of the parent as the assignment or, if there is none, the first of any other party.
+    /// Takes the first message of the parent as the assignment. Without such a message, takes the first message of any
+    /// other party.
     fn of(scene: &'s Scene<'a>) -> Option<Self> {
         let from_parent = scene.heard().find(
             |(_, inbound)| matches!(&inbound.sender, Sender::Agent(id) if scene.parent.as_ref() == Some(id)),
         );
         let from_anybody = || scene.heard().find(|(_, inbound)| inbound.sender != Sender::System);
         let (_, assignment) = from_parent.or_else(from_anybody)?;
-        // Once the lead has searched for capabilities, these stay its needs: later requests may show the attachments in
-        // another way.
+        // Once the lead has searched for capabilities, it keeps looking for the same capabilities, because later
+        // requests may show the attachments in another way.
         let asked = scene
             .calls(Tool::FindCapableAgents.name())
             .filter_map(|(_, called)| called.argument(&["capability"]));
@@ -115,7 +116,8 @@ impl<'s, 'a> Work<'s, 'a> {
             return Err(self.ask(&id));
         }
         self.introduction()?;
-        // An agent that the lead has hired is a contact too, but need not be asked: its first message was the work.
+        // An agent that the lead has hired is a contact too. The lead need not ask it, because its first message
+        // already contained the work.
         let hired = self.scene.calls(Tool::SpawnAgentWithTask.name()).last();
         if asked.is_none()
             && hired.is_none()

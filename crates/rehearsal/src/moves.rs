@@ -124,7 +124,7 @@ pub(crate) fn references(artifacts: &[ArtifactId]) -> Vec<String> {
     artifacts.iter().map(ArtifactId::reference).collect()
 }
 
-/// Quotes the lines of a prompt, up to the first one that exceeds [`MOST_QUOTED_CHARS`].
+/// Quotes the lines of a prompt, up to the first line that exceeds [`MOST_QUOTED_CHARS`].
 pub(crate) fn quotation(lines: &[&str], words: &Words) -> String {
     let mut left = MOST_QUOTED_CHARS;
     let mut quoted = Vec::new();

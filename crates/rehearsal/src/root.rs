@@ -51,7 +51,7 @@ struct Wish<'s> {
     request_id: Option<&'s str>,
 }
 
-/// Reads a request for an introduction; `None` if the message is not one.
+/// Reads a request for an introduction; `None` if the message is no such request.
 fn wish<'s>(inbound: &'s Inbound<'_>) -> Option<Wish<'s>> {
     let Sender::Agent(requester) = &inbound.sender else {
         return None;

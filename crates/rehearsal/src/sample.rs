@@ -96,7 +96,7 @@ mod tests {
         );
         check(json!({"type": ["string", "null"]}), json!("w"));
         check(json!({}), json!("w"));
-        // A schema that refers to itself does not make it run for ever.
+        // A schema that refers to itself does not make the function run for ever.
         let _ = sample(&json!({"type": "object", "properties": {"child": {"$ref": "#"}}}), "w");
     }
 }

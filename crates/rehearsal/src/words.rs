@@ -144,7 +144,7 @@ pub(crate) struct LeadWords {
     pub(crate) introduction: Phrase,
     /// The reason in the request for an introduction.
     pub(crate) introduction_reason: Phrase,
-    /// Ends the turn in which the lead sent that request.
+    /// Ends the turn in which the lead sent the request for an introduction.
     pub(crate) awaiting_introduction: Phrase,
     pub(crate) role_name: Phrase,
     pub(crate) role_prompt: Phrase,

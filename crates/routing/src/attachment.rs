@@ -1,5 +1,5 @@
-//! The block of text that replaces an attachment which is not shown: a few labelled lines that a program can parse,
-//! then advice for the reader.
+//! The block of text that replaces an attachment which is not shown.
+//! It has a few labelled lines that a program can parse, and then advice for the reader.
 
 use crate::left_out::LeftOut;
 use crate::quote::{quote_if_needed, unquote};
@@ -32,26 +32,27 @@ pub struct AttachmentBlock {
 /// The reason why an attachment is not shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockReason {
-    /// The model cannot read it.
+    /// The model cannot read the attachment.
     Unsupported(Help),
-    /// The server refused it in an earlier request.
+    /// The server refused the attachment in an earlier request.
     Refused(Help),
-    /// It cannot be sent to any model.
+    /// The attachment cannot be sent to any model.
     LeftOut(LeftOut),
-    /// The store could not read the bytes.
+    /// The store could not read the bytes of the attachment.
     ReadFailed,
 }
 
-/// Who could read content that the current agent cannot read.
+/// The agents that could read some content which the current agent cannot read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Help {
-    /// These contacts of the agent, the best one first. An empty list has the same text as [`Help::Hire`].
+    /// These contacts of the agent, the most suitable contact first.
+    /// An empty list gives the same text as [`Help::Hire`].
     Contacts(Vec<AgentId>),
     /// A new agent whose role requires the capability. At least one service has it.
     Hire,
     /// A new agent on this service.
     HireOn(ServiceId),
-    /// Nobody, because no other service accepts it.
+    /// Nobody, because no other service accepts the content.
     Nobody,
 }
 
@@ -146,7 +147,7 @@ pub(crate) fn suggestion(kind: Kind, help: &Help, texts: &Texts) -> String {
     }
 }
 
-/// Parses a block that [`AttachmentBlock::text`] wrote with the same texts; `None` for every other text.
+/// Parses a block that [`AttachmentBlock::text`] wrote with the same `texts`; `None` for every other text.
 pub fn parse_attachment_block(text: &str, texts: &Texts) -> Option<AttachmentBlock> {
     let (fields, closing) = text.split_once("\n\n")?;
     let mut lines = fields.split('\n').peekable();

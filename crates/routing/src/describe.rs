@@ -9,8 +9,8 @@ use polity_society::content::Artifact;
 use polity_society::text::{TextKey, Texts};
 use std::borrow::Cow;
 
-/// Returns the text of `get_artifact` for an artifact that is not shown: name, reference, type, size, the reason, and
-/// what to do.
+/// Returns the text of `get_artifact` for an artifact that is not shown:
+/// its name, reference, type and size, the reason, and advice.
 #[doc(alias = "generateTextDescription")]
 pub fn describe_unreadable(artifact: &Artifact, reason: &BlockReason, texts: &Texts) -> String {
     let not_supported = texts.get(TextKey::UnreadableUnsupported);
@@ -36,15 +36,15 @@ pub fn describe_unreadable(artifact: &Artifact, reason: &BlockReason, texts: &Te
     describe(TextKey::Unreadable, artifact, ("advice", &advice), texts)
 }
 
-/// Returns the line that replaces an old attachment which no longer fits into a request. `limit` is the maximum number
-/// of bytes of a request's media.
+/// Returns the line that replaces an old attachment which no longer fits into a request.
+/// `limit` is the maximum size of the media of a request, in bytes.
 pub fn describe_old(artifact: &Artifact, limit: u64, texts: &Texts) -> String {
     let limit = HumanSize::of_bytes(limit).to_string();
     describe(TextKey::AttachmentOld, artifact, ("limit", &limit), texts)
 }
 
-/// Returns the line that replaces an attachment of a message whose media together do not fit into a request. `limit` is
-/// the maximum number of bytes of a request's media.
+/// Returns the line that replaces an attachment if the media of its message together do not fit into a request.
+/// `limit` is the maximum size of the media of a request, in bytes.
 pub fn describe_together(artifact: &Artifact, limit: u64, texts: &Texts) -> String {
     let limit = HumanSize::of_bytes(limit).to_string();
     describe(TextKey::AttachmentTogether, artifact, ("limit", &limit), texts)
@@ -68,8 +68,8 @@ pub fn describe_failure(artifact: &Artifact, texts: &Texts) -> String {
     texts.fill(TextKey::FailureFile, &[("filename", &shown_name(artifact))])
 }
 
-/// Returns the text of an artifact for a message: the whole text, or its first `limit` characters and a note with the
-/// reference and how to read on.
+/// Returns the text of an artifact for a message.
+/// This is the whole text, or its first `limit` characters and a note with the reference and how to read on.
 pub fn inline_text<'a>(text: &'a str, artifact: &Artifact, limit: usize, texts: &Texts) -> Cow<'a, str> {
     let page = cut_text(text, 0, limit);
     let Some(offset) = page.next_offset else {

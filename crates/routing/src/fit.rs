@@ -8,7 +8,7 @@ use crate::result::{Metadata, RouteResult, Routed, tool_message};
 use polity_society::content::Artifact;
 use polity_society::defuse::json_line;
 
-/// Replaces the rest of a description that is cut off and has no next page.
+/// Marks the end of a description that was cut. A description has no next page.
 const CUT: char = '…';
 
 /// The part of a text that a call of `get_artifact` asks for.
@@ -24,10 +24,10 @@ pub struct Excerpt<'a> {
     pub limit: usize,
 }
 
-/// Returns the message for a part of a text, at most `most` characters long. Text that does not fit is left for the
-/// next page. If there is little room, the text has priority: the message first drops the metadata except the id, then
-/// the lead. A page has at least one character, even if the message then exceeds `most`, so that reading on always
-/// reaches the end.
+/// Returns the message for a part of a text, at most `most` characters long.
+/// Text that does not fit is left for the next page.
+/// If there is little room, the text has priority: the message drops all metadata but the id, and then the lead.
+/// A page has at least one character, even if the message then exceeds `most`. So the reader always makes progress.
 pub fn page_message(artifact: &Artifact, excerpt: &Excerpt<'_>, most: usize) -> String {
     let page = cut_text(excerpt.text, excerpt.offset, excerpt.limit);
     let message = |lead: &str, metadata: &Metadata, page: Page<'_>| {
@@ -55,8 +55,8 @@ pub fn page_message(artifact: &Artifact, excerpt: &Excerpt<'_>, most: usize) -> 
     message(lead, metadata, Page { text: shown, next_offset })
 }
 
-/// Returns the message for any result other than a part of a text, at most `most` characters long. If there is little
-/// room, it drops the metadata except the id, then the end of the description.
+/// Returns the message for a result that is not a part of a text, at most `most` characters long.
+/// If there is little room, it drops all metadata but the id, and then the end of the description.
 pub fn bounded_message(result: &RouteResult, most: usize) -> String {
     let whole = line(result);
     if length(&whole) <= most {
@@ -101,7 +101,7 @@ fn in_json(character: char) -> usize {
     let is_plain = character == ' '
         || character.is_ascii_alphanumeric()
         || matches!(character, '\u{3000}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}');
-    // Subtract the two quotation marks around it.
+    // Do not count the two quotation marks around the character.
     if is_plain { 1 } else { length(&json_line(&character)).saturating_sub(2) }
 }
 
@@ -141,8 +141,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// Contract section 8: every tool result is at most `toolResultChars` long, so `get_artifact` returns a
-        /// longer text in pages.
+        /// Contract section 8: every tool result is at most `toolResultChars` long.
+        /// So `get_artifact` returns a longer text in pages.
         #[test]
         fn no_page_is_too_long_and_all_of_them_are_the_text(
             text in texts(),
@@ -170,7 +170,7 @@ mod tests {
             prop_assert_eq!(joined, text);
         }
 
-        /// Even if there is no room for the JSON around the text, reading on reaches the end.
+        /// Even if there is no room for the JSON around the text, all pages together contain the whole text.
         #[test]
         fn where_nothing_fits_all_pages_are_still_the_text(text in texts(), most in 0usize..120) {
             let notes = artifact(Kind::Text, "text/plain", Some("notes.md"));

@@ -1,4 +1,5 @@
-//! Reasons why some content is not sent to any model, whatever the model can read, and the texts about these reasons.
+//! Reasons why some content is not sent to any model, even to a model with the needed capability.
+//! Also writes and parses the texts about these reasons.
 
 use crate::route::Reason;
 use crate::template::values_of;
@@ -23,7 +24,7 @@ pub enum LeftOut {
         height: u32,
         /// Maximum memory for the decoded pixels.
         limit: HumanSize,
-        /// Maximum pixels of a side.
+        /// Maximum length of a side, in pixels.
         edge: u32,
     },
     /// A picture that cannot be reduced to the maximum size.
@@ -82,7 +83,7 @@ impl LeftOut {
         }
     }
 
-    /// Parses a line that [`LeftOut::text`] wrote with the same texts.
+    /// Parses a line that [`LeftOut::text`] wrote with the same `texts`.
     pub(crate) fn parse(line: &str, texts: &Texts) -> Option<Self> {
         let values = |key| values_of(line, texts.template(key));
         let too_large = || {

@@ -1,15 +1,15 @@
 //! Decides how one piece of content reaches one model, and writes the texts that replace content the model cannot read.
 //!
 //! This crate must not know bytes, storage, wire formats or the contact registries of agents. Its input is plain data:
-//! facts about an artifact, the capabilities of a model, and the texts of a language. Its output is a decision or a
-//! text. The crate does no IO, reads no clock and keeps no state, so equal inputs always give equal results.
+//! facts about an artifact, the capabilities of a model, and the texts of a language.
+//! Its output is a decision or a text. The crate has no IO, no clock and no state, so equal inputs give equal results.
 //!
-//! The path of data: [`route()`] takes the kind and MIME type of an artifact, and the capabilities and file types of
-//! the service that is configured *now*, and returns a [`Route`]. The caller then follows the route: it sends a page of
-//! the text ([`cut_text`]), the encoded bytes, or one of the descriptions. For `get_artifact`, [`route_result`] builds
-//! a [`RouteResult`] from the route and the [`Material`] that the caller has, and [`tool_message`] turns the result
-//! into the `tool` message. For an attachment that cannot be shown, the caller builds an [`AttachmentBlock`], whose
-//! text can be parsed again.
+//! The path of data: [`route()`] takes the kind and the MIME type of an artifact. It also takes the capabilities and
+//! the file types of the service that is configured *now*. It returns a [`Route`], which the caller follows:
+//! the caller sends a page of the text ([`cut_text`]), the encoded bytes, or one of the descriptions.
+//! For `get_artifact`, the function [`route_result`] combines the route with the [`Material`] that the caller has.
+//! Its result is a [`RouteResult`], which [`tool_message`] turns into the `tool` message.
+//! For an attachment that cannot be shown, the caller builds an [`AttachmentBlock`], whose text can be parsed again.
 
 mod route;
 

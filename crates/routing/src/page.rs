@@ -3,7 +3,7 @@
 /// One part of a longer text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page<'a> {
-    /// The part, with exactly the bytes of the whole text.
+    /// The part: an unchanged slice of the whole text.
     pub text: &'a str,
     /// Offset of the next page, in characters from the start of the whole text; `None` if this is the last page.
     pub next_offset: Option<usize>,
@@ -11,8 +11,9 @@ pub struct Page<'a> {
 
 /// Returns at most `limit` characters of `text`, from character `offset` on.
 ///
-/// Characters are Unicode scalar values, so no character is split. A limit of 0 counts as 1, so that reading page by
-/// page always reaches the end. An offset past the end gives an empty last page.
+/// Characters are Unicode scalar values, so no character is split.
+/// A limit of 0 counts as 1, so that reading page by page always reaches the end.
+/// An offset past the end gives an empty last page.
 pub fn cut_text(text: &str, offset: usize, limit: usize) -> Page<'_> {
     // The slices below cannot panic, because `char_indices` returns the boundaries of characters.
     let byte_of = |text: &str, characters: usize| text.char_indices().nth(characters).map(|(byte, _)| byte);

@@ -1,11 +1,11 @@
-//! Quotes names for a line of text. Whatever characters a file name has, the line stays one line, hides none of them,
-//! and can be parsed again.
+//! Quotes names for a line of text. A file name may have any characters: line breaks and invisible ones, for example.
+//! The quoted name is on one line, shows all its characters, and can be parsed again.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Returns the name unchanged if nothing in it could mislead a reader; otherwise as a JSON string in which every
-/// misleading character is escaped.
+/// Returns the name unchanged if nothing in it could mislead a reader.
+/// Otherwise returns it as a JSON string in which every misleading character is escaped.
 pub(crate) fn quote_if_needed(name: &str) -> Cow<'_, str> {
     let padded = name.trim() != name;
     if !name.is_empty() && !padded && !name.starts_with('"') && !name.chars().any(misleads) {

@@ -24,7 +24,7 @@ pub struct RouteResult {
     pub metadata: Metadata,
 }
 
-/// The rough type of content, as the JSON of a result names it.
+/// The rough type of content, with its name in the JSON of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ContentType {
@@ -32,7 +32,7 @@ pub enum ContentType {
     Text,
     /// A picture.
     Image,
-    /// Any other binary content.
+    /// Binary content of any kind but a picture.
     Binary,
 }
 
@@ -46,8 +46,8 @@ impl From<Kind> for ContentType {
     }
 }
 
-/// The place in a request that the content goes to. Only the variant `Text` contains a text, so binary content can
-/// never be in a text field.
+/// The place in a request that the content goes to.
+/// Only the variant `Text` contains a text, so binary content can never be in a text field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "routing", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Routed {
@@ -77,11 +77,11 @@ pub enum Routed {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "image_url")]
 pub struct ImagePart {
-    /// The address of the image, which contains the image itself.
+    /// The `data:` URL of the image, which contains the bytes of the image.
     pub image_url: ImageAddress,
 }
 
-/// The address of an image.
+/// The URL of an image in an image part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ImageAddress {
     /// A `data:` URL with the bytes of the image in base64.
@@ -120,13 +120,13 @@ pub struct Metadata {
     /// The name of the file, if the artifact has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// The MIME type; absent if the artifact has an empty one.
+    /// The MIME type; absent if the MIME type of the artifact is empty.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<MimeType>,
     /// Size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// The time at which it was stored, in RFC 3339.
+    /// The time at which the artifact was stored, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
     /// The kind of binary content; absent for text.
@@ -227,8 +227,8 @@ fn file_part(artifact: &Artifact, base64: &str) -> FilePart {
     }
 }
 
-/// Returns the `tool` message of `get_artifact`: `{status, contentType, routing, content?, nextOffset?, metadata}`. It
-/// never contains the image or file part of the result.
+/// Returns the `tool` message of `get_artifact`: `{status, contentType, routing, content?, nextOffset?, metadata}`.
+/// It never contains the image or file part of the result.
 pub fn tool_message(result: &RouteResult) -> Value {
     // Neither indexing nor `json!` can panic here: `message` is an object, and all values are plain data.
     let mut message = json!({"status": "success", "contentType": result.content_type});

@@ -29,11 +29,11 @@ pub enum Route {
     Text,
     /// As an image part.
     Image,
-    /// As an audio part of that format.
+    /// As an audio part of this format.
     Audio(AudioFormat),
     /// As a file part.
     File,
-    /// Not at all: a text describes it instead.
+    /// Not at all: the model gets a description instead of the content.
     Describe(Reason),
 }
 
@@ -48,7 +48,7 @@ pub enum AudioFormat {
 }
 
 impl AudioFormat {
-    /// Returns the format of a MIME type, unofficial names included.
+    /// Returns the format for a MIME type. Also knows unofficial names of MIME types.
     pub fn of(mime_type: &MimeType) -> Option<Self> {
         match mime_type.essence().as_str() {
             "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some(Self::Wav),
@@ -71,7 +71,7 @@ impl AudioFormat {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The model lacks that input capability.
+    /// The model lacks this input capability.
     MissingCapability(Capability),
     /// The model reads files, but its endpoint does not accept files of this type.
     FileTypeNotTaken,
@@ -92,7 +92,7 @@ pub enum Reason {
         height: u32,
         /// Maximum bytes of the decoded pixels.
         max_bytes: u64,
-        /// Maximum pixels of a side.
+        /// Maximum length of a side, in pixels.
         max_edge: u32,
     },
     /// The content is a picture that cannot be reduced to the maximum size.
@@ -108,8 +108,8 @@ pub enum Reason {
 
 /// Decides how `content` reaches a model with these capabilities, through an endpoint that accepts these file types.
 ///
-/// Every model gets text as text. Any other content needs a model with the capability of its kind. Content that is sent
-/// as a file also needs an endpoint that accepts its type.
+/// Every model gets text as text. Any other content needs a model with the capability of its kind.
+/// Content that is sent as a file also needs an endpoint that accepts its type.
 #[doc(alias = "routeContent")]
 pub fn route(content: &Routable<'_>, capabilities: &Capabilities, file_types: &FileTypes) -> Route {
     let needed = content.kind.needs();

@@ -3,8 +3,9 @@
 use polity_society::text::Template;
 use std::collections::BTreeMap;
 
-/// Returns the values that were filled into the placeholders of `template` to write `line`; `None` if the line does not
-/// match the template. Each value ends where the text after its placeholder first occurs in the line.
+/// Returns the values that were filled into the placeholders of `template` to write `line`.
+/// Returns `None` if the line does not match the template.
+/// Each value ends where the text after its placeholder first occurs in the line.
 pub(crate) fn values_of<'t>(line: &'t str, template: &'t Template) -> Option<BTreeMap<&'t str, &'t str>> {
     let mut values = BTreeMap::new();
     let mut names = template.placeholders().into_iter().peekable();

@@ -16,7 +16,7 @@ pub(crate) fn kind_name(kind: Kind, texts: &Texts) -> &str {
     })
 }
 
-/// Returns the capability that a model needs to read this kind: the words for it, and its name in declarations.
+/// Returns the capability that a model needs to read this kind: its name for people, and its name in declarations.
 pub(crate) fn capability_name(kind: Kind, texts: &Texts) -> (&str, Capability) {
     let words = texts.get(match kind {
         Kind::Text => TextKey::CapabilityText,
@@ -46,7 +46,7 @@ impl HumanSize {
         }
         let mut unit = 1;
         let mut divisor: u128 = 1024;
-        // Rounded to tenths; 1023.95 KB and more would read "1024.0 KB", so the next unit is used.
+        // The size is rounded to tenths. 1023.95 KB would be shown as "1024.0 KB", so the next unit is used.
         let tenths = |divisor: u128| (u128::from(bytes) * 10 + divisor / 2) / divisor;
         while tenths(divisor) >= 10_240 && unit + 1 < UNITS.len() {
             unit += 1;

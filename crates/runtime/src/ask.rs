@@ -39,7 +39,7 @@ use understood::{Understood, understood};
 pub(crate) enum Asked {
     /// The model answered.
     Answered(Box<Answer>),
-    /// The call failed for good.
+    /// The call failed, and no further attempt is made.
     Failed {
         /// The service that was asked last.
         service: ServiceId,
@@ -67,7 +67,7 @@ pub(crate) struct Answer {
     pub(crate) reservation: Reservation,
 }
 
-/// The place of an answer in its turn.
+/// Identifies the answer that is asked for: its turn, its number in the turn, and whether the model may call tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     /// The id of the turn.
@@ -122,7 +122,8 @@ pub(crate) async fn ask_for_summary(
     ask_for(handles, conversation, Wanted::Summary(compaction), &mut during.for_summary(), halt).await
 }
 
-/// How often the remaining time of a task is checked during a call: its limit may change meanwhile.
+/// During a call, the task's remaining time is checked again after each interval of this length,
+/// because the limit may change.
 const LOOK_AT_TIME: Duration = Duration::from_secs(1);
 
 /// Runs a call until it has ended, is halted, or the task's time is used up.
@@ -231,8 +232,8 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the service to ask, as it is configured now. If it was removed from the configuration, the default
-    /// service takes its place. The error names the removed service when no other is left.
+    /// Returns the service to ask, as it is configured now. If it was removed from the configuration,
+    /// the default service takes its place. If no service is left, the error names the removed service.
     fn service(&mut self, snapshot: &Snapshot) -> Result<Arc<Service>, ServiceId> {
         let current = self.tried.service();
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
@@ -348,7 +349,8 @@ impl Call<'_> {
         let pause = self.leave_alone(service, &failure, next);
         match (next, fallback, compaction) {
             (Next::Again { after }, _, _) => {
-                // If the service asked for a pause, all callers wait at the gate until the pause is over, this one too.
+                // If the service asked for a pause, all callers wait at the gate until the pause is over.
+                // This call waits too.
                 if pause.is_none() {
                     tokio::select! {
                         () = tokio::time::sleep(after) => {}
@@ -441,7 +443,7 @@ impl Call<'_> {
 /// Returns the failure of an attempt that was not made, because another call has found the service still down.
 fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
-    // The call that found this out has already closed the gate for the pause that the server asked for.
+    // The call that found the service down has already closed the gate for as long as the server asked for.
     let failure = CallError { message, retry_after: None, ..last };
     FailedAttempt { failure, sent: Sent::Text, media: Vec::new(), revision: 0, compaction: None }
 }

@@ -175,13 +175,13 @@ struct State {
     reserved: Spent,
     /// Time that agents had worked before `since`.
     worked: Duration,
-    /// How many agents work now. While at least one works, the time since `since` counts too.
+    /// The number of agents at work. While it is above zero, the time since `since` counts too.
     working: u32,
     since: Instant,
 }
 
-/// The amount that a call has reserved. Dropping it gives the amount back. It must be held until the real cost is
-/// written: otherwise the call would count as nothing in between.
+/// The amount that a call has reserved. Dropping this value gives the amount back.
+/// Drop it only after the real cost is written. Before that, nothing else counts the cost of the call.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
@@ -198,13 +198,13 @@ pub(crate) enum Reserved {
     Later(Pin<Box<OwnedNotified>>),
 }
 
-/// Held while an agent works for a task. Meanwhile the task's time runs.
+/// Held while an agent works for a task. As long as it is held, the working time of the task is counted.
 #[derive(Debug)]
 pub(crate) struct Working(Arc<Budget>);
 
 impl Budget {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change of the state is complete, so a panic elsewhere leaves nothing inconsistent.
+        // Each change of the state is complete, so a panic elsewhere cannot leave an inconsistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -238,7 +238,7 @@ impl Budgets {
         Ok(Arc::clone(self.all().entry(task.clone()).or_insert_with(new)))
     }
 
-    /// Lets the time of a task run until the returned guard is dropped.
+    /// Counts working time for a task until the returned guard is dropped.
     pub(crate) async fn work(&self, store: &Store, task: &TaskId) -> Result<Working, Error> {
         let budget = self.of(store, task).await?;
         let mut state = budget.state();
@@ -277,8 +277,8 @@ impl Budgets {
         let mut settled = Box::pin(Arc::clone(&budget.settled).notified_owned());
         settled.as_mut().enable();
         let _deciding = budget.deciding.lock().await;
-        // The reserved amount is read before the spent amount: a call that is settled in between then counts twice,
-        // which is better than not at all.
+        // The reserved amount is read before the spent amount:
+        // a call that ends between the two reads then counts twice. It would be worse if the call did not count.
         let reserved = budget.state().reserved;
         let mut reader = store.reader().await?;
         // A limit that has refused one call of the task refuses all its other calls.

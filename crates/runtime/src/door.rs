@@ -56,7 +56,7 @@ pub(crate) async fn openable(
     Ok(artifacts::may_open(connection, &owner.agent, mentioned).await?.into_iter().collect())
 }
 
-/// Returns the artifacts of a payload: its attachments, and those that its text names.
+/// Returns the artifacts of a payload: its attachments, and the artifacts that its text names.
 pub(crate) fn mentioned(payload: &Payload) -> Vec<ArtifactId> {
     let mut all = payload.attachments.clone();
     let named = ArtifactId::all_in(&payload.to_json_text());
@@ -68,11 +68,11 @@ pub(crate) fn mentioned(payload: &Payload) -> Vec<ArtifactId> {
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) id: MessageId,
-    /// The ids in its `request_id` that are no open requests.
+    /// The ids in the message's `request_id` that belong to no open request.
     pub(crate) ignored: Vec<MessageId>,
 }
 
-/// Returns the request that an agent's open turn works on: the one that it began with, otherwise the oldest open one.
+/// Returns the request that an agent's open turn works on: the request that began the turn, or the oldest open request.
 pub(crate) async fn worked_on(
     connection: &mut Connection,
     agent: &Conversation,
@@ -95,7 +95,7 @@ pub(crate) async fn send(
     send_fitting(tx, snapshot, sender, draft, last_word, Misfit::Marked).await
 }
 
-/// Does the same as [`send`]. `misfit` decides what happens to an answer that does not fit its schema.
+/// Sends a draft as [`send`] does. `misfit` decides what happens to an answer that does not fit its schema.
 pub(crate) async fn send_fitting(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -190,9 +190,9 @@ pub(crate) async fn schemas(
     Ok(schemas)
 }
 
-/// Compares an answer with its schemas. An answer that fits gets a field with the result as JSON; any other answer is
-/// refused or marked, as `misfit` demands. An interim answer is checked too, because it may turn out to be the last
-/// one; if it does not fit, it stays as it is.
+/// Compares an answer with its schemas. An answer that fits gets a field with the result as JSON;
+/// any other answer is refused or marked, as `misfit` demands. An interim answer is checked too,
+/// because it may turn out to be the last answer. If it does not fit, it is not changed.
 async fn check_result(
     tx: &mut Tx,
     sender: &Conversation,

@@ -38,9 +38,9 @@ use tokio_util::sync::CancellationToken;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(25);
 
-/// Runs the turns of a conversation until nothing is left to do, or until the driver is halted. A halted driver
-/// abandons the model call or tool that it waits for, but finishes a write. This function both begins new turns and
-/// resumes interrupted ones.
+/// Runs the turns of a conversation until nothing is left to do, or until the driver is halted.
+/// A halted driver abandons the model call or tool that it waits for, but finishes a write.
+/// This function both begins new turns and resumes interrupted turns.
 pub(crate) async fn run(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -79,7 +79,7 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     let mut open = turns::open(&mut reader, conversation).await?;
     if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
         let (conversation, snapshot) = (conversation.clone(), handles.registry.current());
-        // Lets others use the connection while this waits for the writer.
+        // Give the connection back first, so that others can use it during the wait for the writer.
         drop(reader);
         let begin =
             handles.store.write(move |tx| Box::pin(async move { begin(tx, &snapshot, &conversation).await }));
@@ -152,7 +152,7 @@ async fn drive(
             Step::RunTool(call) | Step::RecordInterruption(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, halt).await?
             }
-            // Cannot happen: `advance` does these steps itself and continues to one of those above.
+            // Cannot happen: `advance` does these steps itself, and returns only the steps of the other match arms.
             Step::RefuseTool(_) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
         };
     }

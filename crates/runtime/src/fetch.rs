@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 /// The loaded artifacts of a request.
 pub(crate) struct All {
-    /// The content that the request shows for each artifact.
+    /// For each artifact, the content that the request shows.
     pub(crate) fetched: HashMap<ArtifactId, Fetched>,
     /// Events to record about artifacts that cannot be read.
     pub(crate) unreadable: Vec<Event>,
@@ -124,7 +124,7 @@ async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Res
     Ok(Got::Whole(Fetch::Medium(mime_type, data)))
 }
 
-/// Returns the reason that the model is given for a picture that is left out.
+/// Returns the reason why a picture is left out, as the model gets it.
 fn reason_of(error: &ImageError) -> Reason {
     match error {
         ImageError::Unsupported { .. } | ImageError::UnknownVariant { .. } => Reason::NotConvertible,

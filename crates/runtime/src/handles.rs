@@ -1,9 +1,9 @@
 //! The parts that the whole runtime shares, such as the store, the configuration and the gates.
 //!
-//! [`Society`](crate::Society) builds one [`Handles`] and holds it, as do its background tasks, the supervisor and
-//! every driver. They lend it to the functions that ask models, load artifacts, and read and write for the person. The
-//! door, the rules about rest, steering and the society tools do not get it: they work in a transaction with a snapshot
-//! of the configuration.
+//! [`Society`](crate::Society) builds one [`Handles`] and holds it, as do its background tasks, the supervisor
+//! and every driver. They lend it to the functions that ask models, load artifacts, or do what the person requests.
+//! The door, the rules about rest, steering and the society tools do not get it:
+//! they work in a transaction, with a snapshot of the configuration.
 
 use crate::budget::Budgets;
 use crate::kept::Kept;
@@ -42,6 +42,8 @@ pub(crate) struct Handles {
     pub(crate) extractor: Option<PathBuf>,
     /// The tools that reach outside the society.
     pub(crate) hands: Hands,
+    /// The directories of polity itself, which no workspace may contain or be in.
+    pub(crate) private: Vec<PathBuf>,
 }
 
 /// One gate per service, shared by all callers.
@@ -58,7 +60,7 @@ impl Gates {
     /// Returns the gate of a service, with the concurrency that the service has in the configuration now. If the
     /// service's address, model or key has changed, the gate forgets what it knew of the old server.
     pub(crate) fn of(&self, service: &Service) -> Arc<Gate> {
-        // A gate holds no state that a panic elsewhere could leave incomplete.
+        // A panic elsewhere cannot leave the state of a gate incomplete.
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let gated = gates.entry(service.id.clone()).or_insert_with(|| Gated {
             gate: Arc::new(Gate::new(service.max_concurrent)),

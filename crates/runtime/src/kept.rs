@@ -1,5 +1,5 @@
 //! Keeps the converted forms of stored bytes, so that later requests can use them again: pictures that were made to
-//! fit, bytes in base64, and texts of documents. The memory is bounded; the least recently used entry goes first.
+//! fit, bytes in base64, and texts of documents. The memory is bounded; the least recently used entry is removed first.
 
 use lru::LruCache;
 use polity_artifacts::BlobHash;
@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 /// A form into which stored bytes are converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Form {
-    /// The bytes unchanged.
+    /// The unchanged bytes.
     Whole,
     /// A picture that fits these bounds.
     Fitted(ImageBounds),
@@ -42,11 +42,11 @@ impl Made {
     }
 }
 
-/// The most memory for all results together, in bytes. This is room for a few of the largest pictures that servers
-/// take, with their base64.
+/// The maximum memory for all results together, in bytes. This is room for a few of the largest pictures
+/// that servers take, with their base64.
 const ROOM: usize = 64 * 1024 * 1024;
 
-/// The most results that are kept. This also bounds the results that take no memory.
+/// The maximum number of results that are kept. It also limits results that take no memory.
 const PLACES: usize = 1024;
 
 /// The results that are kept.
@@ -64,12 +64,12 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Returns these bytes in this form, if that is kept.
+    /// Returns these bytes in this form, if the result of this conversion is kept.
     pub(crate) fn get(&self, blob: &BlobHash, form: Form) -> Option<Made> {
         self.shelf().made.get(&(blob.clone(), form)).cloned()
     }
 
-    /// Keeps a result, unless it alone takes more than all the memory.
+    /// Keeps a result, unless this result alone would take more than the maximum memory.
     pub(crate) fn keep(&self, blob: &BlobHash, form: Form, made: Made) {
         let weight = made.footprint();
         if weight > ROOM {

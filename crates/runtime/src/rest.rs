@@ -1,6 +1,6 @@
-//! Does what is due when an agent comes to rest: delivers texts that it held, reminds it of what it owes, and gives the
-//! askers what was made for them (contract section 7, "Nobody is left without an answer"). [`rules::due`] decides. This
-//! module gathers the facts and writes what is due, in the transaction that brought the agent to rest.
+//! Does what is due when an agent comes to rest: delivers texts that it held, reminds it of what it owes, and gives
+//! the askers what was made for them (contract section 7, "Nobody is left without an answer"). [`rules::due`] decides
+//! what is due. This module gathers the facts and writes the result, in the transaction that brought the agent to rest.
 
 use crate::door;
 use polity_registry::Snapshot;
@@ -145,7 +145,7 @@ async fn deliver(
     Ok(())
 }
 
-/// Notes that an earlier message is the last word, and that it answers these requests.
+/// Notes that no more follows an earlier message, and that this message answers these requests.
 pub(crate) async fn settle(
     tx: &mut Tx,
     by: &Conversation,
@@ -310,7 +310,7 @@ pub(crate) async fn tell_user_what_is_left(
         if !facts.pending.is_empty() {
             continue;
         }
-        // A person who has an answer can look at stored artifacts at any time, so they get no notice after the answer.
+        // After an answer, the person gets no notice about stored artifacts: the person can look at them at any time.
         match owed_to(&facts.owed, &user).next() {
             Some(_) => give_up(tx, snapshot, &conversation, &facts, &user).await?,
             None => notes::forget(tx, &conversation, &user).await?,
@@ -319,7 +319,7 @@ pub(crate) async fn tell_user_what_is_left(
     Ok(())
 }
 
-/// Gives up one request of agents that still wait for each other although they were told so.
+/// Gives up one request of agents that still wait for each other, although they were told about the deadlock.
 pub(crate) async fn break_circle(
     tx: &mut Tx,
     snapshot: &Snapshot,

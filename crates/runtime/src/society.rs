@@ -2,6 +2,7 @@
 
 mod reading;
 mod services;
+mod workspace;
 mod writing;
 
 pub use reading::ArtifactContent;
@@ -76,7 +77,7 @@ pub enum PromptError {
     UnknownService {
         /// The id that the prompt named.
         id: ServiceId,
-        /// The ids that exist, separated by commas.
+        /// The ids of all services, separated by commas.
         known: String,
     },
     /// An attached file is too large.
@@ -140,8 +141,8 @@ pub struct Society {
 }
 
 impl Society {
-    /// Starts the society of a data directory. Agents continue the work that was left. The caller must ensure that no
-    /// other process uses the directory.
+    /// Starts the society of a data directory. Agents continue their unfinished work.
+    /// The caller must ensure that no other process uses the directory.
     pub async fn start(data: &Path, parts: Parts) -> Result<Self, Error> {
         let durability = match parts.registry.current().settings.synchronous {
             Synchronous::Full => Durability::Full,
@@ -150,7 +151,7 @@ impl Society {
         let (store, signals) = Store::open(&data.join(DATABASE), durability).await?;
         let blobs = BlobStore::open(data.join(ARTIFACTS)).await.map_err(Error::Blob)?;
         polity_points::point!("society::opened");
-        let handles = handles(store, blobs, parts);
+        let handles = handles(store, blobs, parts, data);
         let first_event = *signals.events.borrow();
         let stop = CancellationToken::new();
         let (tell_broken, broken) = watch::channel(None);
@@ -173,7 +174,7 @@ impl Society {
     /// Fails if [`Society::start`] would fail, or if the schema is out of date.
     pub async fn open_to_read(data: &Path, parts: Parts) -> Result<Self, Error> {
         let (store, newest_event) = Store::open_to_read(&data.join(DATABASE)).await?;
-        let handles = handles(store, BlobStore::as_it_is(data.join(ARTIFACTS)), parts);
+        let handles = handles(store, BlobStore::as_it_is(data.join(ARTIFACTS)), parts, data);
         let (ended, tasks) = (CancellationToken::new(), TaskTracker::new());
         ended.cancel();
         tasks.close();
@@ -325,7 +326,8 @@ impl Society {
 }
 
 /// Creates the handles that drivers and readers share.
-fn handles(store: Store, blobs: BlobStore, parts: Parts) -> Arc<Handles> {
+fn handles(store: Store, blobs: BlobStore, parts: Parts, data: &Path) -> Arc<Handles> {
+    let private = vec![data.to_owned(), parts.registry.config_dir().to_owned()];
     Arc::new(Handles {
         store,
         blobs,
@@ -338,6 +340,7 @@ fn handles(store: Store, blobs: BlobStore, parts: Parts) -> Arc<Handles> {
         kept: Kept::default(),
         extractor: parts.extractor,
         hands: parts.hands,
+        private,
     })
 }
 
@@ -354,7 +357,7 @@ async fn note_reports(
         };
         let report = match report {
             Ok(report) => report,
-            // Missed reports do not matter: the newest one describes the configuration in force.
+            // Missed reports do not matter, because the newest report describes the configuration in force.
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return,
         };

@@ -1,7 +1,7 @@
 //! The person's control over working agents: pause, resume, stop.
 //!
-//! Each action is one transaction, in sequence with everything that agents write. A child that was hired before the
-//! action is included. No child is hired right after it, because the parent is already paused or stopped.
+//! Each action is one transaction, so it comes either before or after every write of an agent. A child that was hired
+//! before the action is included. No child is hired right after it, because the parent is already paused or stopped.
 
 use crate::driver::closing;
 use polity_registry::Snapshot;

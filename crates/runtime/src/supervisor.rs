@@ -55,7 +55,7 @@ pub(crate) struct Supervisor {
     stop: CancellationToken,
     broken: watch::Sender<Option<String>>,
     running: HashMap<Conversation, Running>,
-    /// The conversation of each driver, by the id of its tokio task: nothing else is known of a driver that panicked.
+    /// The conversation of each driver, by the id of its tokio task. If a driver panics, only this id is known.
     names: HashMap<tokio::task::Id, Conversation>,
     /// How often each conversation has failed in a row: `failures` because of damage or a defect, `passing` because of
     /// the disk or the operating system.
@@ -82,7 +82,7 @@ enum Settled {
 
 /// Why a driver ended before its work was done.
 enum Failure {
-    /// The disk or the operating system failed, which may pass.
+    /// The disk or the operating system failed. A later attempt may succeed.
     Passing(String),
     /// Data are damaged, or polity has a defect.
     Ours(String),
@@ -116,12 +116,12 @@ impl Supervisor {
         }
     }
 
-    /// Takes up the work that was left, then works until it is stopped.
+    /// Continues the work of the last run, then works until it is stopped.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.serve().await {
             self.broken.send_replace(Some(in_full(&error)));
         }
-        // A driver may be dropped anywhere: it repeats what it has not written.
+        // A driver may be dropped at any point. The next driver repeats the work that was not written.
         self.tasks.shutdown().await;
         self.ended.cancel();
     }
@@ -183,7 +183,7 @@ impl Supervisor {
             running.again = Again::Rung;
             return;
         }
-        // The next start of the society takes up what is left.
+        // The next start of the society continues the unfinished work.
         if self.draining {
             return;
         }
@@ -263,7 +263,7 @@ impl Supervisor {
         }
     }
 
-    /// Gives up a turn that fails again and again. Parks the conversation if this fails or there is no open turn.
+    /// Gives up a turn that fails again and again. If this fails, or if no turn is open, parks the conversation.
     async fn give_up(&mut self, conversation: Conversation, reason: String) {
         match driver::abandon(&self.handles, &conversation, reason.clone()).await {
             Ok(Abandoned::Turn) => {
@@ -328,7 +328,8 @@ impl Supervisor {
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            // No other request was made on behalf of the newest one, so nothing holds the answer to it.
+                            // No other request was made on behalf of the newest request,
+                            // so its receiver can answer at once.
                             let owed = open.iter().rev().find(|request| request.to == *agent);
                             let about = owed.map(|request| request.id.clone());
                             apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;

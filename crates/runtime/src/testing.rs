@@ -137,6 +137,7 @@ impl World {
             kept: crate::kept::Kept::default(),
             extractor: None,
             hands,
+            private: Vec::new(),
         })
     }
 

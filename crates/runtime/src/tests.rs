@@ -28,7 +28,7 @@ impl World {
         checked.damage.into_iter().map(|damage| damage.what).collect()
     }
 
-    /// Returns the bytes of the database in use.
+    /// Returns how many bytes of the database file are in use.
     async fn used(&self) -> u64 {
         let used = "SELECT CAST((page_count - freelist_count) * page_size AS TEXT)
             FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
@@ -128,7 +128,7 @@ async fn what_was_said_in_the_oldest_tasks_that_are_over_goes_where_the_database
     assert_eq!(within(all - 50_000).await, 1);
     let talked = "SELECT DISTINCT task FROM messages ORDER BY task";
     assert_eq!(world.query(talked).await, ["t-1", "t-3", "t-4"]);
-    // Open tasks and the newest task are never forgotten, however small the bound is.
+    // Open tasks and the newest task are never forgotten, even if the bound is very small.
     assert_eq!(within(1).await, 1);
     assert_eq!(within(1).await, 0);
     assert_eq!(world.query(talked).await, ["t-1", "t-4"]);

@@ -26,7 +26,7 @@ use polity_store::{Conversation, Error, Stopped, Tx, agents, keep};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The surroundings in which a society tool runs.
+/// The context in which a society tool runs.
 pub(crate) struct Context<'a> {
     /// The agent that calls the tool, and its task.
     pub(crate) caller: &'a Conversation,
@@ -56,7 +56,7 @@ impl Done {
         Self { result: ToolResult::Json(value), refused: None, record: None }
     }
 
-    /// Adds these fields of another result.
+    /// Copies these fields from another result into this result.
     fn with(mut self, mut other: Value, fields: &[&str]) -> Self {
         if let ToolResult::Json(Value::Object(result)) = &mut self.result {
             let found = fields.iter().filter_map(|&name| Some((name, other.get_mut(name)?.take())));
@@ -76,16 +76,16 @@ impl Done {
                 let all = before.into_iter().flat_map(|before: Vec<String>| before).chain(names);
                 result.insert("ignored".to_owned(), all.collect());
             }
-            // A value such as `null` has no place for a field.
+            // A value such as `null` cannot take a further field, so it is put into an object.
             ToolResult::Json(other) => *other = json!({"result": other.take(), "ignored": names}),
             ToolResult::Artifact { ignored, .. } => ignored.extend(names),
-            // A tool that acts outside names them itself.
+            // A tool that acts outside reports unknown arguments itself.
             ToolResult::Outside { .. } => {}
         }
         self
     }
 
-    /// Adds notes about arguments that were understood although the model used other words for them.
+    /// Adds notes about arguments that were understood although the model did not write them as the schema demands.
     pub(crate) fn noting(mut self, words: Vec<String>) -> Self {
         if let ToolResult::Json(Value::Object(result)) = &mut self.result
             && !words.is_empty()
@@ -147,7 +147,8 @@ async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> R
         Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await,
         Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await,
         Call::SpawnAgentWithTask(arguments) => {
-            // This future is by far the largest one here. Without a box, the future of every call would be as large.
+            // This future is by far the largest in this function. Without a box, the future of every call would be
+            // as large as this one.
             Box::pin(organization::spawn_with_task(tx, context, arguments)).await
         }
         Call::TerminateAgent(arguments) => organization::terminate(tx, context, &arguments).await,

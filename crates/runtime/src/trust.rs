@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 /// and taken none. One request is not enough: it may have contained more media than the server takes at once.
 const ENOUGH: usize = 3;
 
-/// What is known of one service.
+/// What is known about one service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trust {
     revision: u64,
@@ -26,9 +26,9 @@ pub(crate) struct Trust {
 /// The media that a service is expected to refuse in the next request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Distrust {
-    /// The artifacts that it has refused.
+    /// The artifacts that the service has refused.
     pub(crate) refused: BTreeSet<ArtifactId>,
-    /// Whether it is expected to refuse all other media too.
+    /// Whether the service is expected to refuse all other media too.
     pub(crate) of_all: OfAll,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Distrust {
 pub(crate) enum OfAll {
     /// The service has refused several media and taken none.
     Yes,
-    /// Nothing suggests that it refuses all media.
+    /// Nothing suggests that the service refuses all media.
     #[default]
     No,
 }
@@ -72,7 +72,7 @@ impl Trust {
     }
 }
 
-/// What is known of all services.
+/// What is known about all services.
 #[derive(Debug, Default)]
 pub(crate) struct Trusts(Mutex<HashMap<ServiceId, Trust>>);
 
@@ -97,7 +97,7 @@ impl Trusts {
     }
 
     fn with<T>(&self, snapshot: &Snapshot, service: &ServiceId, act: impl FnOnce(&mut Trust) -> T) -> T {
-        // A panic elsewhere can only leave valid sets of ids.
+        // The sets of ids stay valid even if code elsewhere panics.
         let mut trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let trust = trusts.entry(service.clone()).or_default();
         let revision = snapshot.catalogue.revision();

@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 pub struct Agent {
     /// The id, made by the system.
     pub id: AgentId,
-    /// The task that it was hired for.
+    /// The task that the agent was hired for.
     pub task: TaskId,
-    /// The agent that hired it.
+    /// The parent, which hired the agent.
     pub parent: AgentId,
-    /// The role it fills.
+    /// The role of the agent.
     pub role: RoleId,
-    /// Its own name, if its parent gave it one.
+    /// The name of the agent, if its parent chose one.
     pub name: Option<Name>,
-    /// The brief that its parent wrote for it.
+    /// The brief that the parent wrote for the agent.
     pub brief: TaskBrief,
     /// Number of generations below root; a child of root is at 1.
     pub depth: u32,
@@ -41,31 +41,32 @@ pub enum Standing {
 /// What the rules need to know about a party: an agent, root or the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Party {
-    /// The id; `root` and `user` are those of root and the person.
+    /// The id. Root has the id `root`, and the person has the id `user`.
     pub id: AgentId,
-    /// The task it belongs to; `None` for root and the person, who serve all tasks.
+    /// The task that the party belongs to; `None` for root and the person, who serve all tasks.
     pub task: Option<TaskId>,
-    /// The name of its role.
+    /// The name of the party's role.
     pub role_name: String,
-    /// What its role offers, if the role has an interface spec.
+    /// What the party's role offers, if the role has an interface spec.
     pub interface_spec: Option<InterfaceSpec>,
-    /// The objective in its brief, if it has a brief.
+    /// The objective in the party's brief; `None` if the party has no brief.
     pub objective: Option<String>,
-    /// Whether it still takes part.
+    /// Whether the party still takes part.
     pub standing: Standing,
     /// Number of generations below root; root and the person are at 0.
     pub depth: u32,
-    /// The capabilities of its model at this moment.
+    /// The capabilities of the party's model at this moment.
     pub capabilities: Capabilities,
 }
 
 impl Party {
-    /// Returns whether it takes part in this task.
+    /// Returns whether the party takes part in this task.
     pub fn serves(&self, task: &TaskId) -> bool {
         self.task.as_ref().is_none_or(|own| own == task)
     }
 
-    /// Returns its purpose in one line: what its role offers, else its objective, else the name of its role.
+    /// Returns the purpose of the party in one line.
+    /// This is what its role offers, else its objective, else the name of its role.
     pub fn duty(&self) -> String {
         let offered = self.interface_spec.as_ref().map(|spec| match &spec.services {
             serde_json::Value::String(text) => text.clone(),

@@ -73,7 +73,7 @@ impl TaskBrief {
         "priority",
     ];
 
-    /// Other names for the fields. A field under another name counts only if the field itself is missing.
+    /// Synonyms of the field names. A field under a synonym is used only if the field under the known name is missing.
     const SYNONYMS: [(&'static str, &'static str); 9] = [
         ("goal", "objective"),
         ("task", "objective"),
@@ -97,7 +97,7 @@ impl TaskBrief {
         Self::read(value, &mut Vec::new())
     }
 
-    /// Like [`Self::parse`], but also adds the names of fields that the child does not get to `ignored`.
+    /// Like [`Self::parse`]. Also adds to `ignored` the names of the fields that the child does not get.
     pub fn read(value: Option<&Value>, ignored: &mut Vec<String>) -> Result<Self, Vec<FieldProblem>> {
         let Some(value) = value.filter(|value| !value.is_null()) else {
             return Err(Self::REQUIRED.map(|field| FieldProblem::new(field, Fault::Missing)).to_vec());
@@ -106,7 +106,7 @@ impl TaskBrief {
             return Err(vec![FieldProblem::new("", Fault::NotA("an object"))]);
         };
         let object = written::with_names(object, &Self::KNOWN);
-        // The names that were replaced need not be reported: the child sees the brief as it was understood.
+        // Nobody needs a report of the replaced names: the child sees the brief with the known names.
         let (object, _) = written::with_synonyms(object, &Self::SYNONYMS);
         let mut fields = Fields::new(&object);
         let others = fields.others(&Self::KNOWN);

@@ -13,8 +13,8 @@ pub enum Change {
     RoleCreated(Role),
     /// An agent was hired.
     AgentCreated(Agent),
-    /// The owner of a contact registry may write to one more party from now on. If the registry has an entry for that
-    /// party already, the entry stays as it is.
+    /// The owner of a contact registry may write to one more party from now on.
+    /// If the registry has an entry for that party already, the entry stays as it is.
     ContactAdded(Contact),
     /// A message was accepted.
     MessageAccepted(Box<Message>),
@@ -22,7 +22,7 @@ pub enum Change {
     RequestAnswered {
         /// The request that is no longer open.
         request: MessageId,
-        /// The message that answers it.
+        /// The message that answers the request.
         answer: MessageId,
     },
     /// An agent may open an artifact from now on.
@@ -36,9 +36,9 @@ pub enum Change {
     AgentEnded {
         /// The agent that was ended.
         agent: AgentId,
-        /// The party that ended it.
+        /// The party that ended the agent.
         by: AgentId,
-        /// The reason that was given.
+        /// The reason that this party gave.
         reason: String,
     },
 }

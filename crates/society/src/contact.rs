@@ -58,13 +58,13 @@ impl Source {
 /// An entry of a contact registry, as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
-    /// The party whose registry holds the entry.
+    /// The party whose registry contains the entry.
     pub owner: AgentId,
     /// The party that the owner may write to.
     pub agent: AgentId,
     /// How the entry came into the registry.
     pub source: Source,
-    /// The party that brought the two together; set for presets and introductions.
+    /// For a preset or an introduction: the party that gave the owner this contact; else `None`.
     pub introduced_by: Option<AgentId>,
 }
 
@@ -75,7 +75,7 @@ pub struct KnownParty {
     pub party: Party,
     /// How the entry came into the registry.
     pub source: Source,
-    /// The party that brought the two together; set for presets and introductions.
+    /// For a preset or an introduction: the party that gave the owner this contact; else `None`.
     pub introduced_by: Option<AgentId>,
     /// When the entry was made.
     pub since: Timestamp,

@@ -1,5 +1,5 @@
-//! Marks lines in the text of others that look like lines of the system: like headers, or like other lines that only
-//! the system writes into a message.
+//! Marks forged lines in the texts of models and people: lines that look as if the system had written them.
+//! Such a line looks like a header, or like another line that only the system writes.
 
 use crate::glyph::{is_bidirectional_mark, is_header_bracket, is_letter, is_line_break};
 use crate::text::{TextKey, Texts};
@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization;
 /// How many characters of a line are compared with the lines of the system. No header is longer.
 const COMPARED_CHARS: usize = 160;
 
-/// The lines that only the system writes. Lines that begin with a lenticular bracket are recognised without this list.
+/// The lines that only the system writes. Lines that begin with `【` are recognised without this list.
 const OF_THE_SYSTEM: [TextKey; 10] = [
     TextKey::MessageFromAgent,
     TextKey::MessageFromUser,
@@ -51,12 +51,12 @@ pub(crate) fn in_one_line(text: &str) -> String {
 
 /// Returns a value as JSON on one line. Also escapes the line breaks that JSON allows to leave unescaped.
 pub fn json_line(value: &impl Serialize) -> String {
-    // Cannot fail: all maps in such values have strings as keys.
+    // Cannot fail: the keys of all maps in these values are strings.
     let json = serde_json::to_string(value).unwrap_or_default();
     let mut line = String::with_capacity(json.len());
     for character in json.chars() {
         if is_line_break(character) {
-            // Cannot fail: writing to a `String`.
+            // Writing to a `String` cannot fail.
             let _ = write!(line, "\\u{:04x}", u32::from(character));
         } else {
             line.push(character);
@@ -67,8 +67,9 @@ pub fn json_line(value: &impl Serialize) -> String {
 
 /// Returns whether a line looks like a line of the system.
 ///
-/// It does if it begins with the words of a line of the system. It also does if a header bracket comes before its first
-/// letter or digit, or if a bidirectional mark comes there and may move a later bracket to the front.
+/// This is the case if the line begins with the words of a line of the system.
+/// It is also the case if the line has a header bracket before its first letter or digit.
+/// A bidirectional mark at this place counts too, if the line has a bracket: the mark may move the bracket.
 fn misleads(line: &str, forms: &[Form]) -> bool {
     let words = line.find(is_letter).unwrap_or(line.len());
     // Cannot fail: `find` returns the start of a character.

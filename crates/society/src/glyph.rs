@@ -1,4 +1,4 @@
-//! How a reader perceives characters: as the end of a line, as nothing at all, or as one of the brackets of headers.
+//! How characters look to a reader: like the end of a line, like nothing, or like a bracket of a header.
 
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
@@ -83,8 +83,8 @@ pub(crate) fn is_letter(character: char) -> bool {
     in_parts && can_be_seen(character)
 }
 
-/// Returns whether a character is a lenticular bracket (opening or closing), or looks like one, or contains one.
-/// U+1F240, for example, contains such brackets.
+/// Returns whether a character is one of the brackets `【` and `】`, looks like one, or contains one.
+/// For example, the character U+1F240 contains brackets.
 pub(crate) fn is_header_bracket(character: char) -> bool {
     let mut is_one = is_lenticular(character);
     decompose_compatible(character, |part| is_one |= is_lenticular(part));

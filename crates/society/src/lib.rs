@@ -1,8 +1,10 @@
 //! The types and rules of the society: agents, roles, briefs, contacts, messages, and how a message is presented.
 //!
-//! Data flows one way through this crate. What a model or a person wrote is parsed into a type that is valid by
-//! construction ([`message::Payload`], [`brief::TaskBrief`], [`name::Name`]). The [`rules`] take such a value and the
-//! facts that matter, and return either [`change::Change`]s, which only need to be written, or a [`refusal::Refusal`].
+//! Data flows one way through this crate.
+//! Texts of models and people are parsed into types whose values are always valid
+//! ([`message::Payload`], [`brief::TaskBrief`], [`name::Name`]).
+//! The [`rules`] take such a value and the facts that matter. They return a [`refusal::Refusal`],
+//! or a list of [`change::Change`]s, which only need to be written.
 //! [`present`] puts written messages into words, with the texts of the current language.
 //!
 //! This crate must not know about async, SQL, files, HTTP, models, the clock or randomness.
@@ -31,11 +33,12 @@ pub mod message;
 pub mod notice;
 pub mod role;
 pub mod tool_group;
+pub mod workspace;
 
 pub mod change;
 pub mod present;
 pub mod refusal;
-// Circle: closing, door and rest share the facts that rules declares.
+// Circle: the files `closing`, `door` and `rest` use types that `rules` exports, such as `Pending`.
 pub mod rules;
 
 #[cfg(test)]

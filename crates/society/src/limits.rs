@@ -1,5 +1,5 @@
-//! Limits that keep a society from running away. They have the same names as in `limits` of `app.json`.
-//! If something would exceed a limit, the rules and the runtime refuse it or cut it.
+//! Limits on the size, the duration and the cost of a society. They have the same names as in `limits` of `app.json`.
+//! The rules and the runtime refuse an action that would exceed a limit, or cut a text that is too long.
 
 use crate::refusal::Refusal;
 use schemars::JsonSchema;
@@ -62,8 +62,8 @@ impl From<TooLarge> for Refusal {
 }
 
 impl Limits {
-    /// Refuses an artifact that is too large. The system's own artifacts, such as a tool result that is too long for a
-    /// model, are not checked.
+    /// Refuses an artifact that is too large.
+    /// The system's own artifacts, such as a tool result that is too long for a model, are not checked.
     pub fn check_artifact(&self, size: u64) -> Result<(), TooLarge> {
         let limit = self.max_artifact_bytes;
         if size > limit { Err(TooLarge { size, limit }) } else { Ok(()) }

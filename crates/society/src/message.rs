@@ -126,7 +126,7 @@ pub enum Bearing {
     Answers,
     /// The message is about one open request, and leaves it open.
     Reports,
-    /// The message answers none of them, because it is a request itself.
+    /// The message answers no request, because it is a request itself.
     None,
 }
 
@@ -309,7 +309,7 @@ impl Payload {
         }
     }
 
-    /// Returns all fields but the attachments as JSON, to measure their length and to find references in them.
+    /// Returns all fields except the attachments as JSON, to measure their length and to find references in them.
     pub fn to_json_text(&self) -> String {
         Value::Object(self.fields.clone()).to_string()
     }
@@ -518,7 +518,7 @@ pub enum Body {
 pub struct Message {
     /// The id; ids sort in the order of acceptance.
     pub id: MessageId,
-    /// The task it belongs to.
+    /// The task that the message belongs to.
     pub task: TaskId,
     /// The sender, set by the system and never by the writer.
     pub from: Sender,
@@ -528,15 +528,15 @@ pub struct Message {
     pub to: AgentId,
     /// What the message says.
     pub body: Body,
-    /// The requests that it answers, oldest first.
+    /// The requests that the message answers, oldest first.
     pub in_reply_to: Vec<MessageId>,
-    /// The request that a report, a notice, or a note to oneself is about.
+    /// For a report, a notice, or a message of an agent to itself: the request that it is about.
     pub about: Option<MessageId>,
     /// For a request: the request on whose behalf its sender made it.
     pub on_behalf_of: Option<MessageId>,
-    /// Whether it asks for an answer.
+    /// Whether the message asks for an answer.
     pub expects: Expects,
-    /// Whether it is the last word; matters only for messages to the person.
+    /// Whether the message is the last word; matters only for messages to the person.
     pub finality: Finality,
     /// At first contact: the sender's self-introduction.
     pub introduction: Option<SelfIntroduction>,

@@ -5,29 +5,30 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 
-/// A MIME type, in lower case and without parameters. Only [`Self::unchecked`] and JSON let other texts in.
+/// A MIME type, in lower case and without parameters.
+/// Only [`Self::unchecked`] and the deserialisation of JSON accept other texts.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MimeType(Cow<'static, str>);
 
 impl MimeType {
-    /// Bytes that nothing is known about.
+    /// Bytes of an unknown type.
     pub const OCTET_STREAM: Self = Self(Cow::Borrowed("application/octet-stream"));
     /// PDF.
     pub const PDF: Self = Self(Cow::Borrowed("application/pdf"));
-    /// Text that has no more special type.
+    /// Text without a more specific type.
     pub const PLAIN_TEXT: Self = Self(Cow::Borrowed("text/plain"));
 
-    /// Reads a MIME type in any letter case, with or without parameters, and keeps neither.
-    /// `None` if the text is not a MIME type.
+    /// Reads a MIME type. Converts it to lower case and removes its parameters.
+    /// Returns `None` if the text is not a MIME type.
     pub fn parse(text: &str) -> Option<Self> {
         let essence = essence(text);
         let (family, subtype) = essence.split_once('/')?;
         (is_name(family) && is_name(subtype)).then_some(Self(Cow::Owned(essence)))
     }
 
-    /// Wraps a text without a check: one that is known to be a MIME type, or that of a row, which is shown as it is even
-    /// if it is damaged.
+    /// Wraps a text without a check. Use it for a text that is known to be a MIME type,
+    /// or for the text of a database row, which is shown unchanged even if it is damaged.
     pub fn unchecked(text: impl Into<String>) -> Self {
         Self(Cow::Owned(text.into()))
     }
@@ -37,8 +38,8 @@ impl MimeType {
         &self.0
     }
 
-    /// Returns the type in lower case and without parameters. It differs from [`Self::as_str`] only if the text was not
-    /// checked.
+    /// Returns the type in lower case and without parameters.
+    /// The result differs from [`Self::as_str`] only if the text was not checked.
     pub fn essence(&self) -> String {
         essence(&self.0)
     }

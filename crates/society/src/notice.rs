@@ -22,12 +22,12 @@ pub enum Notice {
     ReceiverFailed {
         /// The receiver that failed.
         agent: AgentId,
-        /// The request that it worked on.
+        /// The request that the receiver worked on.
         message: MessageId,
-        /// Why it failed, in words.
+        /// The reason for the failure, in words.
         reason: String,
     },
-    /// An agent's model call failed for good: the model could not be reached, or it refused.
+    /// An agent's model call failed and will not be retried: polity could not reach the model, or the model refused.
     AgentFailed {
         /// The agent whose call failed.
         agent: AgentId,
@@ -44,7 +44,7 @@ pub enum Notice {
         agent: AgentId,
         /// The name of the agent's role.
         role: String,
-        /// Why its last turn failed, in words.
+        /// The reason why the agent's last turn failed, in words.
         reason: String,
     },
     /// The person stopped the receiver of a request.
@@ -56,7 +56,7 @@ pub enum Notice {
     },
     /// Reminds root that the task is idle and the person has heard nothing final.
     Nudge,
-    /// Reminds the reader that it owes somebody an answer, or has stored artifacts for somebody without naming them.
+    /// Reminds the reader that it owes a party an answer, or that it stored artifacts for a party and never named them.
     /// The text that ends the reader's turn then goes to the asker.
     Reminder {
         /// The party that waits for the answer or the artifacts.
@@ -68,7 +68,7 @@ pub enum Notice {
         /// The artifacts that the reader stored for the asker and never named.
         artifacts: Vec<Stored>,
     },
-    /// An agent gave no answer although it was reminded. The notice contains what the agent made meanwhile.
+    /// An agent gave no answer although it was reminded. The notice contains its texts and artifacts for the request.
     Unanswered {
         /// The agent that gave no answer.
         agent: AgentId,
@@ -76,23 +76,23 @@ pub enum Notice {
         requests: Vec<Quoted>,
         /// The texts that the agent wrote while it worked on the requests.
         notes: Vec<String>,
-        /// The artifacts that it stored meanwhile; the reader of the notice may open them.
+        /// The artifacts that the agent stored while it worked on the requests; the reader of the notice may open them.
         artifacts: Vec<Stored>,
     },
-    /// An agent has answered or failed, and made more for the reader than it delivered.
+    /// An agent has answered or failed, and left texts or artifacts for the reader that it did not deliver.
     Leftover {
-        /// The agent that made more.
+        /// The agent that left the texts or artifacts.
         agent: AgentId,
-        /// The texts that it wrote and did not deliver.
+        /// The texts that the agent wrote and did not deliver.
         notes: Vec<String>,
-        /// The artifacts that it stored; the reader of the notice may open them.
+        /// The artifacts that the agent stored and did not deliver; the reader of the notice may open them.
         artifacts: Vec<Stored>,
     },
     /// Some agents wait for each other's answers, so that none of them can go on.
     Deadlock {
         /// The agents in the circle.
         agents: Vec<AgentId>,
-        /// The open requests between them.
+        /// The open requests between these agents.
         requests: Vec<MessageId>,
     },
     /// Two agents kept answering each other without other work, so no more messages are delivered between them.
@@ -116,7 +116,7 @@ pub enum Notice {
     Repetition {
         /// The name of the tool.
         tool: String,
-        /// Number of such calls in a row.
+        /// Number of these calls in a row.
         times: u64,
     },
     /// The reader's answer was not sent, because it does not fit the JSON Schema that was asked for.
@@ -126,7 +126,7 @@ pub enum Notice {
     },
     /// The reader's previous turn failed or was stopped.
     TurnFailed {
-        /// Why that turn ended early, in words.
+        /// The reason why the turn ended early, in words.
         reason: String,
     },
     /// A limit stopped the task.
@@ -135,19 +135,19 @@ pub enum Notice {
         limit: String,
         /// The value of the limit.
         value: String,
-        /// What each branch has spent, the one with the most tokens first.
+        /// The consumption of each branch, sorted by tokens, the highest first.
         branches: Vec<Branch>,
     },
     /// An agent was ended.
     Terminated {
         /// The agent that was ended.
         agent: AgentId,
-        /// The reason that was given for ending it.
+        /// The reason for ending the agent.
         reason: String,
     },
 }
 
-/// A request as a notice quotes it.
+/// A request in the form in which a notice quotes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quoted {
     /// The id of the request.
@@ -166,12 +166,12 @@ impl Quoted {
     }
 }
 
-/// An artifact as a notice names it.
+/// An artifact in the form in which a notice names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stored {
     /// The id, which the notice shows as a reference.
     pub id: ArtifactId,
-    /// Its file name or label, if it has one.
+    /// The file name or label of the artifact; `None` if it has neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -186,7 +186,7 @@ impl Stored {
     }
 }
 
-/// What one branch of the society has spent.
+/// The consumption of one branch of the society.
 /// A branch is an agent that root hired, with all its descendants, or root itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -51,7 +51,7 @@ pub fn present(message: &Message, asked: &FirstWords, texts: &Texts) -> Presenta
     Presentation { opening: lines.join("\n"), closing }
 }
 
-/// Returns what a message says, without the lines that come from its envelope.
+/// Returns the content of a message in words, without the lines that come from its envelope.
 pub fn said(message: &Message, texts: &Texts) -> String {
     match &message.body {
         Body::Notice(notice) => defuse(&notice.text(texts), texts),
@@ -128,7 +128,7 @@ fn header(message: &Message, texts: &Texts) -> String {
     }
 }
 
-/// Returns what a party is called. The person and root have names in the language of the prompts.
+/// Returns the name of a party for its readers. The person and root have names in the language of the prompts.
 /// Every other party has the name of its role.
 pub fn role_name<'a>(id: &AgentId, role: &'a str, texts: &'a Texts) -> &'a str {
     if id.is_user() {
@@ -154,8 +154,9 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
     texts.fill(TextKey::MessageSelfIntroduction, &values)
 }
 
-/// Returns the lines below the text of a message. First comes content that is not text, then the fields of the message
-/// type, one per line, then all other fields as JSON.
+/// Returns the lines below the text of a message.
+/// First comes content that is not text, then each field of the message type on its own line.
+/// All other fields follow as JSON.
 fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     let mut said = vec!["text", "content"];
     let mut lines = Vec::new();
@@ -169,7 +170,7 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
             said.retain(|name| *name != "content");
         }
     }
-    // At first contact, the reason is shown below the self-introduction.
+    // At first contact, the reason for the contact is shown below the self-introduction.
     if message.introduction.is_some() && payload.field("contact_reason").is_some() {
         said.push("contact_reason");
     }

@@ -53,7 +53,7 @@ impl FieldProblem {
     }
 
     /// Returns the same fault with `parent` in front of its path.
-    /// A fault with an empty path becomes a fault of `parent` as a whole.
+    /// If the path is empty, the result is a fault of the whole `parent`.
     #[must_use]
     pub fn inside(self, parent: &str) -> Self {
         Self { field: path(parent, &self.field), problem: self.problem }
@@ -142,7 +142,7 @@ impl<'a> Fields<'a> {
                 self.fault(field, Fault::Empty);
                 return Vec::new();
             }
-            // A single text counts as an array of one.
+            // A single text counts as an array with one text.
             (None, Value::String(_)) => vec![value.clone()],
             (None, _) => {
                 self.fault(field, EXPECTED);

@@ -114,12 +114,12 @@ pub enum Refusal {
     },
     /// The workspace does not allow what the caller wants: it is read-only, or a worktree cannot be made in it.
     WorkspaceRefused {
-        /// Why not, in words.
+        /// The reason, in words.
         reason: String,
     },
     /// Two worktrees changed the same lines. Nothing was merged.
     MergeConflict {
-        /// The agent whose worktree was to be merged.
+        /// The agent whose worktree could not be merged.
         agent: AgentId,
         /// The files with their conflicting hunks, as JSON.
         conflicts: Value,

@@ -28,7 +28,7 @@ pub struct Role {
     pub service: ServiceId,
     /// The capabilities that the creator asked for.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools that the role's agents may use. Empty means the same groups as the role's creator.
+    /// The groups of tools that the role's agents may use. Empty means the same groups as the role's creator has.
     /// The group `messages` is available to every agent.
     pub tool_groups: Vec<ToolGroup>,
 }
@@ -54,7 +54,7 @@ impl InterfaceSpec {
         Self::read(value, &mut Vec::new())
     }
 
-    /// Like [`Self::parse`], and adds to `ignored` the names of unknown fields.
+    /// Like [`Self::parse`]. Also adds the names of unknown fields to `ignored`.
     pub fn read(value: &Value, ignored: &mut Vec<String>) -> Result<Self, Vec<FieldProblem>> {
         let Some(object) = written::object(value) else {
             return Err(vec![FieldProblem::new("", Fault::NotA("an object"))]);

@@ -74,20 +74,20 @@ text_keys! {
     MessageKindNote = "message.kind_note" [];
     /// The second line of a message that asks for nothing and answers nothing.
     MessageKindInformation = "message.kind_information" [];
-    /// A request as other texts quote it: its id and its first words.
+    /// A quotation of a request in other texts: the id and the first words of the request.
     MessageQuoted = "message.quoted" ["id", "words"];
     /// The mark before a line of content that looks like a header.
     MessageQuoteMark = "message.quote_mark" [];
     /// How lines of the system begin, one form per line, in every language that a reader may know.
-    /// The character `…` matches anything.
+    /// The character `…` matches any text.
     MessageHeaderForms = "message.header_forms" [];
     /// The self-introduction of a writer at first contact: its role, its duty, and how it came to know the reader.
     MessageSelfIntroduction = "message.self_introduction" ["role", "duty", "source"];
-    /// The reason that the writer gave for its first message.
+    /// The reason that the writer gave for the first message to the reader.
     MessageContactReason = "message.contact_reason" ["reason"];
     /// The writer knows the reader through an introduction.
     KnownByIntroduction = "known_by.introduction" ["introducer"];
-    /// The writer knows the reader from its task brief.
+    /// The writer knows the reader from the writer's task brief.
     KnownByPreset = "known_by.preset" [];
     /// The reader hired the writer.
     KnownByParent = "known_by.parent" [];
@@ -141,9 +141,9 @@ text_keys! {
     SystemContactInterface = "system.contact_interface" ["spec"];
     /// The status line: how full the context window is.
     ContextStatus = "context.status" ["used", "window", "percent"];
-    /// Advice for a context window that fills up.
+    /// Advice for a model whose context window fills up.
     ContextFilling = "context.filling" [];
-    /// Advice for a context window that is nearly full.
+    /// Advice for a model whose context window is nearly full.
     ContextNearlyFull = "context.nearly_full" [];
     /// Asks a model to sum up a transcript, and gives the maximum length of the summary in tokens.
     ContextSumUp = "context.sum_up" ["tokens"];
@@ -156,11 +156,11 @@ text_keys! {
     /// The word for root in places that show the names of roles.
     SystemRootRole = "system.root_role" [];
 
-    /// Names an attached artifact, above its medium or text.
+    /// The line above the medium or text of an attached artifact: names the artifact.
     AttachmentLabel = "attachment.label" ["filename", "reference"];
     /// The line before a text that a tool took from outside the society.
     ToolQuoted = "attachment.quoted" ["origin"];
-    /// Names an artifact that a tool call fetched, above its medium.
+    /// The line above the medium of an artifact that a tool call fetched: names the artifact.
     ToolMediaLabel = "attachment.tool_media_label" ["filename", "reference", "call"];
     /// The first line of an attachment block, which takes the place of an attachment that is not shown.
     AttachmentHeading = "attachment.heading" [];
@@ -180,7 +180,7 @@ text_keys! {
     AttachmentForward = "attachment.forward" ["kind", "capability"];
     /// Names the agents that the reader can forward the attachment to.
     AttachmentSuggestion = "attachment.suggestion" ["agents"];
-    /// Tells a reader who knows no agent with the capability how to get one.
+    /// For a reader who knows no agent with the capability: tells how to get such an agent.
     AttachmentNoSuggestion = "attachment.no_suggestion" ["capability", "name"];
     /// Tells the reader that the server has refused the attachment.
     AttachmentRefused = "attachment.refused" [];
@@ -190,9 +190,9 @@ text_keys! {
     AttachmentNobody = "attachment.nobody" ["kind", "capability", "name"];
     /// Tells the reader that the store could not return the bytes.
     AttachmentReadFailed = "attachment.read_failed" [];
-    /// One line in place of an old medium that no longer fits into a request.
+    /// The line that replaces an old medium which no longer fits into a request.
     AttachmentOld = "attachment.old" ["filename", "reference", "type", "size", "limit"];
-    /// One line in place of a medium whose message has more media than fit into a request.
+    /// The line that replaces a medium if the media of its message together do not fit into a request.
     AttachmentTogether = "attachment.together" ["filename", "reference", "type", "size", "limit"];
     /// Follows a text that was cut: how much is shown, and how to read on.
     AttachmentTextCut = "attachment.text_cut" ["filename", "reference", "shown", "total", "offset"];
@@ -225,9 +225,9 @@ text_keys! {
     Unreadable = "unreadable.artifact" ["filename", "reference", "type", "size", "advice"];
     /// Advice with the result of `get_artifact`: an agent with the capability could read the artifact.
     UnreadableHire = "unreadable.hire" [];
-    /// Beginning of other advice with the result of `get_artifact`: the model cannot read this kind of file.
+    /// Advice with the result of `get_artifact`: the model cannot read this kind of file. Further advice follows it.
     UnreadableUnsupported = "unreadable.unsupported" [];
-    /// Why no model gets a file: it is larger than the media of one request may be.
+    /// Why no model gets a file: it is larger than the limit for the media of one request.
     LeftOutTooLarge = "left_out.too_large" ["encoded", "limit"];
     /// Why no model gets a picture: it has more pixels than can be decoded.
     LeftOutPixels = "left_out.pixels" ["width", "height", "limit", "edge"];
@@ -289,17 +289,17 @@ text_keys! {
     NoticeBounced = "notice.bounced" ["id", "message"];
     /// To the parent, or the person: an agent was parked.
     NoticeParked = "notice.parked" ["id", "role", "reason"];
-    /// To the sender of a request: the person stopped its receiver.
+    /// To the sender of a request: the person stopped the receiver.
     NoticeStopped = "notice.stopped" ["id", "message"];
     /// To an agent: it owes somebody an answer.
     NoticeReminder = "notice.reminder" ["id", "requests"];
-    /// To an agent: it wrote something that the asker has not received.
+    /// To an agent: it wrote texts that the asker has not received.
     NoticeReminderNote = "notice.reminder_note" ["id", "text"];
     /// To an agent: it stored artifacts for the asker without naming them.
     NoticeReminderArtifacts = "notice.reminder_artifacts" ["id", "refs"];
     /// To an asker: an agent gave no answer although it was reminded.
     NoticeUnanswered = "notice.unanswered" ["id", "requests"];
-    /// To an asker: an agent made more for it than it delivered.
+    /// To an asker: an agent left texts or artifacts for the asker that it did not deliver.
     NoticeLeftover = "notice.leftover" ["id"];
     /// To an asker: a text that the agent wrote while it worked on the requests.
     NoticeMadeText = "notice.made_text" ["text"];
@@ -309,9 +309,9 @@ text_keys! {
     NoticeDeadlock = "notice.deadlock" ["ids"];
     /// To each of two agents that answer each other without end.
     NoticePairLimit = "notice.pair_limit" ["id", "limit"];
-    /// To the sender of a request: its receiver failed while working on it.
+    /// To the sender of a request: the receiver failed while it worked on the request.
     NoticeReceiverFailed = "notice.receiver_failed" ["id", "message", "reason"];
-    /// To the parent, or the person: an agent's model call failed for good.
+    /// To the parent, or the person: an agent's model call failed and will not be retried.
     NoticeAgentFailed = "notice.agent_failed" ["id", "role", "service", "reason"];
     /// To root: the task is idle and the person has heard nothing final.
     NoticeNudge = "notice.nudge" [];
@@ -327,11 +327,11 @@ text_keys! {
     NoticeTurnFailed = "notice.turn_failed" ["reason"];
     /// To the person: a limit stopped the task.
     NoticeLimit = "notice.limit" ["limit", "value"];
-    /// A line of the notice about a limit: what one branch has spent.
+    /// A line of the notice about a limit: the consumption of one branch.
     NoticeLimitBranch = "notice.limit_branch" ["id", "calls", "tokens"];
-    /// A line of the notice about a limit: what one branch has spent, with the cost.
+    /// A line of the notice about a limit: the consumption of one branch, with the cost.
     NoticeLimitBranchCost = "notice.limit_branch_cost" ["id", "calls", "tokens", "cost"];
-    /// To an asker: the agent that owed it an answer was ended.
+    /// To an asker: somebody ended the agent that owed the asker an answer.
     NoticeTerminated = "notice.terminated" ["id", "reason"];
 }
 
@@ -414,8 +414,8 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Builds the texts from the contents of a file. `named` contains the texts by the names of their keys, and
-    /// `type_names` contains the words for MIME types.
+    /// Builds the texts from the contents of a file.
+    /// `named` contains the texts by the names of their keys, and `type_names` contains the words for MIME types.
     /// Takes missing and unusable texts from `fallback`, and returns all problems.
     /// A missing text is a problem only without a fallback.
     pub fn build(

@@ -23,17 +23,17 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns the time that is this much later, or [`Self::MAX`] if there is none.
+    /// Adds a duration. Returns [`Self::MAX`] if the result is too large.
     pub fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(in_millis(duration)))
     }
 
-    /// Returns the time that is this much earlier, or [`Self::MIN`] if there is none.
+    /// Subtracts a duration. Returns [`Self::MIN`] if the result is too small.
     pub fn saturating_sub(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(in_millis(duration)))
     }
 
-    /// Returns how much later this time is than another one, or zero if it is earlier.
+    /// Returns the duration from `earlier` to this time; zero if `earlier` is later.
     pub fn saturating_duration_since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }

@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// The longest name of an MCP server. A tool is called `<server>__<tool>`, and models accept 64 characters.
+/// The maximum length of the name of an MCP server.
+/// A tool is called `<server>__<tool>`, and a tool name may have at most 64 characters.
 const SERVER_CHARS: usize = 32;
 
 /// The prefix of a group whose tools come from an MCP server.
@@ -86,7 +87,8 @@ impl ToolGroup {
         Self::Schedule,
     ];
 
-    /// Returns the built-in groups that can be given and denied: groups with tools, except the group of every agent.
+    /// Returns the built-in groups that a role can have or lack.
+    /// These are the groups with tools, except the group that every agent has.
     pub fn deniable() -> impl Iterator<Item = Self> + Clone {
         Self::BUILT_IN.iter().filter(|group| !group.is_for_everybody() && !group.is_later()).cloned()
     }
@@ -96,7 +98,8 @@ impl ToolGroup {
         *self == Self::Messages
     }
 
-    /// Returns whether only a later version has the tools of this group. Naming it has no effect, and causes a warning.
+    /// Returns whether this group has no tools yet, because it is reserved for a later version.
+    /// In the configuration, the name of such a group has no effect and causes a warning.
     pub fn is_later(&self) -> bool {
         matches!(self, Self::Memory | Self::Schedule)
     }

@@ -1,7 +1,7 @@
-//! Reads imprecise JSON as its writer meant it: names in another style, objects in a string, empty values.
+//! Reads imprecise JSON as its writer meant it: names in another style, objects encoded as strings, empty values.
 //!
-//! Models write `role_id` for `roleId`, encode an object twice, and fill in `""` or `null` when they have nothing to
-//! say. This module decides which of these forms are accepted, for all tools and all fields.
+//! Models write `role_id` for `roleId`, encode an object twice, and fill in `""` or `null` for an absent value.
+//! This module decides which of these forms are accepted, for all tools and all fields.
 
 use crate::glyph::is_invisible;
 use serde_json::{Map, Value};
@@ -61,14 +61,14 @@ fn encoded(text: &str, opening: char) -> Option<Value> {
 }
 
 /// Returns the JSON in a text.
-/// The whole text is tried first, then the text between its only pair of fences, then the only object or list in it.
+/// It tries the whole text first, then the only fenced code block, then the only object or list in the text.
 pub fn json_in(text: &str) -> Option<Value> {
     let whole = |text: &str| serde_json::from_str(text.trim()).ok();
     let between = |opening: char, closing: char| {
         let (begins, ends) = (text.find(opening)?, text.rfind(closing)?);
         whole(text.get(begins..=ends)?)
     };
-    // An object is looked for before a list, because a number in brackets may be a footnote.
+    // The search for an object comes before the search for a list, because a number in brackets may be a footnote.
     // If the text begins with a list, an object in it is only part of the list.
     whole(text)
         .or_else(|| whole(fenced(text)?))
@@ -76,7 +76,7 @@ pub fn json_in(text: &str) -> Option<Value> {
         .or_else(|| between('[', ']'))
 }
 
-/// Returns the text between the fences, if there is exactly one pair of them.
+/// Returns the content of the fenced code block, if the text has exactly one.
 fn fenced(text: &str) -> Option<&str> {
     let mut parts = text.split("```");
     let (_, inside, _) = (parts.next()?, parts.next()?, parts.next()?);
@@ -89,7 +89,7 @@ fn fenced(text: &str) -> Option<&str> {
 }
 
 /// Renames each field that is a known name in another style, such as `roleId` for `role_id`.
-/// If the object also has a field with the known name, that field counts, and the other one keeps its name.
+/// If the object also has a field with the known name, the field in the other style keeps its name.
 pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<String, Value> {
     let is_there = |name: &&&str| object.get(**name).is_some_and(|value| !value.is_null());
     let mut found: BTreeSet<&str> = known.iter().filter(is_there).copied().collect();
@@ -205,7 +205,7 @@ mod tests {
         );
         check(json!({"RoleID": 1, "message-type": 3}), json!({"roleId": 1, "message_type": 3}));
         check(json!({"role": 1, "roleIds": 2}), json!({"role": 1, "roleIds": 2}));
-        // The known name counts, whatever the order of the fields is, and no value is lost.
+        // The field with the known name is used, also if it comes second, and no value is lost.
         check(json!({"role_id": 1, "roleId": 2}), json!({"role_id": 1, "roleId": 2}));
         check(json!({"role_id": 1, "ROLE_ID": 2}), json!({"roleId": 1, "ROLE_ID": 2}));
         check(json!({"roleId": null, "role_id": 1}), json!({"roleId": 1}));

@@ -44,6 +44,13 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
             WHERE above.id <> a.id)
     SELECT a.id, r.name, r.tool_groups FROM chain JOIN agents a ON a.id = chain.id JOIN roles r ON r.id = a.role
     GROUP BY a.id ORDER BY min(chain.distance), a.id";
+/// The nearest agent with its own worktree: the agent itself or one above it.
+const WORKTREE: &str = "WITH RECURSIVE chain (id, distance) AS (
+        SELECT ?1, 0 UNION
+        SELECT a.parent, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id WHERE a.parent IS NOT NULL)
+    SELECT a.id, a.worktree FROM chain JOIN agents a ON a.id = chain.id WHERE a.worktree IS NOT NULL
+    ORDER BY chain.distance LIMIT 1";
+const SET_WORKTREE: &str = "UPDATE agents SET worktree = ?2 WHERE id = ?1";
 const END: &str = "UPDATE agents SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
 const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.task = ?2 AND a.ended_at IS NULL
     AND a.hired_in = ?3
@@ -64,6 +71,8 @@ pub(super) const STATEMENTS: &[&str] = &[
     PARENTS,
     ANCESTORS,
     CHAIN,
+    WORKTREE,
+    SET_WORKTREE,
     END,
     UNWRITTEN,
 ];
@@ -121,7 +130,7 @@ pub async fn get(connection: &mut SqliteConnection, id: &AgentId) -> Result<Opti
     row.as_ref().map(read).transpose()
 }
 
-/// Returns the roles that restrict an agent, nearest first: its own, and those of all agents above it.
+/// Returns the roles that restrict an agent, nearest first: its own role, and the roles of all agents above it.
 pub async fn chain(connection: &mut SqliteConnection, id: &AgentId) -> Result<Vec<Link>, Error> {
     let rows = sqlx::query(CHAIN).bind(id.as_str()).fetch_all(connection).await?;
     let read = |row: &SqliteRow| {
@@ -131,6 +140,22 @@ pub async fn chain(connection: &mut SqliteConnection, id: &AgentId) -> Result<Ve
         Ok(Link { agent: AgentId::new(agent), role: row.get("name"), groups })
     };
     rows.iter().map(read).collect()
+}
+
+/// Returns the agent in whose own worktree an agent works, and the commit on which the worktree is based; `None` if the
+/// agent works in the workspace that the task shares.
+pub async fn worktree(
+    connection: &mut SqliteConnection,
+    id: &AgentId,
+) -> Result<Option<(AgentId, String)>, Error> {
+    let row = sqlx::query(WORKTREE).bind(id.as_str()).fetch_optional(connection).await?;
+    Ok(row.map(|row| (AgentId::new(row.get::<String, _>("id")), row.get("worktree"))))
+}
+
+/// Gives an agent its own worktree, based on a commit.
+pub async fn set_worktree(tx: &mut Tx, id: &AgentId, base: &str) -> Result<(), Error> {
+    sqlx::query(SET_WORKTREE).bind(id.as_str()).bind(base).execute(&mut tx.connection).await?;
+    Ok(())
 }
 
 pub async fn exists(connection: &mut SqliteConnection, id: &str) -> Result<bool, Error> {
@@ -179,7 +204,7 @@ pub async fn live_subtree(connection: &mut SqliteConnection, top: &AgentId) -> R
     Ok(ids.into_iter().map(AgentId::new).collect())
 }
 
-/// Notes that the person paused an agent. Returns whether it was not paused before.
+/// Notes that the person paused an agent. Returns whether this changed anything.
 pub async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done =
         sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
@@ -187,7 +212,7 @@ pub async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     Ok(done.rows_affected() == 1)
 }
 
-/// Notes that an agent was resumed. Returns whether it was paused before.
+/// Notes that an agent was resumed. Returns whether the agent was paused before.
 pub async fn unpause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done = sqlx::query(UNPAUSE).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("agents::unpaused");
@@ -206,7 +231,7 @@ pub async fn parents(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Notes that an agent has ended. Returns whether it had not ended before.
+/// Notes that an agent has ended. Returns false if the agent had ended before.
 pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done =
         sqlx::query(END).bind(id.as_str()).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;

@@ -108,7 +108,7 @@ async fn accept(tx: &mut Tx, snapshot: &Snapshot, message: &Message) -> Result<(
     Ok(())
 }
 
-/// Ends an agent and stops its turn. Returns whether it had not ended before.
+/// Ends an agent and stops its turn. Returns false if the agent had ended before.
 async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool, Error> {
     if !agents::end(tx, agent).await? {
         return Ok(false);

@@ -1,5 +1,6 @@
-//! The exchanges of OpenAI clients: which request became which message of which task, and which message answered it.
-//! The caller decides which task a request belongs to; this module stores that decision, so it survives a restart.
+//! The exchanges of OpenAI clients. Each exchange stores a request, the task and the message
+//! that it became, and the message that answered it. The caller decides which task a request belongs to;
+//! this module stores that decision, so it survives a restart.
 
 use crate::exchanges::{self, Exchange, GivenAnswer, NewExchange};
 use crate::{Error, Store, events};
@@ -27,8 +28,8 @@ impl Exchanges {
         exchanges::like(&mut *self.store.reader().await?, request).await
     }
 
-    /// Returns the newest exchange whose answer ends a conversation with this fingerprint. An exchange does not count
-    /// if a later exchange continues its conversation, unless the later exchange failed.
+    /// Returns the newest exchange whose answer ends a conversation with this fingerprint. An exchange is skipped
+    /// if a later exchange has continued its conversation. A later exchange that failed has not continued it.
     pub async fn ending(&self, reply: &str) -> Result<Option<Exchange>, Error> {
         exchanges::ending(&mut *self.store.reader().await?, reply).await
     }
@@ -63,12 +64,12 @@ impl Exchanges {
         self.store.write(move |tx| Box::pin(async move { exchanges::failed(tx, &key).await })).await
     }
 
-    /// Returns the message that answers an exchange. It is the last final text to the person in the first turn that has
-    /// one. The search begins with the turn in which the agent read the awaited message.
+    /// Returns the message that answers an exchange. It is the last final text to the person in the first turn
+    /// that contains such a text. The search begins with the turn in which the agent read the awaited message.
     ///
-    /// The answer is known once that turn has ended or the task has become idle. If the message of the exchange replies
-    /// to a question, only later messages count. A message that answered another exchange with the same awaited message
-    /// is not given again.
+    /// The answer is known once that turn has ended or the task has become idle.
+    /// If the message of the exchange replies to a question, only later messages count.
+    /// If another exchange has the same awaited message, the answer of that exchange is not returned again.
     pub async fn answer_of(&self, key: &str) -> Result<Option<MessageId>, Error> {
         exchanges::answer(&mut *self.store.reader().await?, key).await
     }

@@ -17,7 +17,7 @@ const RELEASED: &str = "INSERT INTO releases (agent, task, turn)
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED];
 
-/// Parks a conversation. Returns whether it was not parked before.
+/// Parks a conversation. Returns false if it was parked already.
 pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
     let query = sqlx::query(INSERT).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let done = query.bind(reason).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;

@@ -1,11 +1,11 @@
-//! Keeps a society in SQLite. One writer commits jobs in groups; many readers read.
+//! Stores a society in SQLite. One writer commits jobs in groups; many readers read at the same time.
 //!
 //! Only this crate and `polity_artifacts::index` contain SQL. It knows nothing about turns, tools, prompts or models:
 //! it stores and returns what its callers pass. The path of a write: a caller hands [`Store::write`] a job; the writer
 //! runs all waiting jobs in one transaction, each behind a savepoint. After the commit it answers the callers, rings
 //! the [`Bell`]s and announces the newest event.
 //!
-//! Functions over tables are free functions over `&mut Connection`, so each of them can be part of any transaction.
+//! The functions for a table are free functions that take a connection, so each can be part of any transaction.
 
 #![expect(
     missing_docs,
@@ -103,7 +103,7 @@ pub enum Error {
         /// The first damage that SQLite reports.
         what: String,
     },
-    /// A newer version of polity wrote the file; this one does not know its schema.
+    /// A newer version of polity wrote the file. This version does not know its schema.
     #[error(
         "the database {path} was written by a newer polity (schema {found}, this one knows up to {known}); \
          use that version, or another data directory"
@@ -146,7 +146,7 @@ pub enum Error {
     /// A write did not change the expected number of rows.
     #[error("{what}: expected {expected} rows, hit {hit}")]
     WrongRows {
-        /// The write, for example "ending a turn".
+        /// The name of the write, for example "ending a turn".
         what: &'static str,
         expected: u64,
         hit: u64,
@@ -296,7 +296,8 @@ impl Store {
         self.writer.run(job).await
     }
 
-    /// Runs a job like [`Store::write`], but the job may be refused. A refused job keeps what it has written.
+    /// Does the same as [`Store::write`] for a job that can refuse its request.
+    /// What the job wrote before the refusal stays.
     pub async fn write_unless_refused<T, R, F>(&self, job: F) -> Result<T, R>
     where
         T: Send + 'static,
@@ -311,7 +312,7 @@ impl Store {
         self.writer.check()
     }
 
-    /// Records an event that comes with no other write.
+    /// Records an event in a transaction of its own.
     pub async fn note(&self, event: Event) -> Result<(), Error> {
         self.write(move |tx| Box::pin(async move { events::append(tx, &event).await })).await
     }

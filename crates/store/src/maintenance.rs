@@ -1,4 +1,4 @@
-//! Work on a data directory that does not run its society: checks for damage, backups, freeing space.
+//! Work on a data directory without running its society: look for damage, make a backup, free space.
 
 pub(crate) mod check;
 pub(crate) mod database;
@@ -89,7 +89,7 @@ pub enum Rows {
 /// The result of a check of a data directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checked {
-    /// Everything that is damaged; empty if all is sound.
+    /// Everything that is damaged; empty if nothing is damaged.
     pub damage: Vec<Damage>,
     pub rows: Rows,
     /// The blobs that exist.
@@ -206,14 +206,14 @@ pub struct BackedUp {
     pub damage: Vec<Damage>,
 }
 
-/// Copies the current state of a data directory into a new one; a daemon may be working in the old one.
+/// Copies the current state of a data directory into a new directory. A daemon may be working in the old directory.
 ///
 /// The backup is complete or does not appear. The caller must ensure that nobody frees space meanwhile.
 ///
 /// # Errors
 ///
-/// Fails if the target exists, the database is damaged, or the backup cannot be written. Damaged blobs do not fail it;
-/// they are left out and reported.
+/// Fails if the target exists, the database is damaged, or the backup cannot be written.
+/// If blobs are damaged, the backup succeeds without these blobs, and the result reports them.
 pub async fn back_up(data: &Path, to: &Path) -> Result<BackedUp, MaintenanceError> {
     if std::fs::symlink_metadata(to).is_ok() {
         return Err(MaintenanceError::Taken(to.to_owned()));
@@ -231,7 +231,8 @@ pub async fn back_up(data: &Path, to: &Path) -> Result<BackedUp, MaintenanceErro
         Err(error) => Err(error),
     };
     if done.is_err() {
-        // Report the first failure, not a failure to remove. If the directory stays, its name contains `unfinished`.
+        // If the directory cannot be removed either, report only the first failure.
+        // The directory that stays has `unfinished` in its name.
         let _ = std::fs::remove_dir_all(&unfinished);
     }
     done
@@ -241,7 +242,7 @@ async fn fill(data: &Path, backup: &Path) -> Result<BackedUp, MaintenanceError> 
     let (file, copy) = (data.join(DATABASE), backup.join(DATABASE));
     let mut connection = database::open_to_read(&file).await?;
     database::copy(&mut connection, &file, &copy).await?;
-    // Copy the blobs that the copied database names. Later ones are not part of the backup.
+    // Copy the blobs that the copied database names. Blobs that were stored later are not part of the backup.
     let mut connection = database::open_to_read(&copy).await?;
     let needed = check::blobs(&mut connection).await?;
     let from = BlobStore::as_it_is(data.join(ARTIFACTS));
@@ -275,7 +276,7 @@ fn finish(unfinished: &Path, to: &Path) -> std::io::Result<()> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Remove,
-    /// They are only counted.
+    /// The unneeded things are only counted.
     Count,
 }
 
@@ -288,7 +289,7 @@ pub struct Unwanted {
     pub retention: Retention,
 }
 
-/// What was freed, or would be freed if things were not only counted.
+/// What was freed. With [`Mode::Count`], what would be freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
     /// Artifacts of tasks that ended long ago.
@@ -297,9 +298,9 @@ pub struct Freed {
     pub stored: Amount,
     /// Events that have expired.
     pub events: u64,
-    /// The size of the database before, in bytes.
+    /// The size of the database before anything was freed, in bytes.
     pub database_before: u64,
-    /// The size of the database after, in bytes.
+    /// The size of the database at the end, in bytes.
     pub database_after: u64,
 }
 
@@ -308,8 +309,8 @@ pub struct Freed {
 ///
 /// # Errors
 ///
-/// Fails if the directory cannot be read or written. Whatever was removed before the failure stays removed; nothing is
-/// left half done.
+/// Fails if the directory cannot be read or written. Things that were removed before the failure stay removed,
+/// and the directory stays valid.
 pub async fn free(data: &Path, unwanted: &Unwanted, mode: Mode) -> Result<Freed, MaintenanceError> {
     let file = data.join(DATABASE);
     let size = || std::fs::metadata(&file).map_or(0, |file| file.len());

@@ -55,8 +55,8 @@ const MAIL: &str = "WITH counted (seq, unseen) AS (
 const TAKE_THROUGH: &str = "UPDATE messages INDEXED BY messages_waiting SET state = 'in_turn', turn = ?3
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND seq <= ?4 RETURNING seq, id";
 const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
-/// Marks a request as answered. `answered_in` is the open turn of the answering agent, if it has one: the asker keeps
-/// waiting until that turn has ended.
+/// Marks a request as answered. If the answering agent has an open turn, `answered_in` is this turn,
+/// and the asker keeps waiting until it has ended.
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2, answered_in = (SELECT turns.id FROM turns
         WHERE turns.agent = messages.receiver AND turns.task = messages.task AND turns.state = 'open')
     WHERE id = ?1 AND answered_by IS NULL";
@@ -113,14 +113,14 @@ const PROVISIONAL: &str = "SELECT * FROM messages INDEXED BY messages_between
 /// The number of the newest message from one agent to another.
 const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq DESC LIMIT 1";
-/// The newest message between the first agent of a pair and any party other than the second. One statement finds sent
-/// messages, the other received ones. Notices of the system do not count.
+/// The newest message between the first agent of a pair and any party other than the second agent.
+/// One statement finds sent messages, the other finds received messages. Notices of the system do not count.
 const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
     WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
 /// The time when an agent last stored an artifact or hired an agent, which also counts as work. Times after ?3 (now)
-/// are ignored: they date from before the clock was set back, and every new message would seem to be older.
+/// are ignored: they were written before the clock was set back, and every new message would seem older than they are.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";
@@ -323,11 +323,11 @@ pub async fn take(tx: &mut Tx, id: &MessageId, turn: TurnId) -> Result<(), Error
 /// The size of a message, computed from rows of the database without reading any blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Characters of its body.
+    /// The number of characters in the message body.
     pub characters: u64,
-    /// Bytes of its body.
+    /// The number of bytes in the message body.
     pub bytes: u64,
-    /// Estimated tokens of its attachments.
+    /// The estimated number of tokens of all attachments.
     pub attached: u64,
 }
 
@@ -386,7 +386,7 @@ pub async fn take_through(
 /// The state in which the messages of a turn end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// The turn has worked on them.
+    /// The turn has worked on its messages.
     Done,
     Failed,
 }
@@ -637,7 +637,7 @@ pub async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>
     Ok(closed)
 }
 
-/// A series of answers between two agents during which neither of them did anything else.
+/// A series of messages between two agents. Neither agent did anything else during the series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Streak {
     /// All messages of the series have a higher number than this.

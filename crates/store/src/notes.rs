@@ -74,15 +74,15 @@ pub async fn held(connection: &mut SqliteConnection, of: &Conversation) -> Resul
     Ok(query.fetch_all(connection).await?.iter().map(read).collect())
 }
 
-/// Whether a conversation has something left to settle.
+/// Whether a conversation has unfinished work for its askers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// It owes an answer, holds a text, or has stored an artifact that it did not name to the asker.
+    /// The conversation owes an answer, holds a text, or has stored an artifact that it did not name to the asker.
     Something,
     Nothing,
 }
 
-/// Returns whether a conversation has something left to settle.
+/// Returns whether a conversation has unfinished work for its askers.
 pub async fn left(connection: &mut SqliteConnection, of: &Conversation) -> Result<Left, Error> {
     let query = sqlx::query_scalar(ANYTHING).bind(of.agent.as_str()).bind(of.task.as_str());
     let anything: bool = query.fetch_one(connection).await?;

@@ -15,7 +15,7 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, GET];
 /// A message that the person wrote with an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyedMessage {
-    /// The hash of the content. It shows whether a repetition has the same content.
+    /// The hash of the content. If the same key is used again, the hash shows whether the content is the same.
     pub content: String,
     /// The id that the message got when it was accepted.
     pub message: MessageId,

@@ -1,4 +1,4 @@
-//! The records of turns. A history consists of records only, so everything that a turn learns must become one.
+//! The records of turns. A history consists of records only, so everything that a turn learns must become a record.
 
 use polity_llm::ToolCall;
 use polity_society::id::{ArtifactId, CallId, MessageId, ServiceId};
@@ -39,7 +39,7 @@ pub enum Record {
     Status {
         /// Tokens of the last request and its answer.
         used: u64,
-        /// Tokens that the window holds.
+        /// The size of the window, in tokens.
         window: u64,
     },
     /// The turn failed.
@@ -52,7 +52,7 @@ pub enum Record {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keeps {
-    /// The turn that asked for the summary, and perhaps whole turns before it.
+    /// The whole turn that asked for the summary. Whole turns before it may stay too.
     #[default]
     Turn,
     /// The newest entries only, because the turn itself is too long for the window.
@@ -71,11 +71,11 @@ pub struct Replied {
     /// Service-specific fields. Requests to the same service contain them unchanged.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
-    /// The results of calls that are refused before they run, by call id. Their faulty parts are not recorded, so the
-    /// calls could not be judged again. The driver records each result when it reaches the call.
+    /// The results of calls that are refused before they run, by call id. The record does not contain the faulty parts
+    /// of the calls, so the calls could not be checked again. The driver records each result when it reaches the call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub refused: Map<String, Value>,
-    /// The names that the model used instead of the tools' own names, by call id.
+    /// The wrong tool names that the model used, by call id. The calls themselves have the right names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub called_as: BTreeMap<String, String>,
     /// The service that answered.
@@ -89,12 +89,12 @@ pub struct Replied {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Taken {
-    /// As plain text.
+    /// The model wrote an ordinary text.
     #[default]
     Text,
-    /// As tool calls that the model wrote as text.
+    /// The model wrote tool calls as text.
     Calls,
-    /// As a tool call that the model wrote as text, in a form that cannot be parsed.
+    /// The model wrote a tool call as text, in a form that cannot be parsed.
     BrokenCall,
 }
 
@@ -118,7 +118,7 @@ impl Replied {
 pub enum ToolResult {
     /// JSON, passed to the model unchanged.
     Json(Value),
-    /// An artifact. The form in which the model sees it is decided anew for each request.
+    /// An artifact. For each request it is decided again in which form the model sees it.
     Artifact {
         artifact: ArtifactId,
         /// The first character to show, if the artifact is a text.
@@ -129,7 +129,8 @@ pub enum ToolResult {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
     },
-    /// What a tool that acts outside returned. How the model sees its files is decided anew for each request.
+    /// The result of a tool that acts outside. For each request it is decided again in
+    /// which form the model sees the files.
     Outside {
         content: Content,
         /// The files of the result, in order.

@@ -45,7 +45,7 @@ pub async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes those columns of a role that may change.
+/// Writes the columns of a role that can change.
 pub async fn update(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     let done = sqlx::query(UPDATE)
         .bind(role.id.as_str())

@@ -34,7 +34,7 @@ impl<R> From<sqlx::Error> for Stopped<R> {
     }
 }
 
-/// Turns a refusal into a value. The writer undoes a job that returns an error, so a refusal must not be its error.
+/// Turns a refusal into a value. If a job returned the refusal as an error, the writer would undo the job.
 pub fn keep<T, R>(result: Result<T, Stopped<R>>) -> Result<Result<T, R>, Error> {
     match result {
         Ok(done) => Ok(Ok(done)),

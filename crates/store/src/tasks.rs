@@ -1,7 +1,8 @@
 //! Table `tasks`.
 
-use super::{Error, Tx};
+use super::{Error, Tx, damaged};
 use polity_society::id::{ServiceId, TaskId};
+use polity_society::workspace::Root;
 use polity_view::Outcome;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
@@ -11,6 +12,8 @@ use std::time::Duration;
 const INSERT: &str = "INSERT INTO tasks (id, service, state, created_at) VALUES (?1, ?2, 'open', ?3)";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)";
 const REMEMBERED: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND forgotten_at IS NULL)";
+const SET_WORKSPACE: &str = "UPDATE tasks SET workspace = ?2 WHERE id = ?1";
+const WORKSPACE: &str = "SELECT workspace FROM tasks WHERE id = ?1";
 const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
 // Row numbers give the order of tasks, since clocks can be set back.
 const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY rowid";
@@ -53,8 +56,23 @@ const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stop
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
-    INSERT, EXISTS, REMEMBERED, SERVICE, OPEN, LATEST, REOPEN, WAKE, IDLE, STOP, NUDGE, STOPPED_BY, WORKED,
-    SET_WORKED, STANDINGS,
+    INSERT,
+    EXISTS,
+    REMEMBERED,
+    SET_WORKSPACE,
+    WORKSPACE,
+    SERVICE,
+    OPEN,
+    LATEST,
+    REOPEN,
+    WAKE,
+    IDLE,
+    STOP,
+    NUDGE,
+    STOPPED_BY,
+    WORKED,
+    SET_WORKED,
+    STANDINGS,
 ];
 
 /// The value of `stopped_by` if the person, not a limit, has stopped a task.
@@ -89,7 +107,8 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Returns the outcome of a task in which nothing is left to do. If several outcomes apply, the first one counts.
+    /// Returns the outcome of a task in which nothing is left to do. If several outcomes apply,
+    /// the first of them counts.
     pub fn outcome(&self) -> Outcome {
         if self.unreached && self.unanswered {
             Outcome::NoModel
@@ -117,7 +136,7 @@ pub async fn exists(connection: &mut SqliteConnection, id: &TaskId) -> Result<bo
     Ok(sqlx::query_scalar(EXISTS).bind(id.as_str()).fetch_one(connection).await?)
 }
 
-/// Returns whether a task exists whose messages and records were not removed.
+/// Returns whether the task exists and still has its messages and records.
 pub async fn is_remembered(connection: &mut SqliteConnection, id: &TaskId) -> Result<bool, Error> {
     Ok(sqlx::query_scalar(REMEMBERED).bind(id.as_str()).fetch_one(connection).await?)
 }
@@ -126,6 +145,21 @@ pub async fn is_remembered(connection: &mut SqliteConnection, id: &TaskId) -> Re
 pub async fn service(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<ServiceId>, Error> {
     let row = sqlx::query(SERVICE).bind(id.as_str()).fetch_optional(connection).await?;
     Ok(row.and_then(|row| row.get::<Option<String>, _>(0)).map(ServiceId::new))
+}
+
+/// Sets the directory of the person in which the agents of a task work.
+pub async fn set_workspace(tx: &mut Tx, id: &TaskId, root: &Root) -> Result<(), Error> {
+    let query = sqlx::query(SET_WORKSPACE).bind(id.as_str()).bind(sqlx::types::Json(root));
+    query.execute(&mut tx.connection).await?;
+    Ok(())
+}
+
+/// Returns the place in which the agents of a task work.
+pub async fn workspace(connection: &mut SqliteConnection, id: &TaskId) -> Result<Root, Error> {
+    let row = sqlx::query(WORKSPACE).bind(id.as_str()).fetch_optional(connection).await?;
+    let text = row.and_then(|row| row.get::<Option<String>, _>(0));
+    let read = text.map(|text| serde_json::from_str(&text)).transpose();
+    Ok(read.map_err(|error| damaged("tasks", id.as_str(), error))?.unwrap_or_default())
 }
 
 /// Returns the tasks that are not idle, oldest first.
@@ -144,7 +178,7 @@ pub async fn standing(connection: &mut SqliteConnection, id: &TaskId) -> Result<
     Ok(standings(connection, std::slice::from_ref(id)).await?.remove(id))
 }
 
-/// Returns the standing of each of these tasks that exists.
+/// Returns the [`Standing`] of each of these tasks. Ids without a task are skipped.
 pub async fn standings(
     connection: &mut SqliteConnection,
     ids: &[TaskId],
@@ -170,14 +204,14 @@ pub async fn standings(
     Ok(rows.iter().map(|row| (TaskId::new(row.get::<String, _>("id")), read(row))).collect())
 }
 
-/// Opens an idle task, because the person has written. A stop no longer applies.
+/// Opens an idle task, because the person has written. If the task was stopped, the stop no longer applies.
 pub async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     sqlx::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::reopened");
     Ok(())
 }
 
-/// Opens an idle task, because its agents were resumed. A stop still applies.
+/// Opens an idle task, because its agents were resumed. If the task was stopped, the stop still applies.
 pub async fn wake(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     sqlx::query(WAKE).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::woken");
@@ -196,8 +230,8 @@ pub async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that a limit, or the person, has stopped a task. Returns whether this changed anything: a task that the person
-/// has stopped may be noted as stopped by a limit later, but the first limit stays.
+/// Notes that a limit, or the person, has stopped a task. Returns whether this changed anything.
+/// A limit replaces the person as the reason, but nothing replaces the first limit.
 pub async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
     let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::stopped");

@@ -38,7 +38,7 @@ impl Scratch {
         self.store.write(job).await.unwrap()
     }
 
-    /// Runs SQL directly, past the functions over tables.
+    /// Runs SQL directly, without the functions of this crate.
     pub(crate) async fn execute(&self, statements: &'static str) {
         self.write(move |tx| {
             Box::pin(async move {

@@ -70,7 +70,7 @@ async fn the_schema_admits_the_names_of_each_closed_set_and_no_others() {
     check("exchanges", "state", names::<exchanges::State>()).await;
     check("messages", "expects", names::<Expects>()).await;
     check("messages", "finality", names::<Finality>()).await;
-    // The column `answered_by` shows whether a message was answered, so `state` does not need this name.
+    // The column `answered_by` shows whether a message was answered, so the column `state` never contains `answered`.
     let states = names::<MessageState>().into_iter().filter(|name| *name != MessageState::Answered.as_str());
     check("messages", "state", states.collect()).await;
 }
@@ -426,7 +426,7 @@ async fn a_delay_begins_anew_where_the_clock_was_set_back_and_ends_once() {
         let left = "SELECT id || ' ' || due_at FROM messages WHERE state = 'delayed' ORDER BY seq";
         (delivered, scratch.query(left).await.join(", "))
     };
-    // The second message was accepted at 4000. Now it is 500, so its delay of 5000 begins again.
+    // The second message was accepted at 4000. Now the clock shows 500, so the delay of 5000 begins again.
     assert_eq!(at(500).await, (0, "m000000001 1000, m000000002 5500, m000000003 9000".to_owned()));
     assert_eq!(at(1000).await, (1, "m000000002 5500, m000000003 9000".to_owned()));
     assert_eq!(at(5500).await, (1, "m000000003 9000".to_owned()));

@@ -19,7 +19,7 @@ pub(crate) enum Trouble {
     Memory,
     /// The limit of open files is reached.
     Descriptors,
-    /// A file cannot be opened, and SQLite does not tell why.
+    /// A file cannot be opened, and SQLite does not report the reason.
     CannotOpen,
 }
 

@@ -95,8 +95,8 @@ pub async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result
     })
 }
 
-/// Returns the tokens of the last request of a conversation and its answer, or `None` if there was none since the
-/// history was last summed up.
+/// Returns the tokens of the last request of a conversation and its answer, or `None`
+/// if no request was made since the history was last summed up.
 pub async fn in_context(
     connection: &mut SqliteConnection,
     conversation: &Conversation,

@@ -1,4 +1,5 @@
-//! Queries for the views of a society. Reading a page takes a few statements, whatever the number of its rows.
+//! Queries for the views of a society. Reading a page takes a few statements;
+//! their number does not depend on the number of rows.
 //!
 //! A statement contains only the conditions of the filters that are set, so that SQLite picks the best index. The
 //! values of filters are always bound, never written into the statement.
@@ -32,7 +33,7 @@ fn cut<T>(rows: &mut Vec<(i64, T)>, limit: u32) -> Option<i64> {
     rows.last().map(|(place, _)| *place)
 }
 
-/// The most bytes of stored text on a page. A single row may exceed it.
+/// The maximum number of bytes of stored text on a page. A page may exceed this limit only if it has a single row.
 const MAX_PAGE_TEXT: u64 = 8 << 20;
 
 /// Returns the number of a row and the size of its text in bytes.
@@ -40,8 +41,8 @@ fn place_and_size(row: &SqliteRow) -> (i64, u64) {
     (row.get("seq"), row.get::<i64, _>("size").unsigned_abs())
 }
 
-/// Drops the rows beyond `limit`, and those whose text no longer fits on the page. Each row is given as its number and
-/// its size in bytes. Returns where the next page begins, if there is one.
+/// Drops the rows beyond `limit`, and the rows whose text no longer fits on the page.
+/// Each row is given as its number and its size in bytes. Returns where the next page begins, if there is one.
 fn cut_to_room(found: &mut Vec<(i64, u64)>, limit: u32) -> Option<i64> {
     let (whole, mut text) = (found.len(), 0_u64);
     let fits = |(_, size): &&(i64, u64)| {
@@ -53,8 +54,8 @@ fn cut_to_room(found: &mut Vec<(i64, u64)>, limit: u32) -> Option<i64> {
     found.last().map(|(place, _)| *place).filter(|_| fitting < whole)
 }
 
-/// Reads a row after checking that its texts are valid UTF-8, which `read` takes for granted. Callers show an invalid
-/// row as damaged, so that the rows around it stay visible.
+/// Reads a row after checking that its texts are valid UTF-8, because `read` assumes this.
+/// Callers show an invalid row as damaged, so that the rows around it stay visible.
 fn sound<T>(
     table: &'static str,
     row: &SqliteRow,

@@ -79,7 +79,7 @@ pub struct Savepoint {
 /// Whether the transaction of a job was committed; if not, why.
 type Verdict = Result<(), String>;
 
-/// Sends the result of a job to its caller. The argument is the verdict on the job's transaction.
+/// Sends the result of a job to its caller. The argument tells whether the job's transaction was committed.
 type Answer = Box<dyn FnOnce(&Verdict) + Send>;
 
 /// A job that has run: whether to keep its writes, and how to answer its caller.
@@ -186,7 +186,7 @@ struct Writer {
     waiting: mpsc::Receiver<Order>,
     bells: mpsc::UnboundedSender<Bell>,
     events: watch::Sender<i64>,
-    /// How many transactions in a row were not committed.
+    /// The number of transactions in a row that were not committed.
     failed: u32,
 }
 
@@ -264,7 +264,8 @@ impl Writer {
 
     async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
         polity_points::point!("writer::before_begin");
-        // A read transaction that later begins to write can fail with a snapshot error, which no busy timeout retries.
+        // A read transaction that later begins to write can fail with a snapshot error.
+        // The busy timeout does not prevent this error.
         let mut so_far = self.tx.execute("BEGIN IMMEDIATE").await;
         for job in jobs {
             so_far = match so_far {

@@ -13,8 +13,8 @@ use super::society::{Act, act, name};
 
 /// Percentage of requests that get a bad answer.
 const BAD: u8 = 30;
-/// Maximum number of attempts of one call that fail on purpose, at all services together. Of its six attempts, one is
-/// left for a failure that the call shares with others, and the last for a good answer.
+/// Maximum number of attempts of one call that fail on purpose, at all services together. A call has six attempts. One
+/// of the other two is left for a failure that the call shares with other calls, and the last one gets a good answer.
 const MOST_OF_A_CALL: u32 = 4;
 /// The length of the pause that a service asks for.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
@@ -111,7 +111,7 @@ impl Fault {
     }
 }
 
-/// Returns the intended calls, or two harmless ones, all with the same id, which the history may already contain.
+/// Returns the intended calls, or two harmless calls, all with the same id, which the history may already contain.
 fn with_one_id(act: Act) -> Answer {
     let calls = match act {
         Act::Call(calls) => calls,
@@ -169,7 +169,7 @@ pub(super) struct Chaos {
 #[derive(Default)]
 struct State {
     exchanges: Vec<Exchange>,
-    /// For each call, its failed attempts since its last answer.
+    /// For each call, the number of failed attempts since its last answer.
     failed: BTreeMap<u64, u32>,
     /// For each service, its failures in a row that count towards opening its circuit.
     in_a_row: BTreeMap<String, u32>,
@@ -249,8 +249,8 @@ impl Chaos {
             _ => fault,
         };
         // One more failure in a row would make a second probe of the open circuit fail. All waiting calls would share
-        // that failure, which is one more than a call can survive. The limit is lower with three calls at a time,
-        // because their failures may come in another order.
+        // that failure, and no call has an attempt left for it. The limit is lower with three calls at a time, because
+        // their failures may come in another order.
         let most_in_a_row = match self.places {
             Places::One => 6,
             Places::Three => 4,

@@ -24,7 +24,7 @@ pub(super) fn right_answer() -> String {
     format!("total {}", (1_u64 << AGENTS) - 1)
 }
 
-/// What a model means to answer. [`Act::answer`] sends it unchanged; a fault may distort it.
+/// The intended answer of a model. [`Act::answer`] sends it unchanged; a fault may distort it.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Say(String),
@@ -63,7 +63,7 @@ fn number(name: &str) -> u64 {
     1 << bit
 }
 
-/// Returns what the model means to answer. It depends on the request alone.
+/// Returns the intended answer of the model. The answer depends on the request alone.
 ///
 /// The model repeats calls that were refused, so that a bad call that a fault has added does no harm.
 pub(super) fn act(asked: &Conversation) -> Act {
@@ -106,7 +106,7 @@ fn root(asked: &Conversation) -> Act {
 
 fn lead(asked: &Conversation, name: &str) -> Act {
     let team = name.strip_prefix("lead ").expect("a lead");
-    // Every other team uses service `two`, which has no fallback.
+    // Teams with an odd number use service `two`, which has no fallback.
     let service = if team.ends_with(['1', '3']) { json!({"serviceId": "two"}) } else { json!({}) };
     if let Some(call) = missing_role(asked, "worker", &service) {
         return call;
@@ -231,7 +231,7 @@ fn report(asked: &Conversation, result: u64) -> Act {
     Act::Call(vec![send(parent, json!({"message_type": "status_report", "text": text}))])
 }
 
-/// Returns the number and the sum of all reports; doubled ones count twice.
+/// Returns the number and the sum of all reports; a report that arrived twice counts twice.
 fn sum(asked: &Conversation) -> (usize, u64) {
     let results = said(asked, "result ");
     (results.len(), results.iter().sum())

@@ -74,14 +74,15 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     assert!(!ended.stdout.contains("one moment"), "a text was printed again");
 }
 
-/// Makes the lines that a terminal has shown comparable between runs: sorts them, because the two tasks work at the
-/// same time, leaves out the path of the configuration, and replaces each word with a digit, such as an id or a size.
+/// Makes the lines that a terminal has shown comparable between runs. It sorts the lines, because the two tasks run at
+/// the same time. It leaves out the path of the configuration. It replaces each word that contains a digit, such as an
+/// id or a size.
 fn comparable(shown: &str) -> Vec<String> {
     let word = |word: &str| match word.contains(|character: char| character.is_ascii_digit()) {
         true if !word.contains('\u{1b}') => "…".to_owned(),
         _ => word.to_owned(),
     };
-    // An agent's id ends in four random characters. There may be no digit among them.
+    // An agent's id ends in four random characters. Sometimes none of the four is a digit.
     let without_ids = |line: &str| match line.split_once("worker-") {
         Some((before, after)) => format!("{before}worker-….{}", after.get(4..).unwrap_or_default()),
         None => line.to_owned(),

@@ -1,4 +1,4 @@
-//! The commands that pause, resume and stop agents, and the one that reloads the configuration.
+//! The commands that pause, resume and stop agents, and the command that reloads the configuration.
 
 use std::time::Duration;
 

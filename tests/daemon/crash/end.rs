@@ -135,7 +135,7 @@ fn messages(database: &mut Database, agents: &Agents) {
     let mut found: Vec<(String, String, String)> = Vec::new();
     for [sender, receiver, body, finality] in rows {
         let text = text_of(&body);
-        // The number of texts in which root says that it waits depends on how many reports arrive together.
+        // Root may say several times that it waits. How often it does so depends on how many reports arrive together.
         if receiver == "user" && finality == "interim" {
             assert!(text.starts_with("waiting: "), "{text}");
             continue;

@@ -51,8 +51,8 @@ pub(super) fn read(data: &Path, server: &ScriptedServer) -> Ledger {
     ledger
 }
 
-/// Returns each text that differs between runs, with its placeholder. The longest come first, because an id may be part
-/// of another.
+/// Returns each text that differs between runs, with its placeholder. Longer texts come first, because one id may be
+/// part of another id.
 fn names(database: &mut Database, server: &ScriptedServer) -> Vec<(String, String)> {
     let agents = database
         .texts::<2>("SELECT agents.id, roles.name FROM agents JOIN roles ON roles.id = agents.role")

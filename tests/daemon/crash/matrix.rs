@@ -1,5 +1,5 @@
-//! The crash matrix: each scenario dies at a failure point that it passes, goes on, dies at the next one, and has to
-//! come to the same end as without any kill.
+//! The crash matrix: each scenario dies at a failure point that it passes, is continued, and dies at the next point. It
+//! must reach the same end as without any kill.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use crate::support::database::Database;
 
 /// Minimum number of kills in a run of all tests.
 const KILLS: usize = 100;
-/// Minimum number of kills in `just crash-matrix`, unless it is given another number.
+/// Minimum number of kills in `just crash-matrix`, if the caller gives no other number.
 const MANY_KILLS: usize = 1000;
 /// Number of scenarios that are played at the same time.
 const AT_ONCE: usize = 2;
@@ -29,9 +29,9 @@ struct Kill {
 
 /// How a process ended.
 enum Ended {
-    /// It died at the failure point.
+    /// The process died at the failure point.
     Died,
-    /// It ended by itself, with this exit code.
+    /// The process ended by itself, with this exit code.
     Finished(i32),
 }
 
@@ -75,7 +75,7 @@ impl<'s> Run<'s> {
     fn ended(&self, ended: &Output) -> Ended {
         match ended.code {
             None => Ended::Died,
-            // The backup was complete before the process died, so the next process only finds that it exists.
+            // The backup was complete before the process died, so the next process only reports that the backup exists.
             Some(2) if !self.died.is_empty() && ended.stderr.contains("is there already") => {
                 Ended::Finished(0)
             }
@@ -83,7 +83,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Continues the scenario, and kills the process if it gets to the planned point.
+    /// Continues the scenario, and kills the process if it reaches the planned point.
     fn die(&mut self, kill: &Kill) -> Ended {
         let ended = self.go_on(&[("POLITY_FAILURE_POINT", &format!("{}@{}", kill.point, kill.hit))]);
         if matches!(ended, Ended::Died) {
@@ -126,7 +126,7 @@ impl<'s> Run<'s> {
 }
 
 impl Drop for Run<'_> {
-    /// Prints the kills so far if the test panics: a process that hangs or panics never gets a verdict.
+    /// Prints the kills so far if the test panics, because a run that panics never reports its kills in a verdict.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let told = format!("{} died at {:?}\n", self.scenario.name, self.died);
@@ -344,7 +344,7 @@ fn everything_happens_once_wherever_the_process_dies() {
             };
             let due = here.counts().into_iter().filter(|(point, _)| is_due(point));
             let mut kills: Vec<Kill> = due.flat_map(|(point, count)| hits(point, count)).collect();
-            // Sorted in the order in which a run gets to their points, so that one society can die at many of them.
+            // Sorted in the order in which a run reaches the points, so that one society can die at many points.
             kills.sort_by_key(|kill| here.place(kill));
             // The kills during recovery come in the middle of the list, when the most unfinished work is left.
             if round == 0 && scenario.name == SCENARIOS[0].name {
@@ -365,7 +365,7 @@ fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
     BTreeSet::from([1, (count / 2).max(1)]).into_iter().map(move |hit| Kill { point, hit })
 }
 
-/// Runs rounds of kills at random hits until there are enough: `just crash-matrix`.
+/// Runs rounds of kills at random hits until there are enough kills. `just crash-matrix` calls it.
 #[test]
 #[ignore = "takes minutes: `just crash-matrix`"]
 fn crash_matrix() {
@@ -383,7 +383,7 @@ fn crash_matrix() {
         let mut work = Vec::new();
         for (scenario, undisturbed) in &undisturbed {
             let draw = |(point, count): (&'static str, usize)| {
-                // The first round uses the first hit, so that it gets to every point. Later rounds stay below the
+                // The first round uses the first hit, so that a run reaches every point. Later rounds stay below the
                 // number of hits, which varies a little between runs.
                 let hit = if rounds == 1 { 1 } else { lots.usize(1..=(count * 3 / 4).max(1)) };
                 Kill { point, hit }

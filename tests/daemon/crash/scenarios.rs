@@ -128,7 +128,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         script: || Box::new(|_| Answer::say("hello")),
         home: |server| {
             let polity = left_at(server, "society::prompted@1");
-            // This run parks root, so that the command of the scenario resumes it.
+            // This run leaves root parked. The command of the scenario then resumes root.
             let parked = polity.run(RESUME);
             assert!(parked.stderr.contains("damaged row"), "{}", parked.stderr);
             polity
@@ -310,7 +310,8 @@ fn last_word(asked: &Conversation) -> Answer {
     }
 }
 
-/// Returns the home of a society that died at a point. Its prompt is damaged, so that it cannot be parsed any more.
+/// Returns the home of a society that died at a point. The stored prompt is damaged, so that it cannot be parsed any
+/// more.
 fn left_at(server: &ScriptedServer, point: &str) -> Polity {
     let polity = home(server, &json!({}));
     let ended = polity.spawn_with_points(GO, &[("POLITY_FAILURE_POINT", point)]).wait();

@@ -19,11 +19,11 @@ const PAGE: usize = 4096;
 /// The unsynced changes that survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// None of them.
+    /// No unsynced change survives.
     Nothing,
-    /// A random part of them.
+    /// A random part of the unsynced changes survives.
     Some,
-    /// All of them, but of the last write only the beginning.
+    /// All unsynced changes survive, but of the last write only the beginning.
     Torn,
 }
 
@@ -187,7 +187,7 @@ impl Disk {
         }
     }
 
-    /// Writes the contents of the disk after a power cut at this moment into a directory.
+    /// Simulates a power cut at this moment: writes into a directory what is left on the disk.
     pub(super) fn cut_power(&self, left: Left, lots: &mut Rng, into: &Path) {
         let mut made = BTreeSet::from([self.root.clone()]);
         // In the order of paths, a directory comes before its entries.

@@ -18,11 +18,12 @@ enum Fact {
     Result { agent: String, call: String },
 }
 
-/// All told facts, each with the index of the journal record that told it; by then the fact must be on the disk.
+/// All facts that the daemon has told, each with the index of the journal record in which it was told. Before that
+/// record, the fact must be on the disk.
 pub(super) struct ToldFacts(Vec<(usize, Fact)>);
 
 impl ToldFacts {
-    /// Reads all told facts from a journal.
+    /// Collects all facts that the journal shows as told.
     pub(super) fn read(journal: &[Record]) -> Self {
         let mut said: BTreeMap<PathBuf, Vec<(usize, u8)>> = BTreeMap::new();
         for (at, record) in journal.iter().enumerate().filter(|(_, record)| record.kind == "said") {
@@ -41,12 +42,12 @@ impl ToldFacts {
         Self(facts)
     }
 
-    /// Counts the facts that were told before a record.
+    /// Counts the facts that the daemon had told before a journal record.
     pub(super) fn count(&self, before: usize) -> usize {
         self.0.iter().filter(|(at, _)| *at < before).count()
     }
 
-    /// Lists the facts that were told before a record but are not in the database.
+    /// Lists the facts that the daemon had told before a journal record, but that are missing in the database.
     pub(super) fn missing(&self, before: usize, database: &mut Database) -> Vec<String> {
         let events: BTreeMap<i64, Value> = database
             .texts::<2>("SELECT CAST(seq AS TEXT), body FROM events")

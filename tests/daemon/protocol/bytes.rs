@@ -67,7 +67,7 @@ fn boss(asked: &Conversation, forms: &[String]) -> Answer {
     }
 }
 
-/// Plays a painter: sends its form of the picture to root, and ends its turn with it.
+/// Plays a painter: sends its form of the picture to root, and ends its turn with the same form.
 fn painter(asked: &Conversation, forms: &[String]) -> Answer {
     let number: usize = asked.role_name().trim_start_matches("painter").parse().expect("a number");
     let form = &forms[number];

@@ -104,8 +104,8 @@ fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     assert!(entry("plain")["interface_spec"].is_null(), "a role without an interface spec shows one");
 }
 
-/// The first message makes a one-sided contact mutual. The receiver may answer it by the id that the message shows, but
-/// does not have to.
+/// The first message makes a one-sided contact mutual. The receiver can answer to the id that the message shows, but it
+/// does not have to answer.
 /// Tests criteria 5.2, 5.4, 5.5, 5.6 and 5.7 of the seed "agent-communication".
 #[test]
 fn who_was_written_to_may_answer_or_not() {
@@ -142,7 +142,7 @@ fn who_was_written_to_may_answer_or_not() {
                     vec![]
                 },
                 |asked| match hears(asked, "for your eyes") {
-                    // It ends its turn without a text.
+                    // The agent ends its turn without a text.
                     true => Answer::nothing(),
                     false => Answer::say("ready"),
                 },

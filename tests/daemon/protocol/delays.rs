@@ -1,4 +1,4 @@
-//! Messages with a delay come once and in order, whatever happens meanwhile to the process or to the clock.
+//! Messages with a delay come once and in order, even if the process is killed or the clock changes meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +79,8 @@ fn left(server: &ScriptedServer, due: &'static str) -> Polity {
 const LONG_PAST: &str = "UPDATE messages SET due_at = 1 WHERE state = 'delayed'";
 const FAR_OFF: &str = "UPDATE messages SET due_at = 9000000000000000 WHERE state = 'delayed'";
 
-/// The messages become due while no process runs. The processes that deliver them are killed while agents handle them.
+/// The messages become due while no process runs. The processes that deliver the messages are killed while agents
+/// handle the messages.
 #[test]
 fn delayed_messages_survive_every_kill_and_come_once() {
     let holds = Arc::new(AtomicBool::new(true));

@@ -81,7 +81,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let server = ScriptedServer::start(play.script());
     let polity = home(&server, &json!({}));
     let running = start(&polity, &["go", "--json"]);
-    // Waits until the lead has read the question and the turn in which it did so is over.
+    // Waits until the lead has read the question and has ended that turn.
     running.stdout_line("\"objective\":\"ask the lead\"");
     let mut database = Database::read(&polity.data_dir());
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -132,7 +132,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     assert_eq!(database.number(waits), 0, "messages still wait for an agent that has ended");
 }
 
-/// Only its ancestors can terminate an agent.
+/// An agent can be terminated only by its ancestors.
 #[test]
 fn nobody_ends_itself_or_whom_it_did_not_hire() {
     let performed = Play::default()

@@ -22,8 +22,8 @@ fn send_message_parameters(asked: &Conversation) -> Value {
     tool["function"]["parameters"].clone()
 }
 
-/// Returns a complete payload of a type, and the lines in which the receiver has to read it. No line contains the name
-/// of the type.
+/// Returns a complete payload of a type, and the lines that the receiver has to get for this payload. No line contains
+/// the name of the type.
 fn whole(message_type: &str) -> (Value, &'static str) {
     let (fields, lines) = match message_type {
         "task_assignment" => (
@@ -170,7 +170,7 @@ fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
     }
 }
 
-/// The system stamps the sender, whatever the sender writes.
+/// The system stamps the sender. Nothing that the sender writes can change that.
 /// Tests criteria 9.1, 9.5 and 5.5 of the seed "agent-communication".
 #[test]
 fn nobody_says_itself_who_a_message_is_from() {

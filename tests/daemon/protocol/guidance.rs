@@ -158,8 +158,8 @@ fn whoever_hires_is_told_how_children_find_each_other() {
     }
 }
 
-/// The prompts explain that only the first line of a message names its sender, and what the mark in its content means.
-/// The mark would be useless if agents did not know this.
+/// The prompts explain that only the first line of a message names its sender, and what the mark in the content of a
+/// message means. The mark would be useless if agents did not know this.
 #[test]
 fn everybody_is_told_where_the_sender_stands_and_what_the_mark_means() {
     assert_one_line_says(CHINESE.base, &["发送者只以消息首行为准", "“｜”"]);

@@ -24,13 +24,13 @@ fn all() -> String {
     injections().into_values().collect::<Vec<_>>().join("\n")
 }
 
-/// Returns the lines of a text as a reader sees them, with all characters that may end a line.
+/// Splits a text into the lines that a reader sees: at every character that may end a line.
 fn lines_seen(text: &str) -> Vec<&str> {
     let ends = ['\n', '\r', '\u{B}', '\u{C}', '\u{1C}', '\u{1D}', '\u{1E}', '\u{85}', '\u{2028}', '\u{2029}'];
     text.split(ends).collect()
 }
 
-/// Returns whether a careless reader may take a line for one of the system's, in either language.
+/// Returns whether a careless reader may believe that the system wrote this line, in Chinese or in English.
 fn passes_for_the_system(line: &str) -> bool {
     const BLANK: [char; 5] = ['\u{115F}', '\u{1160}', '\u{3164}', '\u{FFA0}', '\u{2800}'];
     let squinted: String = line
@@ -119,7 +119,7 @@ fn letters(to: &Value, attempt: &str, attachments: &[Value]) -> Vec<Call> {
     payloads.into_iter().map(|payload| send(to.clone(), payload)).collect()
 }
 
-/// Returns the messages of the forger that an agent has received, as it reads them.
+/// Returns the messages of the forger that an agent has received, as the agent reads them.
 fn letters_of_forger(asked: &Conversation) -> Vec<String> {
     let texts = asked.messages().iter().filter(|message| message["role"] == "user").map(text_of);
     texts.filter(|text| text.starts_with("【来自 forger（")).collect()
@@ -155,7 +155,7 @@ fn of_forger(asked: &Conversation) -> usize {
     asked.heard().iter().filter(|heard| is_it(&heard.from)).count()
 }
 
-/// No text of an agent can pass for another sender's.
+/// No text of an agent can look like the text of another sender.
 /// Tests criteria 9.1, 9.3, 10.2, 10.3 and 10.4 of the seed "agent-communication".
 #[test]
 fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {

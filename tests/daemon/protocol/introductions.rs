@@ -35,7 +35,7 @@ fn answer(target: &str, request: &str) -> Value {
 enum Way {
     /// A colleague that knows the specialist.
     Colleague,
-    /// Its own parent, which asks the colleague.
+    /// The parent of that parent, which asks the colleague.
     Parent,
 }
 
@@ -50,7 +50,8 @@ const RESULT: &str = "two people";
 /// Plays five agents in three generations: root hires `back` and `front`, `back` hires a specialist, and `front` hires
 /// an asker. The asker can write to the specialist only after an introduction along the whole chain.
 fn chain(way: Way) -> Performed {
-    // The specialist's id. Nobody has told it to the asker, which uses it before the introduction and is refused.
+    // The specialist's id. Nobody has told the asker this id. The asker uses it before the introduction, and is
+    // refused.
     let specialist: Arc<OnceLock<String>> = Arc::default();
     let known = Arc::clone(&specialist);
 
@@ -143,7 +144,7 @@ fn chain(way: Way) -> Performed {
     Performed { lines: json_lines(&output.stdout), output, server, data: polity }
 }
 
-/// Checks everything that holds for both kinds of chain.
+/// Checks the rules that apply to both kinds of chain.
 #[track_caller]
 fn assert_chain(way: Way, introductions: usize) {
     let performed = chain(way);
@@ -177,7 +178,7 @@ fn assert_chain(way: Way, introductions: usize) {
     assert_eq!(of_front.from, Sender::Agent { role: "front".to_owned(), id: front.clone() });
     assert!(of_front.text.contains("usage_hint: 一次一张图"), "{}", of_front.text);
 
-    // Each step of the chain has made one contact.
+    // Each step of the chain has added one contact.
     let added = events(&performed.lines, "contact_added");
     let introduced: Vec<[&Value; 3]> = added
         .iter()
@@ -308,7 +309,7 @@ fn every_other_introduction_has_an_outcome_of_its_own() {
                         send(to, payload)
                     };
                     vec![
-                        // An unsolicited introduction, by id.
+                        // An introduction that nobody has asked for, by id.
                         introduce(&writer, json!({"id": painter})),
                         // An agent that the receiver already knows.
                         introduce(&writer, json!({"id": painter})),

@@ -26,7 +26,7 @@ fn ask(to: &str, text: &str) -> Answer {
 }
 
 /// Plays a circle: the lead asks the reader, the reader asks the writer, and the writer asks the lead. Root waits for
-/// the lead. `on_told` is the answer of each of the three once it has the notice about the circle.
+/// the lead. `on_told` is the answer that each of these three agents gives to the notice about the circle.
 pub(crate) fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer) -> Answer {
     let sent = asked.results_of("send_message").into_iter();
     let sent =

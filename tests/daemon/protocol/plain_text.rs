@@ -11,7 +11,7 @@ use crate::support::hiring::brief;
 use crate::support::play::{Play, WAITING, role, spawn, words};
 use crate::support::{home, letters, run, start};
 
-/// Returns the newest text of each of these roles; `None` until the agent that asks has heard from all of them.
+/// Returns the newest text of each of these roles; `None` until the agent that asks has received a text from each role.
 fn results(asked: &Conversation, roles: &[&str]) -> Option<String> {
     let heard = asked.heard();
     let said = roles.iter().map(|role| {
@@ -25,7 +25,8 @@ fn speak(asked: &Conversation, roles: &[&str]) -> Answer {
     results(asked, roles).map_or_else(|| Answer::say(WAITING), Answer::say)
 }
 
-/// Root hires two leads, and each lead hires two workers. Each agent passes on the texts of those that it has hired.
+/// Root hires two leads, and each lead hires two workers. Each agent passes on the texts of the agents that it has
+/// hired.
 fn organisation() -> Play {
     let lead = |play: Play, name: &'static str, first: &'static str, second: &'static str| {
         play.ending(name, vec![role(first), spawn(first), role(second), spawn(second)], move |asked| {

@@ -140,7 +140,7 @@ fn what_was_returned_before_a_crash_is_not_returned_again() {
     server.assert_clean();
 }
 
-/// The schema of a brief applies to the first message that the child gets, whatever the type of that message.
+/// The schema of a brief applies to the first message that the child gets. The type of that message does not matter.
 #[test]
 fn the_first_request_of_a_parent_is_answered_in_the_form_of_the_brief() {
     let server = ScriptedServer::start(assigned(json!("a title, please"), |asked| match told(asked) {
@@ -185,7 +185,7 @@ fn a_text_that_was_returned_is_forgotten_once_something_else_was_sent() {
     assert!(messages.iter().all(|message| message["text"] != "A Title"), "{messages:?}");
 }
 
-/// The model wrote the second answer before it could know that the first did not fit.
+/// The model wrote the second answer before it could know that the first answer does not fit the schema.
 #[test]
 fn two_answers_of_one_batch_are_both_returned() {
     let call =

@@ -22,7 +22,7 @@ fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
     })
 }
 
-/// Checks that after one failure the answer to the user and the history are the same as without it.
+/// Checks that after one failure the answer to the user and the history are the same as without the failure.
 #[track_caller]
 fn check_retried(failure: Answer, kind: &str) {
     let server = in_turn(vec![failure, Answer::call("list_contacts", json!({})), Answer::say("the answer")]);

@@ -11,13 +11,13 @@ use crate::support::{home, json_lines, run};
 /// A step: a function that returns one batch of calls, or `None` while something that the step needs is missing.
 pub(crate) type CallBatch = Box<dyn Fn(&Conversation) -> Option<Vec<Call>> + Send + Sync>;
 
-/// The steps of an agent, then its last words. While a step has to wait, the agent says `…`.
+/// The steps of an agent, followed by its last words. While a step has to wait, the agent says `…`.
 struct Part {
     steps: Vec<CallBatch>,
     last_words: Box<dyn Fn(&Conversation) -> Answer + Send + Sync>,
 }
 
-/// The parts of a society, by role; the part `root` is root's. The answers depend on the request alone.
+/// The parts of a society, by role; root plays the part `root`. The answers depend on the request alone.
 #[derive(Default)]
 pub(crate) struct Play(BTreeMap<String, Part>);
 
@@ -25,8 +25,8 @@ pub(crate) struct Play(BTreeMap<String, Part>);
 pub(crate) const WAITING: &str = "…";
 
 impl Play {
-    /// Adds a part whose last words repeat the newest words from another agent. Until there are any, the last words are
-    /// `…` if the agent has hired somebody, otherwise `done`.
+    /// Adds a part whose last words repeat the newest words from another agent. Until another agent has written, the
+    /// last words are `…` if the agent has hired somebody, otherwise `done`.
     pub(crate) fn part(self, role: &str, steps: Vec<CallBatch>) -> Self {
         self.ending(role, steps, |asked| match newest_words(asked) {
             Some(said) => Answer::say(said),
@@ -61,13 +61,13 @@ impl Play {
         }
     }
 
-    /// Plays to the end with `--json`; fails if a request was invalid.
+    /// Plays the society to its end with `--json`; fails if a request was invalid.
     #[track_caller]
     pub(crate) fn perform(self) -> Performed {
         self.perform_with(&json!({}))
     }
 
-    /// Plays like [`Play::perform`], with these fields in `app.json`.
+    /// Does the same as [`Play::perform`], but with these fields in `app.json`.
     #[track_caller]
     pub(crate) fn perform_with(self, app: &Value) -> Performed {
         let server = ScriptedServer::start(self.script());

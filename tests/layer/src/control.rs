@@ -17,9 +17,9 @@ pub(crate) enum Word {
     Sync,
     /// The error number for every call that needs a new file descriptor.
     Descriptor,
-    /// By how many nanoseconds the wall clock is wrong.
+    /// Error of the wall clock, in nanoseconds.
     Wall,
-    /// By how many nanoseconds the monotonic clocks are wrong.
+    /// Error of the monotonic clocks, in nanoseconds.
     Count,
     /// Number of calls that have failed because of these orders.
     Refused,

@@ -1,4 +1,4 @@
-//! The functions that replace those of the C library. Each makes the real call, unless a test has ordered it to
+//! The functions that replace functions of the C library. Each makes the real call, unless a test has ordered it to
 //! fail. A sync below the root is an exception: it is only recorded, and the real call is left out.
 //!
 //! Callers pass the last argument of `open` and its variants only if the call may create a file. On all machines with
@@ -59,7 +59,7 @@ macro_rules! open {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             let real = real!($literal as unsafe extern "C" fn(*const c_char, c_int, ...) -> c_int);
-            // SAFETY: these are the caller's own arguments.
+            // SAFETY: the arguments come unchanged from the caller.
             unsafe { opened(libc::AT_FDCWD, path, flags, || real(path, flags, mode)) }
         }
     };
@@ -73,7 +73,7 @@ macro_rules! openat {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(at: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
             let real = real!($literal as unsafe extern "C" fn(c_int, *const c_char, c_int, ...) -> c_int);
-            // SAFETY: these are the caller's own arguments.
+            // SAFETY: the arguments come unchanged from the caller.
             unsafe { opened(at, path, flags, || real(at, path, flags, mode)) }
         }
     };
@@ -88,7 +88,7 @@ unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_in
     if let Some(error) = refusal(Word::Descriptor) {
         return fail(error);
     }
-    // SAFETY: these are the caller's own arguments.
+    // SAFETY: the arguments come unchanged from the caller.
     unsafe { real(domain, kind, protocol) }
 }
 
@@ -133,7 +133,7 @@ unsafe fn written(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn write(descriptor: c_int, data: *const c_void, length: size_t) -> ssize_t {
     let real = real!(c"write" as unsafe extern "C" fn(c_int, *const c_void, size_t) -> ssize_t);
-    // SAFETY: these are the caller's own arguments.
+    // SAFETY: the arguments come unchanged from the caller.
     unsafe { written(descriptor, None, &[bytes(data, length)], || real(descriptor, data, length)) }
 }
 
@@ -145,7 +145,7 @@ unsafe extern "C" fn pwrite64(
     place: off64_t,
 ) -> ssize_t {
     let real = real!(c"pwrite64" as unsafe extern "C" fn(c_int, *const c_void, size_t, off64_t) -> ssize_t);
-    // SAFETY: these are the caller's own arguments.
+    // SAFETY: the arguments come unchanged from the caller.
     unsafe {
         written(descriptor, Some(place), &[bytes(data, length)], || real(descriptor, data, length, place))
     }
@@ -154,7 +154,7 @@ unsafe extern "C" fn pwrite64(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn writev(descriptor: c_int, parts: *const iovec, count: c_int) -> ssize_t {
     let real = real!(c"writev" as unsafe extern "C" fn(c_int, *const iovec, c_int) -> ssize_t);
-    // SAFETY: these are the caller's own arguments.
+    // SAFETY: the arguments come unchanged from the caller.
     unsafe {
         let all = from_raw_parts(parts, usize::try_from(count).unwrap_or_default());
         let data: Vec<&[u8]> = all.iter().map(|part| bytes(part.iov_base, part.iov_len)).collect();
@@ -165,7 +165,7 @@ unsafe extern "C" fn writev(descriptor: c_int, parts: *const iovec, count: c_int
 #[unsafe(no_mangle)]
 unsafe extern "C" fn send(descriptor: c_int, data: *const c_void, length: size_t, flags: c_int) -> ssize_t {
     let real = real!(c"send" as unsafe extern "C" fn(c_int, *const c_void, size_t, c_int) -> ssize_t);
-    // SAFETY: these are the caller's own arguments.
+    // SAFETY: the arguments come unchanged from the caller.
     unsafe { written(descriptor, None, &[bytes(data, length)], || real(descriptor, data, length, flags)) }
 }
 
@@ -182,7 +182,7 @@ macro_rules! truncate {
                 }
                 journal.add(Kind::Truncate, length, &path, b"");
             }
-            // SAFETY: these are the caller's own arguments.
+            // SAFETY: the arguments come unchanged from the caller.
             unsafe { real(descriptor, length) }
         }
     };
@@ -207,7 +207,7 @@ macro_rules! sync {
                 // The real sync is left out: it takes time, and the tests simulate a power cut from the journal alone.
                 return 0;
             }
-            // SAFETY: this is the caller's own argument.
+            // SAFETY: the argument comes unchanged from the caller.
             unsafe { real(descriptor) }
         }
     };
@@ -238,7 +238,7 @@ unsafe fn renamed(kind: Kind, path: *const c_char, to: &[u8], call: impl FnOnce(
 #[unsafe(no_mangle)]
 unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     let real = real!(c"rename" as unsafe extern "C" fn(*const c_char, *const c_char) -> c_int);
-    // SAFETY: these are the caller's own arguments.
+    // SAFETY: the arguments come unchanged from the caller.
     unsafe {
         let name = absolute(libc::AT_FDCWD, to);
         renamed(Kind::Rename, from, &name, || real(from, to))
@@ -248,14 +248,14 @@ unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
     let real = real!(c"unlink" as unsafe extern "C" fn(*const c_char) -> c_int);
-    // SAFETY: this is the caller's own argument.
+    // SAFETY: the argument comes unchanged from the caller.
     unsafe { renamed(Kind::Unlink, path, b"", || real(path)) }
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     let real = real!(c"mkdir" as unsafe extern "C" fn(*const c_char, mode_t) -> c_int);
-    // SAFETY: these are the caller's own arguments.
+    // SAFETY: the arguments come unchanged from the caller.
     unsafe { renamed(Kind::Directory, path, b"", || real(path, mode)) }
 }
 
@@ -274,7 +274,7 @@ fn error_of(clock: libc::clockid_t) -> i64 {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut timespec) -> c_int {
     let real = real!(c"clock_gettime" as unsafe extern "C" fn(libc::clockid_t, *mut timespec) -> c_int);
-    // SAFETY: these are the caller's own arguments.
+    // SAFETY: the arguments come unchanged from the caller.
     let told = unsafe { real(clock, time) };
     let error = error_of(clock);
     if told == 0 && error != 0 {
@@ -289,7 +289,7 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut timespec) 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn gettimeofday(time: *mut timeval, zone: *mut c_void) -> c_int {
     let real = real!(c"gettimeofday" as unsafe extern "C" fn(*mut timeval, *mut c_void) -> c_int);
-    // SAFETY: these are the caller's own arguments.
+    // SAFETY: the arguments come unchanged from the caller.
     let told = unsafe { real(time, zone) };
     if told == 0 && !time.is_null() {
         // SAFETY: the real call succeeded, so the pointer is valid.

@@ -23,7 +23,7 @@ export function launch(executablePath) {
   return chromium.launch({ executablePath, args: ARGUMENTS });
 }
 
-/** Delay of drawings and answers in milliseconds. It makes checks fail that do not wait for their condition. */
+/** Delay of drawings and answers in milliseconds. A check that does not wait for its condition then fails. */
 const LATE_MS = Number(process.env.POLITY_LATE_MS ?? 0);
 
 /** Records toasts and motions, so that a test can check them after they are gone. Runs in the page. */

@@ -9,7 +9,7 @@ import { join } from "node:path";
 /** Maximum wait for anything before it counts as failed, in milliseconds. No check waits for a fixed time. */
 export const PATIENCE_MS = 120_000;
 
-/** The first port of the range from which a system assigns ports by itself. No program gets a lower one by chance. */
+/** The first port of the range from which a system assigns ports by itself. No program gets a lower port by chance. */
 const GIVEN_FROM = 32_768;
 
 /**

@@ -1,5 +1,5 @@
 // Helpers that check a page. They wait for each condition, and read facts that belong together at the same moment. To
-// check that nothing more comes, a test first waits for something that would come later.
+// check that nothing more arrives, a test first waits for something that would arrive even later.
 
 import assert from "node:assert/strict";
 import { groupOf } from "../../../crates/api/web/assets/events.js";
@@ -62,8 +62,9 @@ const held = (page) => timeline(page).evaluate((list) => ({
 }));
 
 /**
- * Checks that the timeline shows these groups of events, or all groups. From its oldest to its newest event it has to
- * hold every such event of the API once. It has to contain the event that is the newest when this function is called.
+ * Checks that the timeline shows these groups of events, or all groups. Between its oldest and its newest event, the
+ * timeline must contain each such event of the API exactly once. The event that is the newest at the time of the call
+ * must be there too.
  */
 export async function timelineIsWhole(page, daemon, groups = []) {
   await go(page, "timeline");

@@ -20,7 +20,8 @@ test("all languages have the same keys, in order, with the same places in them",
   const places = (text) => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort();
   for (const key of Object.keys(en)) {
     assert.notEqual(zh[key].trim(), "", key);
-    // English has a singular and a plural form where Chinese has one, so each English form is compared with it.
+    // English has a singular and a plural form where Chinese has one, so each English form is compared with the Chinese
+    // form.
     for (const form of en[key].split("|")) assert.deepEqual(places(zh[key]), places(form), key);
   }
 });

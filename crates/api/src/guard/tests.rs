@@ -81,7 +81,7 @@ fn bearers() {
     check("0123456789abcdef0123456789abcdef", Verdict::Unauthorized);
     assert_eq!(judge("GET", "/api/tasks", &[OURS, BEARER, BEARER]), Verdict::Unauthorized);
     assert_eq!(judge("GET", "/api/tasks", &[OURS]), Verdict::Unauthorized);
-    // A valid cookie does not make up for a wrong token.
+    // A request with a wrong token is refused even if it has a valid cookie.
     let wrong = ("authorization", "Bearer x");
     assert_eq!(judge("GET", "/api/tasks", &[OURS, wrong, ("cookie", &cookie())]), Verdict::Unauthorized);
 }

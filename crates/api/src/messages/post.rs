@@ -10,6 +10,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use polity_runtime::{Attachment, MAX_KEY_BYTES, NewArtifact, UserMessage};
 use polity_society::id::{AgentId, ArtifactId, ServiceId, TaskId};
+use polity_society::workspace::Root;
 use polity_view::Posted;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -39,6 +40,9 @@ struct NewMessage {
     task: Option<TaskId>,
     /// The service that root uses for a new task.
     service: Option<ServiceId>,
+    /// The directory in which the agents of a new task work on files and run commands: an absolute path on the machine
+    /// of the daemon. `:ro` at its end makes it read-only. Without it, polity makes a directory.
+    workspace: Option<String>,
 }
 
 pub(super) fn routes(routes: &mut Routes) {
@@ -54,6 +58,7 @@ pub(super) fn routes(routes: &mut Routes) {
                 "attachments": {"type": "array", "items": {"type": "string"}},
                 "task": {"type": "string"},
                 "service": {"type": "string"},
+                "workspace": {"type": "string"},
                 "attachment": {
                     "type": "array",
                     "items": {"type": "string", "contentMediaType": "application/octet-stream"},
@@ -127,6 +132,9 @@ fn assembled(
         })?;
         attachments.push(Attachment::Stored(id));
     }
+    let workspace = message.workspace.map_or(Ok(Root::Made), |text| Root::parse(&text));
+    let workspace =
+        workspace.map_err(|error| Problem::unprocessable("invalid_arguments", error.to_string(), None))?;
     attachments.extend(files.into_iter().map(Attachment::New));
     Ok(UserMessage {
         to: message.to.unwrap_or_else(|| AgentId::root().to_string()),
@@ -134,6 +142,7 @@ fn assembled(
         attachments,
         task: message.task,
         service: message.service,
+        workspace,
         key,
     })
 }
@@ -153,6 +162,7 @@ fn of_form(form: Form) -> Result<(NewMessage, Vec<NewArtifact>), Problem> {
             "attachments" => message.attachments.push(text),
             "task" => message.task = Some(TaskId::new(text)),
             "service" => message.service = Some(ServiceId::new(text)),
+            "workspace" => message.workspace = Some(text),
             _ => return Err(Problem::bad_request(format!("there is no field `{name}`"))),
         }
     }

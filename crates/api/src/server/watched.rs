@@ -1,5 +1,5 @@
 //! Protection against bodies that no handler reads to the end. After the answer, the connection would stay open for the
-//! rest of the body, however long the client takes to send it.
+//! rest of the body, even if the client takes very long to send it.
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use std::pin::Pin;

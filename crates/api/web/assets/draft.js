@@ -9,7 +9,7 @@ export function fresh(to = "root", task = null) {
   return { to, task, service: null, text: "", files: [], key: null, state: "writing", problem: null };
 }
 
-/** Applies a change by the person. The result is another message, so the key is removed. */
+/** Applies a change by the person. A changed draft is a different message, so the key is removed. */
 export function changed(draft, change) {
   return { ...draft, ...change, key: null, state: "writing", problem: null };
 }

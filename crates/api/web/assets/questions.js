@@ -1,4 +1,4 @@
-// Finds the unanswered questions to the person, however old they are.
+// Finds all unanswered questions to the person, including very old ones.
 
 import { isOpenQuestion } from "./state.js";
 

@@ -14,7 +14,7 @@ const PAGE = 500;
 /** Polling interval of a hidden page. It holds no stream, because a browser allows few connections per host. */
 const AWAY_MS = 30_000;
 
-/** Tells whether the page is hidden, as far as the browser knows. */
+/** Tells whether the page is hidden, according to the browser. */
 export const presence = {
   away: () => document.hidden,
   watch(listener) {

@@ -15,8 +15,8 @@ export function newestOf(page) {
 }
 
 /**
- * Merges a new read of the newest page. Messages may be missing between the held ones and the page. Then, if the person
- * is at the end of the list, the page replaces the held messages; otherwise they stay, and the part is `behind`.
+ * Merges a new read of the newest page. Messages may be missing between the held messages and the page. Then, if the
+ * person is at the end of the list, the page replaces the held messages; otherwise they stay, and the part is `behind`.
  */
 export function caughtUp(held, page, atEnd) {
   if (held.messages.length === 0 && !held.behind) return newestOf(page);

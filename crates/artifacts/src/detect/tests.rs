@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// The MIME type of bytes that nothing is known about.
+/// The MIME type of bytes of an unknown type.
 const UNKNOWN: &str = "application/octet-stream";
 
 /// Returns the kind and type that are detected without any metadata.
@@ -195,7 +195,7 @@ fn formats_by_their_names() {
     let check = |filename: &str, bytes: &[u8], kind: Kind, mime_type: &str| {
         let detected = detect(None, Some(filename), bytes, Extent::Whole);
         assert_eq!((detected.kind, detected.mime_type.as_str()), (kind, mime_type), "{filename}");
-        // Such a declared type counts as missing.
+        // A declared type that says nothing, or is malformed, counts as missing.
         for meaningless in ["application/octet-stream", "", "garbage", "image/"] {
             assert_eq!(
                 detect(Some(meaningless), Some(filename), bytes, Extent::Whole),
@@ -334,7 +334,7 @@ fn signatures_win_over_what_was_said() {
     // Declared as text, but not UTF-8.
     check("text/plain", None, b"caf\xe9", Kind::Other, UNKNOWN);
     check("application/json", None, b"\xff\xfe{\0}\0", Kind::Other, UNKNOWN);
-    // The name and the bytes both mean text, and outvote the declared type.
+    // The file name and the bytes both mean text, so the declared type does not count.
     check("video/mp2t", Some("a.ts"), b"const a: number = 1;", Kind::Text, "text/typescript");
     check("application/vnd.ms-excel", Some("a.csv"), b"a;b\n", Kind::Text, "text/csv");
 }

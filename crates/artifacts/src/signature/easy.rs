@@ -1,4 +1,4 @@
-//! Further checks for formats that the library `infer` recognises by two to four letters alone. Without these checks,
+//! Further checks for formats that the library `infer` recognises by only two to four letters. Without these checks,
 //! text in an encoding other than UTF-8 could pass for such a format, and two bytes could match by chance.
 
 use super::frames;
@@ -54,13 +54,14 @@ pub(super) fn holds(found: infer::Type, head: &[u8]) -> bool {
     }
 }
 
-/// Whether the byte at the index `highest`, the top byte of the first chunk's length, is lower than any letter.
+/// Whether the byte at index `highest` can be the top byte of a length. In a text, this byte would be a letter.
 fn is_length(head: &[u8], highest: usize) -> bool {
     head.get(highest).is_some_and(|byte| *byte < 0x20)
 }
 
-/// Whether the file begins with a directory of icons or mouse pointers. The directory has at least one entry; the first
-/// entry has a reserved byte that is 0, a length, and an offset that lies after the directory. Length and offset must
+/// Whether the file begins with a directory of icons or mouse pointers.
+/// The directory has at least one entry.
+/// The first entry has a reserved byte that is 0, a length, and an offset after the directory. Length and offset must
 /// be below 16 MiB: real icons are much smaller.
 pub(super) fn is_icon_directory(head: &[u8]) -> bool {
     let number =

@@ -7,8 +7,8 @@ const MPEG_1_LAYER_3: [usize; 15] = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 16
 const MPEG_2_LAYER_1: [usize; 15] = [0, 32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256];
 const MPEG_2_LAYERS_2_AND_3: [usize; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160];
 
-/// Returns the type of sound if the bytes begin with a complete frame that is followed by another frame, a tag or
-/// nothing.
+/// Returns the MIME type of the sound if the bytes begin with a complete frame.
+/// After this frame, there must be another frame, a tag, or the end of the bytes.
 ///
 /// The library `infer` checks only two bytes, and of MPEG sound it knows only layer III without a checksum.
 pub(super) fn of(head: &[u8]) -> Option<&'static str> {
@@ -64,7 +64,7 @@ fn mpeg_length(second: u8, third: u8) -> Option<usize> {
     })
 }
 
-/// Whether the bytes begin with an ID3 tag: a version, and a length in bytes of seven bits each.
+/// Whether the bytes begin with an ID3 tag: a version, and a length whose bytes have seven bits each.
 pub(super) fn is_id3(head: &[u8]) -> bool {
     match head {
         [b'I', b'D', b'3', 2..=4, revision, _, length @ ..] => {
@@ -93,14 +93,15 @@ mod tests {
         };
         check([0xff, 0xfb, 0x90, 0x64, 0, 0], 417, Some("audio/mpeg"));
         check([0xff, 0xfb, 0x92, 0x64, 0, 0], 418, Some("audio/mpeg"));
-        // In this order: with a checksum; MPEG 2; MPEG 2.5; layer II; layer I.
+        // The next frames, in this order: with a checksum; MPEG 2; MPEG 2.5; layer II; layer I; AAC.
         check([0xff, 0xfa, 0x90, 0x64, 0, 0], 417, Some("audio/mpeg"));
         check([0xff, 0xf3, 0x40, 0xc0, 0, 0], 104, Some("audio/mpeg"));
         check([0xff, 0xe3, 0x48, 0xc0, 0, 0], 288, Some("audio/mpeg"));
         check([0xff, 0xfd, 0x80, 0, 0, 0], 417, Some("audio/mpeg"));
         check([0xff, 0xff, 0x10, 0, 0, 0], 32, Some("audio/mpeg"));
         check([0xff, 0xf1, 0x50, 0x80, 0x0c, 0x9f], 100, Some("audio/aac"));
-        // No frame where the next one should begin; then an invalid rate, version, length and synchronisation mark.
+        // The second frame is not at its place. In the next four cases, one part of the header is invalid:
+        // the rate, the version, the length, or the synchronisation mark.
         check([0xff, 0xfb, 0x90, 0x64, 0, 0], 400, None);
         check([0xff, 0xfb, 0xf0, 0x64, 0, 0], 417, None);
         check([0xff, 0xeb, 0x90, 0x64, 0, 0], 417, None);

@@ -95,8 +95,8 @@ fn is_pdf(head: &[u8], looks: Looks) -> bool {
     }
 }
 
-/// Whether the header of a Netpbm picture has its numbers: width, height and, except for bitmaps, the maximum of
-/// a pixel value. Blanks and comments may come before each number, and a blank must follow the number.
+/// Whether the header of a Netpbm picture contains width, height and, except for bitmaps, the maximum pixel value.
+/// Blanks and comments may come before each number, and a blank must follow the number.
 fn has_dimensions(sort: u8, mut rest: &[u8]) -> bool {
     for _ in 0..if sort == b'4' { 2 } else { 3 } {
         rest = rest.trim_ascii_start();
@@ -119,7 +119,7 @@ fn has_packets(bytes: &[u8], size: usize) -> bool {
     bytes.len() > size && bytes.iter().step_by(size).take(4).all(|byte| *byte == 0x47)
 }
 
-/// Returns the type of ISO media by its major brand; `None` for all other brands, some of which `infer` knows.
+/// Returns the type of ISO media by its major brand; `None` for brands that this function does not know.
 fn of_brands(major: &[u8]) -> Option<&'static str> {
     match major {
         [b'3', b'g', b'2', ..] => Some("video/3gpp2"),

@@ -35,7 +35,7 @@ pub(crate) fn is_package_of(package: &str, bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns the MIME type of the document in a zip archive, by the names of its entries; `None` for a plain archive.
+/// Returns the MIME type of a document that is a zip archive, by the names of the entries; `None` for a plain archive.
 ///
 /// `infer` looks at three entries only, and is wrong if a document has its entries in an unusual order.
 pub(super) fn inside_zip(head: &[u8]) -> Option<String> {
@@ -89,8 +89,8 @@ pub(super) fn inside_ole(bytes: &[u8]) -> Option<&'static str> {
     Some(STREAMS.iter().find(|(name, _)| has(name)).map_or(OLE, |(_, mime_type)| mime_type))
 }
 
-/// Returns the first 4 KiB of the directory of an OLE compound file. The file's header contains the position of
-/// that directory.
+/// Returns the first 4 KiB of the directory of an OLE compound file.
+/// The header of the file contains the position of the directory.
 fn ole_directory(bytes: &[u8]) -> Option<&[u8]> {
     let sector_shift = u32::from(u16::from_le_bytes(bytes.get(30..32)?.try_into().ok()?));
     let sector = u32::from_le_bytes(bytes.get(48..52)?.try_into().ok()?);

@@ -16,13 +16,13 @@ pub(super) struct Container {
 enum Holds {
     Sound,
     Pictures,
-    /// The tracks are described beyond the bytes at hand, or in an unknown format.
+    /// The description of the tracks is not in the bytes at hand, or has an unknown format.
     Unseen,
 }
 
 impl Container {
-    /// Returns the MIME type. If the tracks cannot be seen, the kind from the metadata decides between sound and video.
-    /// If that kind is neither or unknown, the usual content of such a container decides.
+    /// Returns the MIME type. If the tracks are unknown, the kind from the metadata decides between sound and video.
+    /// If the metadata gives neither of the two, the usual content of such a container decides.
     pub(super) fn named(&self, said: Option<Kind>) -> &'static str {
         match (self.holds, said) {
             (Holds::Sound, _) | (Holds::Unseen, Some(Kind::Audio)) => self.sound,
@@ -44,7 +44,7 @@ pub(super) fn of(found: &str, bytes: &[u8], head: &[u8]) -> Option<Container> {
         "video/webm" => ("audio/webm", "video/webm", matroska(head), Kind::Video),
         "video/x-matroska" => ("audio/x-matroska", "video/x-matroska", matroska(head), Kind::Video),
         "video/x-ms-wmv" => ("audio/x-ms-wma", "video/x-ms-wmv", asf(head), Kind::Video),
-        // Opus in Ogg has no MIME type of its own.
+        // There is no separate MIME type for Opus in Ogg.
         "audio/ogg" | "audio/opus" => ("audio/ogg", "video/ogg", ogg(head), Kind::Audio),
         _ => return None,
     };
@@ -110,8 +110,8 @@ fn asf(head: &[u8]) -> Holds {
     Holds::of(has(b"\x40\x9e\x69\xf8"), has(b"\xc0\xef\x19\xbc"))
 }
 
-/// Ogg: the first page of each stream begins with the name of its codec. The first pages of all streams come before
-/// any other page.
+/// Ogg: the first page of each stream begins with the name of its codec.
+/// The first pages of all streams come before the other pages.
 fn ogg(head: &[u8]) -> Holds {
     let (mut is_sound, mut is_pictures) = (false, false);
     let mut rest = head;

@@ -1,4 +1,4 @@
-//! The check of ports on this machine: the one that a daemon listens on by default, and those of local model servers.
+//! Checks ports on this machine: the default port of the daemon, and the ports of local model servers.
 
 mod owner;
 

@@ -25,7 +25,7 @@ impl Section {
         Self { about, subject: subject.into(), detail: None, findings }
     }
 
-    /// Adds a detail to the heading, which is printed in parentheses.
+    /// Adds a detail, which is printed in parentheses after the heading.
     pub(super) fn with(self, detail: String) -> Self {
         Self { detail: Some(detail), ..self }
     }
@@ -144,7 +144,7 @@ fn style(severity: Severity) -> Style {
     }
 }
 
-/// Returns the text on one line and without characters that a terminal would obey, because some texts come from
+/// Returns the text on one line and without characters that control a terminal, because some texts come from
 /// servers.
 fn harmless(text: &str) -> String {
     crate::output::harmless(text).replace('\n', " ")

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 /// How long to wait for the next daemon if the current one has gone.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Polling interval while waiting for it.
+/// Polling interval while waiting for the next daemon.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Capacity of the queue of messages to standard output.

@@ -1,4 +1,4 @@
-//! Tables for people. The texts in them are cleaned, so a terminal obeys only our own styles.
+//! Tables for people. The texts in a table contain no characters that control a terminal; only our own styles do.
 
 use super::terminal::harmless;
 use super::text::one_line;
@@ -23,7 +23,7 @@ const CELL_CHARS: usize = 100;
 /// The space between two columns.
 const GAP: &str = "  ";
 
-/// The content of one column in one row: a single line without characters that a terminal would obey.
+/// The content of one column in one row: a single line without characters that control a terminal.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     text: String,
@@ -84,7 +84,7 @@ fn line(row: &[Cell], widths: &[Option<usize>]) -> String {
     line
 }
 
-/// Formats a text of several lines: removes characters that a terminal would obey, and indents each line.
+/// Formats a text of several lines: removes characters that control a terminal, and indents each line.
 pub(crate) fn block(indent: &str, text: &str) -> String {
     let text = harmless(text);
     let lines: Vec<String> =
@@ -92,7 +92,7 @@ pub(crate) fn block(indent: &str, text: &str) -> String {
     lines.join("\n")
 }
 
-/// Formats a text as one line in a style, and removes characters that a terminal would obey.
+/// Formats a text as one line in a style, and removes characters that control a terminal.
 pub(crate) fn painted(style: Style, text: &str) -> String {
     Cell::new(style, text).painted()
 }

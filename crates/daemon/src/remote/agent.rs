@@ -127,7 +127,8 @@ fn in_words(detail: &AgentDetail) -> String {
     parts.join("\n")
 }
 
-/// Lists the groups of tools that an agent may use, then those that it may not, with what forbids them.
+/// Lists the groups of tools that an agent may use, then the groups that are forbidden. Adds to each forbidden group
+/// the role or setting that forbids it and, for a role, the agent with that role.
 fn rights_in_words(rights: &[RightView]) -> String {
     let (allowed, denied): (Vec<&RightView>, Vec<&RightView>) =
         rights.iter().partition(|right| right.allowed);

@@ -63,7 +63,7 @@ fn words(agents: &[AgentView]) -> String {
     table(&rows)
 }
 
-/// Formats an agent as a row of a table; `before` holds the tree's lines to the left of the agent.
+/// Formats an agent as a row of a table; `before` contains the lines of the tree to the left of the agent.
 pub(crate) fn row(before: &str, agent: &AgentView) -> Vec<Cell> {
     let waiting = match agent.waiting {
         0 => String::new(),
@@ -100,7 +100,7 @@ fn doing(agent: &AgentView) -> String {
     }
 }
 
-/// An agent at its place in the tree.
+/// An agent and its place in the tree.
 pub(crate) struct Branch<'a> {
     /// The lines of the tree to the left of the agent, three characters per level.
     pub(crate) before: String,
@@ -117,8 +117,8 @@ pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
         below.entry(parent).or_default().push(agent);
     }
     let mut branches = Vec::with_capacity(agents.len());
-    // A stack of agents that are still to be placed. Each comes with the tree's lines to the left of the agent, and
-    // with those to the left of its children.
+    // A stack of agents that have no place in the tree yet. Each comes with two prefixes: the lines of the tree to the
+    // left of the agent, and the lines to the left of its children.
     let mut open: Vec<(&AgentView, String, String)> = Vec::new();
     let roots = below.remove(&None).unwrap_or_default();
     open.extend(roots.into_iter().rev().map(|root| (root, String::new(), String::new())));

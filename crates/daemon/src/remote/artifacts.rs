@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// Maximum length of a file name that comes from an artifact, in bytes. File systems allow 255, and the name must leave
 /// room for prefixes and suffixes such as `.part`.
 const LONGEST_NAME: usize = 200;
-/// Maximum length of a file extension that survives when a name is cut, in bytes, with its dot.
+/// Maximum length of a file extension in bytes, including its dot. A longer extension is lost when the name is cut.
 const LONGEST_EXTENSION: usize = 20;
 
 /// `polity artifacts`
@@ -146,7 +146,7 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
     };
     let Some((path, chosen)) = output else {
         if to_terminal && artifact.kind == Kind::Text {
-            // The text may come from a model, so remove characters that the terminal would obey.
+            // The text may come from a model, so remove characters that control the terminal.
             let mut text = Vec::new();
             let meter = progress(Meter::new("fetching", Some(artifact.size)));
             client.artifact_content(id.as_str(), &mut text, Path::new("standard output"), &meter).await?;
@@ -214,7 +214,7 @@ pub(crate) async fn fetch(client: &Client, artifact: &ArtifactView, path: &Path)
     tokio::fs::rename(&part, path).await.map_err(unwritable)
 }
 
-/// Returns a file name for an artifact. It contains no directory, whatever file name the artifact has.
+/// Returns a file name for an artifact. The result contains no directory, even if the file name of the artifact does.
 pub(crate) fn own_name(artifact: &ArtifactView) -> PathBuf {
     let named = artifact.filename.as_deref().and_then(|name| Path::new(name).file_name());
     let named = named.map(|name| name.to_string_lossy().replace(['/', '\\'], "_"));

@@ -10,6 +10,7 @@ use super::{At, tasks};
 use crate::failure::Failure;
 use crate::output::{Form, complain, print};
 use crate::signals::Interruption;
+use crate::values::workspace;
 use clap::Args;
 use lines::{Lines, Printer, Typed};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
@@ -28,6 +29,10 @@ pub(crate) struct Arguments {
     /// The task that the conversation continues [default: a new one].
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
+    /// The directory in which the agents of new tasks work on files and run commands; `:ro` at its end makes it
+    /// read-only [default: a new directory for each task].
+    #[arg(long, value_name = "DIR", value_parser = workspace)]
+    workspace: Option<String>,
 }
 
 /// An input line of the user.
@@ -90,7 +95,7 @@ fn parse(line: &str) -> Line {
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.at.client()?;
     let newest = newest_event(&client).await?;
-    let task = arguments.task.map(TaskId::new);
+    let (task, workspace) = (arguments.task.map(TaskId::new), arguments.workspace);
     if let Some(task) = &task {
         client.task(task).await?;
     }
@@ -102,11 +107,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-        // Remember the mode before the line editor changes it; dropping the guard restores it however the chat ends.
+        // Remember the mode before the line editor changes it. Dropping the guard restores the mode, even after an
+        // error.
         let _mode = lines::Mode::note();
         let (lines, printer) = lines::typed()?;
         let printer = Arc::new(Mutex::new(printer));
-        let mut chat = Chat { client, task, attached: Vec::new(), printer: Arc::clone(&printer) };
+        let mut chat = Chat { client, task, workspace, attached: Vec::new(), printer: Arc::clone(&printer) };
         chat.print("/help lists the commands")?;
         let mut around = Around { lines, follow, printer, held: VecDeque::new(), look: Look::Now };
         return tokio::select! {
@@ -115,7 +121,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         };
     }
     let printer = Arc::new(Mutex::new(Printer::Plain));
-    let mut chat = Chat { client, task, attached: Vec::new(), printer };
+    let mut chat = Chat { client, task, workspace, attached: Vec::new(), printer };
     tokio::select! {
         code = chat.read_out(lines::piped(), follow) => code,
         () = interruption.happened() => Err(Failure::Left),
@@ -125,13 +131,15 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
 struct Chat {
     client: Client,
     task: Option<TaskId>,
+    /// The directory in which the agents of new tasks work.
+    workspace: Option<String>,
     attached: Vec<String>,
     printer: Arc<Mutex<Printer>>,
 }
 
 /// Prints a text to the user.
 fn say(printer: &Mutex<Printer>, text: &str) -> Result<(), Failure> {
-    // A panic of another thread that held the printer leaves the printer usable.
+    // If another thread panicked while it held the lock, the printer is still usable.
     match &mut *printer.lock().unwrap_or_else(PoisonError::into_inner) {
         Printer::Plain => print(text),
         Printer::Beside(printer) => printer.print(text),
@@ -164,8 +172,8 @@ struct Around {
 }
 
 impl Around {
-    /// Waits for some work, which may take until a stopped daemon is back. Meanwhile it collects the lines of the user,
-    /// and tells the user if the daemon has gone.
+    /// Waits for some work. If the daemon has stopped, the work may have to wait until a daemon is back. Meanwhile this
+    /// function collects the lines of the user, and tells the user if the daemon has gone.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<Heard<T>, Failure> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -346,6 +354,8 @@ impl Chat {
             attachments: self.attached.clone(),
             task: self.task.clone(),
             service: None,
+            // Only a message that begins a task may name one.
+            workspace: self.workspace.clone().filter(|_| self.task.is_none()),
             key: IdempotencyKey::mint(),
         };
         let posted = self.client.send(&letter).await?;
@@ -419,7 +429,7 @@ mod tests {
 
     #[test]
     fn a_history() {
-        // As printed on a terminal; in a pipe, control characters stay.
+        // This is the form for a terminal. In a pipe, control characters stay.
         insta::assert_snapshot!(harmless(&history_in_words(&messages())), @r#"
 > 看看这张图片
 + artifact:mmpqmm6wc2

@@ -73,13 +73,13 @@ impl<'a> Telling<'a> {
         Self { client, tasks, form, told: BTreeSet::new(), titles: BTreeMap::new() }
     }
 
-    /// Prints the title of its task above each message.
+    /// Sets the titles of the tasks. Each message is then printed below the title of its task.
     pub(crate) fn with_titles(self, titles: BTreeMap<TaskId, String>) -> Self {
         Self { titles, ..self }
     }
 
-    /// Prints the messages that the user has not been shown, and marks them as shown. As JSON, it prints the events of
-    /// these messages up to the event number `until`; the event stream prints the later ones.
+    /// Prints the messages that the user has not been shown, and marks them as shown. In JSON form, it prints the
+    /// events of these messages up to the event number `until`; the event stream prints the later events.
     pub(crate) async fn show_unshown(&mut self, until: i64) -> Result<(), Failure> {
         for task in self.tasks {
             let messages = unshown(self.client, Some(task)).await?;
@@ -107,8 +107,9 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
-    /// Handles new messages to the user. As text, prints them and marks them as shown. As JSON, the event stream prints
-    /// them, and this only marks the messages that are already printed, so that no message is marked too early.
+    /// Handles new messages to the user. In text form, prints them and marks them as shown. In JSON form, the event
+    /// stream prints them. This function then marks only those that are already printed, so that no message is marked
+    /// too early.
     async fn show_new(&mut self) -> Result<(), Failure> {
         if self.form == Form::Text {
             return self.show_unshown(i64::MAX).await;
@@ -123,8 +124,8 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
-    /// Marks a message as shown, after it was printed: a crash between the two prints it twice, which is better than
-    /// never.
+    /// Marks a message as shown, after it was printed: after a crash between printing and marking, the message is
+    /// printed twice, which is better than never.
     async fn mark_shown(&self, id: &MessageId) -> Result<(), Failure> {
         self.client.mark_shown(id).await?;
         polity_points::point!("output::noted");
@@ -152,7 +153,7 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Whether an event of the stream was not printed before. Remembers it as printed.
+    /// Returns whether an event of the stream has not been printed yet, and remembers it as printed.
     fn is_new(&mut self, event: &Event) -> bool {
         match event {
             Event::MessageAccepted { message, .. } => self.told.insert(message.clone()),
@@ -291,7 +292,7 @@ pub(crate) async fn tell_outcome(
     Ok(code)
 }
 
-/// Fetches the questions to the user in a task that the user has not answered, oldest first.
+/// Fetches the unanswered questions to the user in a task, oldest first.
 async fn questions(client: &Client, task: &TaskId) -> Result<Vec<MessageView>, Failure> {
     let filter = MessageFilter {
         task: Some(task.clone()),
@@ -335,7 +336,7 @@ mod tests {
         let titles = [Some("what?"), None, None, None];
         let words: Vec<String> =
             messages().iter().zip(titles).map(|(message, title)| in_words(message, title)).collect();
-        // As printed on a terminal; in a pipe, control characters stay.
+        // This is the form for a terminal. In a pipe, control characters stay.
         insta::assert_snapshot!(harmless(&words.join("\n---\n")), @r#"
 [task: what?]
 [user user]

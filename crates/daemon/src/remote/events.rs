@@ -80,8 +80,8 @@ pub(crate) async fn newest_event(client: &Client) -> Result<i64, Failure> {
 
 /// Prints the newest events that pass the filter; returns the number of the newest event of all.
 async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -> Result<i64, Failure> {
-    // Read before the pages: later events are left to the event stream, or are not needed if the command does not
-    // follow it.
+    // Read this number before the pages. The event stream brings all later events. A command that does not follow the
+    // stream needs no later events.
     let last = newest_event(client).await?;
     let mut pages = Vec::new();
     let mut left = limit;

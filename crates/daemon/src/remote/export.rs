@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_task_as_markdown() {
-        // As printed on a terminal; in a file, control characters stay.
+        // This is the form for a terminal. In a file, control characters stay.
         insta::assert_snapshot!(harmless(&markdown(&export())), @r#"
 # 看看这张图片
 

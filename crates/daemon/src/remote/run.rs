@@ -5,7 +5,7 @@ use super::conversation::{Telling, unshown};
 use super::send::post;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::values::{duration, service};
+use crate::values::{duration, service, workspace};
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage, Scope, SteerAction};
 use polity_society::id::ServiceId;
@@ -26,12 +26,17 @@ pub(crate) struct RunArguments {
     pub(crate) prompt: Option<String>,
 
     /// Continue all unfinished work, however the last process ended.
-    #[arg(long, conflicts_with_all = ["prompt", "attach", "service"])]
+    #[arg(long, conflicts_with_all = ["prompt", "attach", "service", "workspace"])]
     pub(crate) resume: bool,
 
     /// A file to attach to the prompt; may be given several times.
     #[arg(long, value_name = "FILE")]
     pub(crate) attach: Vec<PathBuf>,
+
+    /// The directory in which the agents work on files and run commands; `:ro` at its end makes it read-only [default: a
+    /// new directory].
+    #[arg(long, value_name = "DIR", value_parser = workspace)]
+    pub(crate) workspace: Option<String>,
 
     /// The service that the root agent uses for this prompt.
     #[arg(long, value_name = "ID", value_parser = service)]
@@ -58,9 +63,9 @@ pub(crate) struct RunArguments {
 /// The other tasks of the data directory: those that this run did not begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
-    /// The daemon works on them, for other clients. This run prints only its own task.
+    /// The daemon works on the other tasks, for other clients. This run prints only its own task.
     OfTheDaemon,
-    /// This process continues them. The run prints their messages too, and ends when all of them are over.
+    /// This process continues the other tasks. The run prints their messages too, and ends when all of them are over.
     OfThisProcess,
 }
 
@@ -142,6 +147,7 @@ impl Run<'_> {
             attachments: Vec::new(),
             task: None,
             service: self.arguments.service.clone(),
+            workspace: self.arguments.workspace.clone(),
             key: IdempotencyKey::mint(),
         };
         let task = post(self.client, letter, &self.arguments.attach).await?.task;
@@ -149,7 +155,7 @@ impl Run<'_> {
         Ok(Begun { talking: tasks.len(), tasks })
     }
 
-    /// Prints what happens in the tasks until nothing is left to do in them; returns the exit code of the last.
+    /// Prints what happens in the tasks until nothing is left to do in them; returns the exit code of the last task.
     async fn print(&self, begun: &Begun) -> Result<u8, Failure> {
         let tasks = begun.tasks.as_slice();
         let client = &self.client.waiting();
@@ -167,7 +173,7 @@ impl Run<'_> {
             let is_ours = match (event.task(), event.agent()) {
                 (Some(task), _) => tasks.contains(task),
                 (None, Some(agent)) => agents.contains(agent),
-                // Such an event concerns every task.
+                // An event without a task and without an agent concerns every task.
                 (None, None) => true,
             };
             if let (true, Event::AgentCreated { agent, .. }) = (is_ours, event) {

@@ -7,6 +7,7 @@ use crate::failure::Failure;
 use crate::output::{Form, complain, print, print_json};
 use crate::prompt::{is_reference, read_text, size_of_file};
 use crate::signals::Interruption;
+use crate::values::workspace;
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage};
 use polity_society::id::{AgentId, ServiceId, TaskId};
@@ -31,6 +32,10 @@ pub(crate) struct Arguments {
     /// The service that root uses for a new task.
     #[arg(long, value_name = "ID", conflicts_with = "task")]
     service: Option<String>,
+    /// The directory in which the agents of a new task work on files and run commands; `:ro` at its end makes it
+    /// read-only [default: a new directory].
+    #[arg(long, value_name = "DIR", value_parser = workspace, conflicts_with = "task")]
+    workspace: Option<String>,
     /// Wait until nothing is left to do in the task: print messages to you on standard output, and exit with the code
     /// of `polity run`.
     #[arg(long)]
@@ -55,6 +60,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         attachments: Vec::new(),
         task: arguments.task.map(TaskId::new),
         service: arguments.service.map(ServiceId::new),
+        workspace: arguments.workspace,
         key: IdempotencyKey::mint(),
     };
     let posted = post(&client, letter, &arguments.attach).await?;
@@ -87,8 +93,8 @@ pub(crate) async fn stored(client: &Client, attachment: &Path) -> Result<String,
     Ok(artifacts::put(client, attachment).await?.reference)
 }
 
-/// Most bytes of files to send together with their message, because they are held in memory. If there are more, the
-/// files are stored one by one before the message is sent.
+/// Maximum total size of files that are sent together with their message, in bytes. Such files are held in memory. If
+/// the files are larger, they are stored one by one before the message is sent.
 const MOST_IN_MESSAGE: u64 = 64 << 20;
 /// The status of a request whose files have too many bytes together.
 const TOO_LARGE: u16 = 413;

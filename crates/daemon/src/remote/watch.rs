@@ -157,7 +157,7 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
     let mut periods = tokio::time::interval(PERIOD);
     periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut drawn, mut asked) = (Drawn::Old, Drawn::New);
-    // A pending request for the agents. Keys and events are handled meanwhile, however long it takes.
+    // A pending request for the agents. Keys and events are handled while it is pending.
     let mut asking: Option<Pin<Box<_>>> = None;
     loop {
         tokio::select! {

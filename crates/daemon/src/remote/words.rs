@@ -77,7 +77,7 @@ pub(crate) fn message_style(state: MessageState) -> Style {
     }
 }
 
-/// Returns the outcome of an idle task, or its state, and the style for it.
+/// Returns the outcome of an idle task, or the state of any other task. Also returns the style for this text.
 pub(crate) fn standing(task: &TaskView) -> (Style, String) {
     match (task.state, task.outcome) {
         (TaskState::Open, _) => (BUSY, "open".to_owned()),

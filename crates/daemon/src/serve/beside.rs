@@ -51,7 +51,8 @@ impl Drop for Note {
     }
 }
 
-/// Writes a file that only its owner may read. It gets its name when it is complete, so nobody reads half of it.
+/// Writes a file that only its owner may read. The file gets its name only when it is complete, so nobody reads half of
+/// it.
 fn put(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     // Never reuse a file that a crash left behind: other users may be allowed to read it.

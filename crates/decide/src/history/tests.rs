@@ -72,7 +72,7 @@ fn conversations() -> impl Strategy<Value = (Vec<(TurnId, Record)>, Vec<u64>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// For any room, no result loses its call, as many records stay as fit, and the newest batch always stays.
+    /// For any room: every result keeps its call, the newest batch stays, and so do as many older batches as fit.
     #[test]
     fn what_fits_is_whole((records, costs) in conversations(), room in 0u64..400) {
         let Some(kept) = fitting(&records, &costs, room) else {

@@ -7,10 +7,10 @@ use super::symbol::{Symbol, symbol};
 use super::{Written, head};
 use std::ops::Range;
 
-/// Base64 digits for the [`HEAD`] bytes that [`is_known`] examines.
+/// The number of base64 digits that encode the [`HEAD`] bytes that [`is_known`] examines.
 const HEAD_DIGITS: usize = HEAD.div_ceil(3) * 4;
 
-/// Longest gap between base64 and a further piece of it, in bytes.
+/// The longest gap between two pieces of the same base64, in bytes.
 const NEAR: usize = 48;
 
 /// Longest distance from the data of a data URL back to its `data:`, in bytes.
@@ -24,12 +24,12 @@ const LEAST_PATIENCE: usize = 1 << 16;
 /// Bytes that were found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The part of the text that contains them.
+    /// The part of the text that contains the bytes.
     pub(super) range: Range<usize>,
     pub(super) written: Written,
 }
 
-/// Finds all bytes in a text, in order: any data URL, and base64 and hexadecimal of files of a known kind.
+/// Finds all bytes in a text, in order: every data URL, and every file of a known kind in base64 or hexadecimal.
 pub(super) fn find(text: &str) -> Vec<Found> {
     if text.len() < LONG {
         return Vec::new();
@@ -42,8 +42,9 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     search.found
 }
 
-/// Whether a line of digits is the first line of its base64 or a later one. The search looks for formats whose
-/// signature comes late only from a first line: looking from every line would take too long.
+/// Whether a line of digits is the first line of its base64 or a later one.
+/// The signature of some formats comes late in the file. The search looks for these formats only from a first line,
+/// because looking from every line would take too long.
 #[derive(Clone, Copy)]
 enum Standing {
     First,
@@ -94,7 +95,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns where bytes begin in a segment: at its start, or further on.
+    /// Returns where bytes begin in a segment: at its start, or later in it.
     fn place(&mut self, start: usize, segment: &Segment, standing: Standing) -> Option<Place> {
         if segment.length() < LINE {
             return None;
@@ -151,8 +152,8 @@ impl Search<'_> {
         }
     }
 
-    /// Reads all base64 that begins at `start`. The end of the stream moves past each further long run of digits that
-    /// follows shortly, unless that run is words or begins another file.
+    /// Reads all base64 that begins at `start`. If a further long run of digits follows shortly,
+    /// the stream ends only after that run. A run of words, or a run that begins another file, does not count.
     fn whole(&mut self, start: usize) -> Stream {
         let mut stream = Stream::read(self.text, start, usize::MAX);
         while let Some(end) = self.rest_behind(stream.end) {
@@ -236,7 +237,7 @@ fn value(digit: u8) -> Option<u8> {
     })
 }
 
-/// Returns where a data URL begins if its data begin at `start`, and its MIME type.
+/// Returns the beginning and the MIME type of the data URL whose data begin at `start`.
 fn url_before(text: &[u8], start: usize) -> Option<(usize, Option<String>)> {
     let before = text.get(..start)?;
     if !before.ends_with(b";base64,") {

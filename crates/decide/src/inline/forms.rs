@@ -1,4 +1,4 @@
-//! Bytes as models write them down, for tests: files of known kinds, forms, and surrounding text.
+//! Test data: bytes as models write them. Files of known kinds are encoded in many forms and put into other texts.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -25,7 +25,7 @@ pub fn files() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(beginning, rest)| [beginning, &rest].concat())
 }
 
-/// A name, and a way to write bytes down.
+/// A form in which a model may write bytes: its name, and a function that encodes bytes.
 pub type Form = (&'static str, fn(&[u8]) -> String);
 
 fn in_lines(bytes: &[u8], length: usize, line_break: &str) -> String {
@@ -44,7 +44,7 @@ fn percent(text: &str) -> String {
     text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
-/// The forms that models have used, and some more.
+/// All forms of the tests. Most of them were seen in answers of models.
 pub const FORMS: [Form; 29] = [
     ("base64", |bytes| STANDARD.encode(bytes)),
     ("base64 without padding", |bytes| STANDARD_NO_PAD.encode(bytes)),
@@ -121,7 +121,7 @@ pub fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
     runs.into_iter().find(left).map(str::to_owned)
 }
 
-/// Texts of all sorts. None contains bytes, though many look as if they did.
+/// Random texts of all sorts. They contain no bytes, but many look as if they did.
 pub fn other_texts() -> impl Strategy<Value = String> {
     let words = "([a-z]{1,12}[ ,.\n]){0,80}";
     let code =
@@ -157,7 +157,7 @@ pub fn other_texts() -> impl Strategy<Value = String> {
     ]
 }
 
-/// JSON values that contain such texts.
+/// Random JSON values whose texts contain no bytes.
 pub fn other_values() -> impl Strategy<Value = Value> {
     proptest::collection::vec(other_texts(), 1..4).prop_map(|texts| {
         json!({"texts": texts, "nested": {"text": texts.concat(), "in_json": json!(texts).to_string()}, "n": [1, 2, 300]})

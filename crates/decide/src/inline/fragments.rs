@@ -11,7 +11,8 @@ use std::ops::Range;
 /// Size of a block, in bytes. 64 digits of base64 or hexadecimal always contain a whole block.
 const BLOCK: usize = 16;
 
-/// Fewest different bytes in a block that is compared. Blocks with fewer occur in many files, and in words.
+/// The minimum number of different byte values in a block that is compared.
+/// A block with fewer values occurs in many files, and even in words.
 const LEAST_DIFFERENT: usize = 6;
 
 /// The bytes of stored files, cut into blocks.
@@ -21,7 +22,7 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// Adds bytes to the known ones.
+    /// Adds these bytes to the known bytes.
     pub fn know(&mut self, bytes: &[u8]) {
         let (blocks, _) = bytes.as_chunks::<BLOCK>();
         self.blocks.extend(blocks.iter().filter(|block| is_telling(block)));
@@ -79,7 +80,7 @@ pub fn is_suspicious(value: &Value) -> bool {
     }
 }
 
-/// Returns the long runs of digits in a text that are not words.
+/// Returns the long runs of digits in a text, without runs that are words.
 fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = 0;

@@ -3,23 +3,25 @@
 
 use super::symbol::{Symbol, symbol};
 
-/// Fewest digits in a row that count as bytes which somebody wrote down.
+/// The minimum number of digits in a row that count as bytes.
 const LONG_RUN: usize = 64;
 
-/// Fewest bytes that count if separators are between them. A shorter list is probably an example, such as a signature.
+/// The minimum number of bytes that count if separators are between them. A shorter list is probably an example, such
+/// as a signature.
 const MANY_BYTES: usize = 65;
 
 /// Longest separator between two pairs of digits, in bytes. It leaves room for the end of a line and an indentation.
 const GAP: usize = 48;
 
-/// Longest prefix before a pair of digits, in bytes. It leaves room for `\x` that was put into JSON three times.
+/// Longest prefix before a pair of digits, in bytes. It leaves room for `\x` whose backslash was escaped three times,
+/// as JSON does it.
 const LONGEST_PREFIX: usize = 20;
 
-/// Bytes in hexadecimal, and where they end in the text.
+/// Bytes in hexadecimal, and the place in the text where they end.
 pub(super) struct Hex {
     pub(super) bytes: Vec<u8>,
     pub(super) end: usize,
-    /// Digits in the longest run without separators.
+    /// The number of digits in the longest run without separators.
     longest_run: usize,
 }
 
@@ -97,7 +99,7 @@ fn prefix(text: &[u8], at: usize) -> usize {
     if first(text, at + length).is_some() { length } else { 0 }
 }
 
-/// Returns where the prefix of the first digits begins, or the digits if they have none.
+/// Returns where the prefix of the first digits begins. Without a prefix, returns where these digits begin.
 pub(super) fn with_prefix(text: &[u8], start: usize) -> usize {
     let longest = start.min(LONGEST_PREFIX);
     let begins = (1..=longest).rev().map(|length| start - length);

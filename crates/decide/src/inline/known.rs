@@ -6,7 +6,7 @@ use polity_society::content::Kind;
 /// How many bytes of a file [`is_known`] examines: enough for formats whose signature comes late.
 pub(super) const HEAD: usize = 2048;
 
-/// How many bytes [`begins_file`] examines at most.
+/// The maximum number of bytes that [`begins_file`] examines.
 pub(super) const BEGINNING: usize = 12;
 
 /// Formats that are recognized by two or three bytes, and the formats of certificates. Certificates in base64 are meant
@@ -20,7 +20,8 @@ const TOO_EASY: &[&str] = &[
     "application/x-executable",
 ];
 
-/// Fewest bytes that are recognized as sound without a container. They hold several frames, each pointing to the next.
+/// The minimum number of bytes that are recognized as audio without a container.
+/// So many bytes contain several frames, and each frame points to the next.
 const FRAMES: usize = 1024;
 
 /// Returns whether bytes begin a file of a known kind. Text and unspecific types do not count.
@@ -36,18 +37,18 @@ pub(super) fn is_known(head: &[u8]) -> bool {
         && !head.starts_with(b"\x7fELF");
     match detected.kind {
         Kind::Text => false,
-        // A single frame is recognized by little more than two bytes, so several are required.
+        // A single frame is recognized by little more than two bytes, so several frames are required.
         Kind::Audio if matches!(detected.mime_type.as_str(), "audio/mpeg" | "audio/aac") => {
             head.len() >= FRAMES
         }
-        // A packet of this format is recognized by one byte, so several are required.
+        // A packet of this format is recognized by one byte, so several packets are required.
         Kind::Video if detected.mime_type == "video/mp2t" => head.len() > 3 * 192,
         Kind::Image | Kind::Audio | Kind::Video | Kind::Document | Kind::Other => !is_easy,
     }
 }
 
 /// Returns whether a file of a common format certainly begins here. The search calls this at every place of a long run,
-/// where a signature of three bytes would turn up by chance.
+/// where a signature of only three bytes could occur by chance.
 pub(super) fn begins_file(bytes: &[u8]) -> bool {
     matches!(
         bytes,
@@ -73,7 +74,8 @@ pub(super) fn begins_file(bytes: &[u8]) -> bool {
             | [b'I', b'I', 0x2a, 0, ..]
             | [b'M', b'M', 0, 0x2a, ..]
             | [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..]
-            // An icon: a count, then the first entry, with a reserved byte and planes. Lists of numbers differ.
+            // An icon file: the number of entries, then the first entry with its reserved byte
+            // and its number of planes. A list of numbers does not match this.
             | [0, 0, 1, 0, 1..=16, 0, _, _, _, 0, 0 | 1, 0, ..]
             | [0x1f, 0x8b, 8, 0..=0x1f, _, _, _, _, 0 | 2 | 4, 0..=13 | 255, ..]
             | [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..]
@@ -125,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_single_frame_of_sound_is_no_file() {
-        // A frame of MPEG sound with 48 bytes, whose base64 begins with `__UU`.
+        // A frame of MPEG audio with 48 bytes. Its base64 begins with `__UU`.
         let frame = [[0xff, 0xf5, 0x14, 0].as_slice(), &[0; 44]].concat();
         assert_eq!(detect(None, None, &frame, Extent::Head).mime_type, "audio/mpeg");
         assert!(!is_known(&frame));

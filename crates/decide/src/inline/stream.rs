@@ -8,14 +8,14 @@ use base64::Engine;
 /// Shortest line, in digits, after which base64 may continue on the next line.
 pub(super) const LINE: usize = 16;
 
-/// Digits in a row that count as a continuation of the base64 before them, whatever they look like.
+/// A run of at least this many digits always continues the base64 before it, even if the run looks like a word.
 pub(super) const LONG: usize = 64;
 
-/// Bounds of the gap between two lines: its bytes, and the line ends in it (`\r\n` counts as two).
+/// The largest gap between two lines: its length in bytes, and the number of its line ends (`\r\n` counts as two).
 const GAP: usize = 64;
 const GAP_BREAKS: usize = 4;
 
-/// Digits of base64, and where they end in the text.
+/// Digits of base64, and the place in the text where they end.
 pub(super) struct Stream {
     /// The digits, in the standard alphabet, without padding.
     pub(super) digits: Vec<u8>,
@@ -63,7 +63,7 @@ impl Stream {
         if self.digits.len() % 4 == 1 {
             self.digits.pop();
         }
-        // Cannot fail: all are digits, and their number is valid.
+        // Cannot fail: the text contains only digits of base64, and a valid number of them.
         LENIENT.decode(self.digits).unwrap_or_default()
     }
 }
@@ -117,9 +117,9 @@ pub(super) struct Segment {
     upper: bool,
     lower: bool,
     numeral: bool,
-    /// How much padding follows.
+    /// The number of padding characters after the digits.
     padding: usize,
-    /// Whether no words follow on the same line.
+    /// Whether the line ends after the digits, so that no words follow on it.
     stands_alone: bool,
     end: usize,
 }
@@ -166,7 +166,8 @@ impl Segment {
         self.end
     }
 
-    /// Returns whether capitals, small letters and numerals are mixed, as in base64 of all but very regular data.
+    /// Returns whether the run contains capitals, small letters and numerals.
+    /// Base64 contains all three, unless its data are very regular.
     pub(super) fn is_mixed(&self) -> bool {
         self.upper && self.lower && self.numeral
     }
@@ -192,7 +193,8 @@ enum Repeated {
     No,
 }
 
-/// Returns whether the next digits continue the base64, which has `all` digits so far, `line` of them on its last line.
+/// Returns whether the next digits continue the base64. `all` is the number of its digits so far;
+/// `line` is the number of digits on its last line.
 fn goes_on(line: usize, all: usize, gap: &[u8], repeated: Repeated, next: &Segment) -> bool {
     let is_line = next.length == line || next.length >= LONG;
     let is_padded = next.padding > 0 && (all + next.length + next.padding).is_multiple_of(4);

@@ -69,7 +69,7 @@ fn a_whole_text_that_is_a_file() {
     ] {
         assert_eq!(bytes(&text), Some(png()), "{text}");
     }
-    // These bytes may well be a text.
+    // These bytes could be an ordinary text.
     assert_eq!(bytes(&STANDARD.encode([7; 90])), None);
     assert_eq!(bytes(&"word".repeat(30)), None);
     assert_eq!(bytes(&format!("the picture: {plain}")), None);
@@ -105,7 +105,7 @@ fn an_example_of_how_a_file_begins_is_for_people() {
     check_replaced("data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAAB…", None);
 }
 
-/// Every certificate begins like this one.
+/// Every certificate begins with the same characters as this example.
 #[test]
 fn a_certificate_is_a_text() {
     let lines =
@@ -157,7 +157,7 @@ fn a_piece_of_what_is_known_is_told_wherever_it_was_cut_out() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Decoding returns the same bytes, whatever form the base64 has.
+    /// Decoding returns the same bytes for every form of base64.
     #[test]
     fn bytes_come_back_from_every_form(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let encoded = STANDARD.encode(&bytes);

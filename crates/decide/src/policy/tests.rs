@@ -246,7 +246,8 @@ fn play(services: usize, retry: &Retry, happenings: &[Happens], jitter: f64) -> 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// The attempts include those at fallbacks, with media described, and after summaries.
+    /// The number of attempts includes attempts at fallbacks, attempts with described media,
+    /// and attempts after a summary.
     #[test]
     fn a_call_makes_no_more_attempts_than_it_may(
         services in 1..5_usize,
@@ -313,7 +314,7 @@ proptest! {
                 _ => {}
             }
         }
-        // A call describes media at most once per service, and has history summed up at most twice.
+        // A call describes media at most once per service, and asks at most twice for a summary of its history.
         for service in 0..services {
             let made = |what: Next| asked.iter().filter(|asked| asked.service == service && asked.followed_by == what).count();
             prop_assert!(made(Next::DescribeMedia) <= 1 && made(Next::Compact) <= 2);

@@ -87,7 +87,7 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    /// The text of an artifact within a message: cut if it is long, and without lines that look like a header.
+    /// The text of an artifact within a message. A long text is cut, and no line of it looks like a header.
     fn inline(&self, artifact: &Artifact, text: &str) -> String {
         let limit = usize::try_from(self.sight.limits.inline_text_chars).unwrap_or(usize::MAX);
         defuse(&inline_text(text, artifact, limit, self.sight.texts), self.sight.texts)
@@ -104,7 +104,7 @@ impl<'a> ArtifactRenderer<'a> {
         self.sight.texts.fill(TextKey::AttachmentExtracted, &[("filename", &name)])
     }
 
-    /// A file's name on one line that does not look like a header.
+    /// The name of a file, on one line that cannot be mistaken for a header.
     fn shown_name(&self, artifact: &Artifact) -> String {
         let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
         defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
@@ -124,7 +124,7 @@ impl<'a> ArtifactRenderer<'a> {
         page_message(artifact, &excerpt, self.most())
     }
 
-    /// Returns the longest result of a tool, in characters.
+    /// Returns the maximum length of a tool result, in characters.
     fn most(&self) -> usize {
         size(self.sight.limits.tool_result_chars)
     }
@@ -167,7 +167,8 @@ impl<'a> ArtifactRenderer<'a> {
             }
             (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, routing(&route));
-                // A text artifact is shown as it was stored, whatever it contains: that is its purpose.
+                // The text of a text artifact is shown exactly as it was stored.
+                // An agent stores such an artifact for this purpose.
                 return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted), Vec::new());
             }
             (Route::Describe(_), _) => Material::Withheld,
@@ -191,7 +192,8 @@ impl<'a> ArtifactRenderer<'a> {
         (bounded_message(&result, self.most()), media)
     }
 
-    /// A file of a result from outside: the line about it in the `tool` message, and its medium if the model takes it.
+    /// Shows a file that an outside tool returned: a line about the file for the `tool` message, and its medium
+    /// if the model takes it.
     pub(super) fn file_of_result(
         &mut self,
         id: &ArtifactId,
@@ -221,7 +223,8 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    /// Finds who could read an artifact for the reader: contacts whose service takes it, otherwise an agent to hire.
+    /// Finds agents that could read an artifact for the reader: its contacts whose service takes the artifact,
+    /// or an agent to hire.
     fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
         let others: Vec<_> = self
             .sight

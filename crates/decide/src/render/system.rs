@@ -1,4 +1,4 @@
-//! Builds the system message of a request. What changes least comes first, so that a server can cache it.
+//! Builds the system message of a request. The parts that change least come first, so that a server can cache them.
 
 use super::Taker;
 use crate::guidance::Guidance;

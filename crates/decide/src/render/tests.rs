@@ -256,7 +256,7 @@ fn by_place(story: &Story) -> Vec<Vec<Bytes>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// No text of a whole request contains binary data, whatever the model can read (seed "artifact-content-routing",
+    /// No text of a whole request contains binary data. This holds for every model (seed "artifact-content-routing",
     /// invariant INV-1). A model that reads text alone gets nothing but text.
     #[test]
     fn inv_1_no_text_of_a_request_holds_binary_data(pieces in pieces()) {
@@ -272,7 +272,7 @@ proptest! {
         }
     }
 
-    /// A model that sees gets each picture unchanged; a model that takes everything gets every medium.
+    /// A model with vision gets each picture unchanged; a model that takes everything gets every medium.
     #[test]
     fn media_are_shown_as_they_are(pieces in pieces()) {
         let uncut: Vec<Piece> = pieces.into_iter().filter(|piece| !matches!(piece, Piece::Summed(_) | Piece::Outgrown(_))).collect();
@@ -285,11 +285,12 @@ proptest! {
         prop_assert_eq!(media_of(&story.shown_to(service("all"), PLENTY)), expect(true));
     }
 
-    /// Media that do not fit are described, the oldest first; the media that are shown fit.
+    /// Media that do not fit are described, beginning with the oldest. The media that are shown fit together.
     #[test]
     fn media_beyond_the_budget_are_described_oldest_first(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);
-        // A medium takes no place from others if it would not fit even alone or with the other media of its message.
+        // A medium that would not fit even alone, or only with the other media of its message,
+        // takes no room from the media of other messages.
         let all: Vec<Vec<Bytes>> = by_place(&story)
             .into_iter()
             .map(|media| media.into_iter().filter(|bytes| size(std::slice::from_ref(bytes)) <= budget).collect())
@@ -307,7 +308,8 @@ proptest! {
         }
     }
 
-    /// Media that were described once stay described, so the next request begins like the one before.
+    /// Media that one request describes are also described in the next request.
+    /// So the beginning of the request stays the same.
     #[test]
     fn what_is_too_old_stays_so(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);
@@ -322,7 +324,8 @@ proptest! {
         }
     }
 
-    /// Wherever a history is cut, results stay with their calls, and the turn that asked for the summary is whole.
+    /// For every possible cut of a history, results stay with their calls, and the turn
+    /// that asked for the summary stays whole.
     #[test]
     fn a_summary_splits_no_batch(pieces in pieces()) {
         let (story, _) = told(&pieces);

@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value};
 
-/// Most schemas that one schema may contain when every reference is followed.
+/// The maximum number of schemas that one schema may contain when every reference is followed.
 const LARGEST: u64 = 20_000;
 
-/// Most references that may follow one another.
+/// The maximum length of a chain of references, each leading to the next.
 const LONGEST_CHAIN: usize = 64;
 
 /// The cost of following a schema.
@@ -17,7 +17,7 @@ const LONGEST_CHAIN: usize = 64;
 struct Cost {
     /// The number of schemas that the validator follows.
     size: u64,
-    /// How often the validator, still at the same value, returns to a schema that it is following already.
+    /// The number of times that the validator returns to a schema that it is already following, for the same value.
     returns: u64,
 }
 
@@ -67,7 +67,7 @@ impl<'s> Follower<'s> {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                     self.reference(reference)?
                 }
-                // Definitions are counted where something refers to them. The other keywords hold values, not schemas.
+                // A definition is counted where something refers to it. The other keywords contain values, not schemas.
                 ("$defs" | "definitions" | "const" | "enum" | "default" | "examples", _) => Cost::default(),
                 ("properties", Value::Object(all)) => self.each(all, Cost::or)?,
                 ("patternProperties" | "dependentSchemas" | "dependencies", Value::Object(all)) => {

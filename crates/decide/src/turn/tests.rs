@@ -1,4 +1,4 @@
-//! A random model, a driver that writes down what the real one does, and a process that ends again and again.
+//! A random model, a driver that writes the same records as the real driver, and a process that ends again and again.
 
 use super::*;
 use polity_llm::Arguments;
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_ROUNDS: u64 = 3;
 const TURN: i64 = 7;
 
-/// A random answer of the model: a text or none, and calls.
+/// A random answer of the model: perhaps a text, and any number of calls.
 #[derive(Clone, Debug)]
 struct Answer {
     text: Option<String>,
@@ -62,7 +62,8 @@ struct Transaction {
     ended: Option<Option<String>>,
 }
 
-/// The disk and the world outside, which survive the process, and the answers, cuts and mail still to come.
+/// Everything that survives the process: the disk and the world outside. Also the answers, cuts and messages
+/// that are still to come.
 struct World {
     beginning: Expects,
     /// The ids of calls in earlier turns of the conversation.
@@ -297,7 +298,8 @@ proptest! {
         prop_assert!(pending.is_empty());
     }
 
-    /// A society tool takes effect exactly once, and its result reports it. Neither exists without the other.
+    /// A society tool takes effect exactly once, and its result reports the effect.
+    /// There is never an effect without a result, or a result without an effect.
     #[test]
     fn effects_inside_the_society_happen_exactly_once(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);
@@ -313,7 +315,8 @@ proptest! {
         }
     }
 
-    /// A tool that reaches outside runs at most once unless it may be repeated; an interrupted run is reported as such.
+    /// A tool that reaches outside runs at most once, except a tool that may be repeated.
+    /// If a run was interrupted, its result reports this.
     #[test]
     fn effects_outside_happen_at_most_once_or_are_repeatable(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);
@@ -329,7 +332,8 @@ proptest! {
         }
     }
 
-    /// However much the model writes, the turn ends: at its limit the model is asked once, without tools, to sum up.
+    /// The turn ends even if the model never stops calling tools: at the limit, the model is asked once to sum up,
+    /// without tools.
     #[test]
     fn turns_end_within_their_rounds(beginning in beginnings(), answers in answers(), cuts in cuts(), unwritten: bool) {
         let world = lived(beginning, answers, cuts, 0, unwritten);
@@ -356,8 +360,8 @@ proptest! {
         }
     }
 
-    /// After an empty answer the model is asked again, but at most once, and only if the turn did nothing and owes an
-    /// answer.
+    /// After an empty answer the model is asked once more. This happens only if the turn has done nothing yet
+    /// and must give an answer.
     #[test]
     fn silence_is_an_answer_only_where_nothing_is_owed(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);

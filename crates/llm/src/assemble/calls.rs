@@ -12,7 +12,7 @@ const STANDARD: [&str; 4] = ["index", "id", "type", "function"];
 #[derive(Debug, Default)]
 pub(super) struct Calls(Vec<Piece>);
 
-/// A call as far as it has arrived, or a delta that continues a call.
+/// The part of a call that has arrived so far, or a delta that continues a call.
 #[derive(Debug)]
 struct Piece {
     index: Option<u64>,
@@ -23,7 +23,7 @@ struct Piece {
 }
 
 impl Calls {
-    /// Adds a call that came whole.
+    /// Adds a call that arrived in one piece.
     pub(super) fn push_whole(&mut self, call: Map<String, Value>) {
         self.0.push(Piece::read(call));
     }

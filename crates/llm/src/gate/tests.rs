@@ -314,7 +314,8 @@ fn paused() -> tokio::runtime::Runtime {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever the server does and whichever callers leave, every caller is let in or told that the server is down.
+    /// Every caller is either let in or told that the server is down. This does not depend on what the server does or
+    /// on which other callers leave.
     #[test]
     fn nobody_waits_for_ever(
         limit in 0..4_usize,
@@ -326,7 +327,7 @@ proptest! {
         paused().block_on(play(limit, agents));
     }
 
-    /// While one agent waits, each other agent is let in at most once, however many calls it still has to make.
+    /// While one agent waits, each other agent is let in at most once, even if it still has many calls to make.
     #[test]
     fn many_calls_of_one_starve_nobody(
         limit in 1..4_usize,

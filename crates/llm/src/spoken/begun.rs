@@ -57,7 +57,7 @@ fn field(cursor: &mut Cursor<'_>) -> Option<String> {
     Some(key)
 }
 
-/// Whether a field is named like an offered tool and its value begins with one of that tool's parameters.
+/// Whether a field has the name of an offered tool and its value begins with one of that tool's parameters.
 fn begins_arguments(key: &str, mut cursor: Cursor<'_>, context: Context<'_>) -> bool {
     let Some(tool) = context.tools.find(key) else { return false };
     cursor.eat("{") && {

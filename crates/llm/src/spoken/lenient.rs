@@ -7,7 +7,7 @@ use serde_json::{Map, Number, Value};
 /// Deepest nesting that is read. Limited because the reader recurses; no tool needs more.
 const DEEPEST: usize = 64;
 
-/// Limit for the characters of the text that the description of a problem quotes.
+/// Maximum number of characters that the description of a problem quotes from the text.
 const NEAR: usize = 24;
 
 /// Quotation marks of Gemma. The same mark opens and closes a string.
@@ -176,13 +176,13 @@ fn literal(cursor: &mut Cursor<'_>) -> Result<Value, Fault> {
     }
 }
 
-/// Reads a string in any kind of quotation marks. Returns `None` if the text does not continue with one.
+/// Reads a string in any kind of quotation marks. Returns `None` if the text does not continue with a string.
 fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     const CUT: Fault = Fault::Cut("the end of a string");
     if let Some(mark) = MARKS.into_iter().find(|mark| cursor.eat(mark)) {
         return cursor.until(mark).map(|text| Some(text.to_owned())).ok_or(CUT);
     }
-    // Try Python's triple quotation marks first, because they begin with a single one.
+    // Try Python's triple quotation marks first, because they begin with a single quotation mark.
     let Some(quote) = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| cursor.eat(quote)) else {
         return Ok(None);
     };
@@ -195,7 +195,7 @@ fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
         match cursor.bump() {
             None => return Err(CUT),
             Some('\\') => escape(cursor, &mut text),
-            // A single quotation mark does not close a string in triple ones.
+            // A single quotation mark does not close a string in triple quotation marks.
             Some(other) => text.push(other),
         }
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 pub(super) const ACTION: &str = "Action:";
 
-/// Moves from `Thought:` to the action after it. Returns whether there is one.
+/// Moves from `Thought:` to the action after it. Returns whether an action follows.
 pub(super) fn skip_thought(cursor: &mut Cursor<'_>) -> bool {
     if !cursor.starts_with("Thought:") {
         return false;

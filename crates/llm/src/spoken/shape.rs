@@ -184,7 +184,8 @@ fn named_by_key(fields: Map<String, Value>, context: Context<'_>) -> Result<Spok
     Ok(SpokenCall { name: tool.name.to_owned(), arguments })
 }
 
-/// Reads arguments that are an object, or a text that contains an object. For any other text, the error holds the text.
+/// Reads arguments that are an object, or a text that contains an object. For any other text, the error contains the
+/// text.
 pub(super) fn arguments(written: Value) -> Result<Map<String, Value>, Option<String>> {
     match written {
         Value::Object(arguments) => Ok(arguments),

@@ -23,7 +23,7 @@ pub(super) struct Broken {
 pub(super) enum When {
     /// No condition.
     Always,
-    /// The text ends with a bracket, a tag or a fence. Prose that only quotes a call rarely does.
+    /// The text ends with a bracket, a tag or a fence. Prose that only quotes a call rarely ends in this way.
     EndsLikeCall,
     /// Only calls and tokens follow. The cursor is already past the form.
     NothingElseFollows,

@@ -47,7 +47,7 @@ const OPENERS: [&str; 33] = [
     "<antml:invoke name=",
 ];
 
-/// The last openers of the list, this many, are part of the call itself.
+/// This many openers at the end of the list are part of the call itself.
 const PARTS_OF_CALL: usize = 3;
 
 /// Beginnings of a Harmony header. Only a header that names a recipient is a call.

@@ -24,7 +24,7 @@ pub(super) enum WireMessage<'a> {
     Tool { tool_call_id: Cow<'a, str>, content: WireContent<'a> },
 }
 
-/// Arranges a conversation as the dialect asks.
+/// Arranges a conversation as the dialect requires.
 pub(super) fn arrange<'a>(messages: &'a [Message], dialect: &Dialect) -> Vec<WireMessage<'a>> {
     let mut arranged = Arranged { dialect, messages: Vec::new(), media: Vec::new() };
     let mut instructions = None;

@@ -79,8 +79,9 @@ impl Ending {
 
 /// Reads a document from standard input and writes its text to standard output. The process must do nothing else.
 ///
-/// `arguments` are those after [`EXTRACT_ARGUMENT`](super::EXTRACT_ARGUMENT). Call this first in `main`, before any
-/// thread starts: it limits the memory and the processor time of the process for good, and forbids it to open files.
+/// `arguments` are the arguments after [`EXTRACT_ARGUMENT`](super::EXTRACT_ARGUMENT). Call this first in `main`, before
+/// any thread starts: it permanently limits the memory and the processor time of the process, and forbids it to open
+/// files.
 pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Some(order) = Order::from_arguments(arguments) else {
         return ExitCode::from(Ending::Misused.code());
@@ -101,7 +102,7 @@ fn limit_process(order: Order) -> io::Result<()> {
     limit(Resource::AS, order.memory)
 }
 
-/// Sets a limit for good, and never above the limit that already applies.
+/// Sets a limit that cannot be raised again. It is never above the limit that already applies.
 fn limit(resource: Resource, wanted: u64) -> io::Result<()> {
     let (_, allowed) = resource.get()?;
     let value = wanted.min(allowed);

@@ -66,7 +66,7 @@ struct Document<'a> {
     page: &'static Encoding,
     fonts: HashMap<i32, &'static Encoding>,
     default_font: Option<i32>,
-    /// Bytes that are not decoded yet, since a character may take several bytes, and each may have its own escape.
+    /// Bytes that are not decoded yet, since a character may take several bytes, and each byte may have its own escape.
     run: Vec<u8>,
     /// The first half of a surrogate pair, until its second half is read.
     high_half: Option<u16>,
@@ -74,7 +74,7 @@ struct Document<'a> {
     to_skip: u32,
 }
 
-/// The state that a group changes and that ends with it.
+/// The state that a group can change. At the end of the group, the earlier state applies again.
 #[derive(Clone, Copy)]
 struct Group {
     place: Place,
@@ -94,7 +94,7 @@ enum Place {
     Fonts,
     /// The group is for readers that know this extension, but some groups inside it are for all readers.
     Extension,
-    /// The group holds a text twice: first without Unicode, then with Unicode in a group inside it.
+    /// The group contains a text twice: first without Unicode, then with Unicode in a group inside it.
     Twice,
     Nowhere,
 }

@@ -9,7 +9,8 @@ use super::archive::Archive;
 use super::sink::Sink;
 use super::{Completeness, Stop};
 
-/// Most tabs that are written for consecutive empty cells. Real tables are not wider; a lone cell may be far away.
+/// Maximum number of tabs for consecutive empty cells. Real tables have no wider gaps, but a single cell may be far
+/// away.
 const MAX_GAP: u32 = 64;
 
 /// Reads the values of all sheets, and leaves out sheets that cannot be read.

@@ -18,9 +18,9 @@ pub(super) const NOTES: &str = "notes";
 /// The meaning of an element for the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// The characters inside it are text.
+    /// The characters inside the element are text.
     Text,
-    /// It begins on a new line, and a new line follows it.
+    /// The element begins on a new line, and a new line follows it.
     Line,
     /// Both [`Text`](Self::Text) and [`Line`](Self::Line).
     TextLine,
@@ -28,17 +28,17 @@ pub(super) enum Mark {
     Row,
     /// A cell of a table. Its content stays on one line.
     Cell,
-    /// It stands for a tab.
+    /// The element stands for a tab.
     Tab,
-    /// It stands for a space.
+    /// The element stands for a space.
     Space,
-    /// It stands for a line break.
+    /// The element stands for a line break.
     Break,
     /// The notes to a slide, which are not shown on it.
     Notes,
-    /// It is not text, nor is anything inside it.
+    /// Neither the element nor anything inside it is text.
     Skip,
-    /// It has no meaning for the text.
+    /// The element has no meaning for the text.
     Other,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum WhiteSpace {
 }
 
 /// Writes the text of an XML file. `mark` gets element names without prefix. An entity that the file defines is never
-/// expanded; only the standard ones and `&nbsp;` are.
+/// expanded; only the standard entities and `&nbsp;` are expanded.
 pub(super) fn write_text(
     xml: &[u8],
     white_space: WhiteSpace,
@@ -79,7 +79,7 @@ pub(super) fn write_text(
 }
 
 /// Returns the named attributes of every element called `element`, in the order of the file. `element` is written
-/// without prefix, `names` with theirs.
+/// without its prefix, `names` with their prefixes.
 pub(super) fn attributes<const COUNT: usize>(
     xml: &[u8],
     element: &str,
@@ -158,7 +158,8 @@ impl OpenElements {
         Ok(())
     }
 
-    /// Ends the innermost open element with this name, and all elements left open in it. Does nothing if there is none.
+    /// Ends the innermost open element with this name, and all elements left open in it. Does nothing if no element
+    /// with this name is open.
     fn end(&mut self, name: &str, sink: &mut Sink) -> Result<(), Stop> {
         let Some(depth) = self.elements.iter().rposition(|(open, _)| open == name) else {
             return Ok(());

@@ -53,7 +53,7 @@ const NEVER: &[&str] = &[
     "image/emf",
 ];
 
-/// Whether no picture of this type can be converted into one that servers accept, whatever its bytes are.
+/// Whether this crate never converts pictures of this type. Their bytes make no difference.
 pub fn is_never_converted(mime_type: &str) -> bool {
     NEVER.contains(&mime_type)
 }

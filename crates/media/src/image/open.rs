@@ -16,8 +16,8 @@ pub const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 /// Longest side that is decoded, in pixels. A JPEG header cannot hold a larger number.
 pub const MAX_DECODED_EDGE: u32 = 65_535;
 
-/// Largest colour profile that is copied, in bytes. Profiles of screens and cameras have a few thousand bytes. Those of
-/// printing presses have a million, which are better spent on pixels.
+/// Largest colour profile that is copied, in bytes. Profiles of screens and cameras have a few thousand bytes. Profiles
+/// of printing presses have about a million bytes. These bytes are better used for pixels.
 const MAX_PROFILE_BYTES: usize = 64 * 1024;
 
 /// The facts from the header of a picture.
@@ -101,7 +101,7 @@ impl Source {
     }
 
     /// Fails if a JPEG file is cut short. The decoder would invent the missing pixels, as browsers do. Servers would
-    /// not, and a model could not tell invented pixels from real ones.
+    /// not, and a model could not distinguish invented pixels from real pixels.
     fn check_end(&self, bytes: &[u8]) -> Result<(), ImageError> {
         if self.format == ImageFormat::Jpeg && is_cut_short(bytes) {
             return Err(ImageError::Damaged(io::Error::from(io::ErrorKind::UnexpectedEof).into()));
@@ -145,7 +145,7 @@ fn open(bytes: &[u8], format: ImageFormat) -> ImageResult<impl ImageDecoder + '_
     reader.into_decoder()
 }
 
-/// Reads width and height from the header, however large they are.
+/// Reads width and height from the header, even if they are beyond the limits.
 fn size_of(bytes: &[u8], format: ImageFormat) -> Option<Size> {
     let mut reader = ImageReader::with_format(Cursor::new(bytes), format);
     reader.no_limits();

@@ -1,4 +1,4 @@
-//! The replies of `/v1/chat/completions`: completions, and the chunks of streamed ones. Does no I/O.
+//! The replies of `/v1/chat/completions`: completions, and the chunks of streamed completions. Does no I/O.
 
 use crate::answer::Answer;
 use crate::follow::Usage;

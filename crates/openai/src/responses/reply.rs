@@ -1,4 +1,4 @@
-//! The replies of `/v1/responses`: a response, and the events of a streamed one. Does no I/O.
+//! The replies of `/v1/responses`: a response, and the events of a streamed response. Does no I/O.
 
 use crate::answer::Answer;
 use crate::follow::Usage;

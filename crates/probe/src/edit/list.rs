@@ -15,7 +15,7 @@ pub(super) fn names(array: &Array<'_>) -> Option<Vec<String>> {
     array.elements.iter().map(word).collect()
 }
 
-/// Returns the replacements that make the list hold `wanted`: words that it already has, in the same order, and then
+/// Returns the replacements that make the list contain `wanted`: words that it already has, in the same order, and then
 /// new ones. Returns `None` if `wanted` has another order, or if a comment would be lost.
 pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<Vec<Splice>> {
     let there = names(array)?;

@@ -170,8 +170,8 @@ fn the_service_of_these_tests_has_every_field() {
         .0[0],
     );
     let names = |value: &Value| -> Vec<String> {
-        // The content of `headers` and `extraBody` is arbitrary, so the test compares only these two
-        // names, not the fields inside.
+        // The content of `headers` and `extraBody` is arbitrary.
+        // So the test compares only these two names, not the fields inside.
         let outer = |pointer: &str| pointer.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
         let is_open = |pointer: &str| pointer.starts_with("/headers") || pointer.starts_with("/extraBody");
         let derived = ["/capabilitiesDeclared", "/givenTools"];

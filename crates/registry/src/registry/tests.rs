@@ -189,7 +189,7 @@ async fn an_emptied_list_brings_the_next_source_in() {
     write(&dir, "llmservices.json", r#"{"services": []}"#);
     let reloaded = registry.reload().await;
     assert_eq!(changed(&reloaded).catalogue.origin(), &Origin::Discovered("Ollama".to_owned()));
-    // The server that was found stays; a reload does not search again.
+    // A reload keeps the server that was found, and does not search again.
     unchanged(&registry.reload().await);
     write(&dir, "app.json", r#"{"discover": false}"#);
     let reloaded = registry.reload().await;
@@ -251,7 +251,7 @@ async fn no_secret_is_ever_shown() {
     assert!(![before, after, broken].iter().any(|shown| shown.contains(secret)));
 }
 
-/// Receives the waiting report, and checks that there is only one.
+/// Receives the next report, and checks that no further report is waiting.
 fn only(reports: &mut broadcast::Receiver<Report>) -> Report {
     let report = reports.try_recv().unwrap();
     assert!(reports.try_recv().is_err());
@@ -310,7 +310,7 @@ async fn a_report_says_whether_the_change_was_taken() {
     .await;
     check(services, None, ReloadOutcome::Kept, &[], 1).await;
     check(services, Some(TWO), ReloadOutcome::Taken, &["service c removed"], 0).await;
-    // The valid half of a change takes effect, and the problems name the other half.
+    // The valid part of a change takes effect, and the problems name the invalid part.
     check(services, Some(&with_a_bad_one), ReloadOutcome::Taken, &["service c added"], 2).await;
 }
 

@@ -12,7 +12,7 @@ use url::Url;
 /// The URL scheme of the built-in models.
 const REHEARSAL: &str = "rehearsal";
 
-/// Reads a base URL. The error never quotes it, because people put keys into URLs.
+/// Reads a base URL. The error never quotes the URL, because people put keys into URLs.
 pub(crate) fn base_url(value: Value) -> Result<String, &'static str> {
     let wrong = "must be an http or https URL";
     let text = fields::name(value)?;

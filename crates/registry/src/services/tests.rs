@@ -394,12 +394,12 @@ fn no_secret_is_ever_shown() {
     assert_eq!(services[0].endpoint.api_key.expose_secret(), secret);
     assert!(services[0].unknown.as_map()["api_key"] == secret);
     assert!(problems.len() >= 12, "{}", lines(&problems));
-    // `Debug` shows capabilities. Service g has the secret among them, so it is left out here. Problems must not show
-    // the secret of any service.
+    // `Debug` shows capabilities. Service `g` has the secret among its capabilities, so this check leaves it out.
+    // Problems must not show the secret of any service.
     let debugged = services.iter().filter(|service| service.id.as_str() != "g");
     let shown = format!("{:?} {problems:?} {}", debugged.collect::<Vec<_>>(), lines(&problems));
     assert!(!shown.contains(secret), "{shown}");
-    // A file that ends in the middle of the key must not reveal it either.
+    // The problems of a file that ends in the middle of the key must not reveal the key either.
     let broken = text.to_string();
     for end in (0..broken.len()).filter(|end| broken.is_char_boundary(*end)) {
         let problems = parse(&broken[..end]).unwrap_err();
@@ -407,12 +407,12 @@ fn no_secret_is_ever_shown() {
     }
 }
 
-/// One side of `capabilities` as somebody may write it.
+/// The value of `input` or `output` in `capabilities`: absent, valid or wrong.
 #[derive(Clone, Debug)]
 enum WrittenSide {
     Absent,
     Valid(Vec<String>),
-    /// The written value, and the pointer from it to the bad entry.
+    /// The value, and the JSON pointer to the bad entry inside the value.
     Bad(Value, String),
 }
 
@@ -450,9 +450,9 @@ fn expected_side(side: &WrittenSide) -> Vec<Capability> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 1: valid `capabilities` have `input`,
-    /// `output` or both, each a list of non-empty names. For anything else a problem gives the place and the reason,
-    /// and the service gets text as input and output.
+    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 1:
+    /// valid `capabilities` have `input`, `output` or both, each a list of non-empty names.
+    /// For any other value, a problem reports the place and the reason, and the service gets text as input and output.
     #[test]
     fn capability_property_1_configuration_validation_rejects_what_is_invalid_with_descriptive_messages(
         input in written_side(), output in written_side(),
@@ -481,7 +481,7 @@ proptest! {
             let says_output = declared.contains_key("output");
             let expected = if says_output { Declaration::Declared } else { Declaration::InputOnly };
             prop_assert_eq!(service.declared, expected);
-            // The model gets no tools only if the file declares an `output` without `tool_calling`.
+            // The model gets tools, except if the file declares an `output` without `tool_calling`.
             let gives_tools = service.capabilities.has(&Capability::TOOL_CALLING, Direction::Output);
             prop_assert_eq!(service.tools_allowed(), gives_tools || !says_output);
             prop_assert_eq!(&service.capabilities.input, &expected_side(&input));
@@ -498,8 +498,8 @@ proptest! {
         }
     }
 
-    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 6: services without `capabilities` load
-    /// without a problem, as they did before that field existed, and get text as input and output.
+    /// Capability seed (`docs/seeds/capability-routing.design.md`), Property 6:
+    /// services without `capabilities` still load without a problem, and get text as input and output.
     #[test]
     fn capability_property_6_backward_compatibility_defaults_to_text_without_capabilities(
         services in prop::collection::btree_map(

@@ -5,8 +5,8 @@ use crate::problem::{Place, Problem, Severity};
 use crate::services::{Declared, FILE, read};
 use secrecy::ExposeSecret;
 
-/// Looks up each `${NAME}` in the keys and headers with the function `variable`. Returns a warning for each one that
-/// is unset or empty. A file that cannot be used gives no warnings.
+/// Looks up each `${NAME}` in the keys and headers with the function `variable`.
+/// Returns a warning for each variable that is unset or empty. Returns no warnings for a file that cannot be used.
 pub(crate) fn unset_variables(text: &str, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
     let Ok((services, _)) = read(text) else { return Vec::new() };
     services.iter().flat_map(|declared| of_service(declared, &variable)).collect()

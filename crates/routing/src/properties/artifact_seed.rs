@@ -30,8 +30,8 @@ proptest! {
         prop_assert_eq!(&result["content"], &text);
     }
 
-    /// Artifact routing, Property 2: a model that reads only text gets binary content as a description, whatever
-    /// material the caller has.
+    /// Artifact routing, Property 2: a model that reads only text gets binary content as a description,
+    /// even if the caller has the bytes.
     #[test]
     fn artifact_property_2_binary_content_never_enters_a_text_field(
         artifact in artifacts(binary_kinds().boxed()), file_types in file_types(), base64 in long_base64(),
@@ -67,8 +67,8 @@ proptest! {
         prop_assert_eq!(&json["imageUrl"]["image_url"]["url"], &format!("data:{mime_type};base64,{base64}"));
     }
 
-    /// Artifact routing, INV-1: whatever the kind and the route, no text contains the base64 of the bytes: neither the
-    /// `content` of a result, nor the `tool` message, which has no parts.
+    /// Artifact routing, INV-1: for every kind and route, no text contains the base64 of the bytes.
+    /// The texts are the `content` of a result and the `tool` message.
     #[test]
     fn inv_1_binary_content_is_in_no_text_field(
         artifact in artifacts(kinds().boxed()), route in routes(), base64 in long_base64(),
@@ -107,9 +107,10 @@ proptest! {
         }
     }
 
-    /// Artifact routing, INV-3: the route depends on the kind, the MIME type, the input capability that the kind needs,
-    /// and the file types. It does not depend on the file's name, size, label or time, on the order of the
-    /// capabilities, on other capabilities, or on the outputs.
+    /// Artifact routing, INV-3: the route depends only on the kind, the MIME type,
+    /// the input capability that the kind needs, and the file types.
+    /// It does not depend on the file's name, size, label or time, on the order of the capabilities, on other
+    /// capabilities, or on the outputs.
     #[test]
     fn inv_3_routing_decision_consistency(
         one in artifacts(kinds().boxed()), other in artifacts(kinds().boxed()), capabilities in capabilities(),
@@ -128,8 +129,9 @@ proptest! {
         prop_assert_eq!(&route(&Routable::of(&twin), &same, &file_types), &first);
     }
 
-    /// Artifact routing, INV-4: a result has exactly the fields of the seed, each with its type. It has `content` if
-    /// and only if `routing` is `text`. If the caller gave the bytes, it has the part that belongs to its routing.
+    /// Artifact routing, INV-4: a result has exactly the fields of the seed, each with its type.
+    /// It has `content` if and only if `routing` is `text`.
+    /// If the caller gave the bytes, the result also has the part for its routing.
     #[test]
     fn inv_4_result_structure_integrity(
         artifact in artifacts(kinds().boxed()), capabilities in capabilities(), file_types in file_types(),
@@ -176,8 +178,8 @@ proptest! {
         }
     }
 
-    /// Artifact routing, INV-5: if the model lacks the capability, or its endpoint does not accept the type, the result
-    /// is a description, whatever the content and the material are, and nothing panics.
+    /// Artifact routing, INV-5: if the model lacks the capability, or its endpoint does not accept the type,
+    /// the result is a description. Nothing panics, for any content and material.
     #[test]
     fn inv_5_capability_degradation_safety(
         artifact in artifacts(binary_kinds().boxed()), capabilities in capabilities(), file_types in file_types(),

@@ -5,8 +5,8 @@ use crate::*;
 use polity_society::content::Kind;
 use proptest::prelude::*;
 
-/// The labels of the lines of a block, in Chinese as in the seed and in English: type, file name, reference, size, MIME
-/// type, and the suggested recipients.
+/// The labels of the lines of a block, in Chinese as in the seed and in English:
+/// type, file name, reference, size, MIME type, and the suggested recipients.
 const LABELS: [[&str; 6]; 2] = [
     ["类型: ", "文件名: ", "工件ID: ", "文件大小: ", "MIME类型: ", "建议转发给: "],
     ["Type: ", "File name: ", "Artifact ID: ", "File size: ", "MIME type: ", "Suggested recipients: "],
@@ -28,8 +28,8 @@ fn meant_by(shown: &str) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Capability routing, Property 2: if the model supports an attachment, the result contains its data, unchanged,
-    /// in the field for its kind.
+    /// Capability routing, Property 2: if the model supports an attachment,
+    /// the field for its kind in the result contains its unchanged data.
     #[test]
     fn capability_property_2_capability_routing_for_supported_types_includes_the_attachment_data(
         artifact in artifacts(binary_kinds().boxed()), mut capabilities in capabilities(), base64 in long_base64(),
@@ -54,7 +54,7 @@ proptest! {
     }
 
     /// Capability routing, Property 3: an attachment that the model does not support becomes a text description without
-    /// any of the raw data, whatever other capabilities the model has.
+    /// any of the raw data, even if the model has other capabilities.
     #[test]
     fn capability_property_3_fallback_conversion_for_unsupported_types_leaves_the_raw_data_out(
         artifact in artifacts(binary_kinds().boxed()), mut capabilities in capabilities(), file_types in file_types(),
@@ -147,7 +147,7 @@ proptest! {
         }
     }
 
-    /// Capability routing, Property 5: parsing the text of a block gives the same fields, whatever the file name.
+    /// Capability routing, Property 5: parsing the text of a block gives the same fields, for any file name.
     #[test]
     fn capability_property_5_structured_output_format_parses_back(block in blocks()) {
         for texts in &*LANGUAGES {
@@ -156,8 +156,8 @@ proptest! {
         }
     }
 
-    /// Capability routing, Property 5, for changed texts: parsing a changed block never panics. If it gives a block,
-    /// writing and parsing that block gives the same block again.
+    /// Capability routing, Property 5, for changed texts: parsing a changed block never panics. If parsing succeeds,
+    /// writing the block and parsing it again gives the same block.
     #[test]
     fn capability_property_5_structured_output_format_of_a_changed_block(
         block in blocks(), cut in (any::<prop::sample::Index>(), 0usize..12), piece in mean_pieces(),

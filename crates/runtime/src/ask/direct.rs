@@ -1,5 +1,5 @@
-//! Calls root's service once, outside the society: for the titles and tags that chat clients ask for on the side. Such
-//! a call uses the same gates, retry policy and fallbacks as all other calls. Nothing is stored.
+//! Calls root's service once, outside the society. Chat clients ask for titles and tags in this way.
+//! Such a call uses the same gates, retry policy and fallbacks as the calls of agents. Nothing is stored.
 
 use super::understood::understood;
 use super::{fallback_of, told, untried_fallback};
@@ -18,20 +18,20 @@ use std::sync::Arc;
 /// One line of a conversation with a model that is called outside the society.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The speaker, who decides which kind of message the line becomes.
+    /// The author of the line. The kind of message that the line becomes depends on the author.
     pub by: By,
-    /// The words, sent to the model as they are.
+    /// The text of the line, which is sent to the model unchanged.
     pub text: String,
 }
 
-/// The speaker of a line.
+/// The author of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// The author of the instructions; all such lines together become the system message.
+    /// The program that calls the model. All lines of this author together become the system message.
     Instructions,
-    /// The person; the line becomes a user message.
+    /// The person. The line becomes a user message.
     Person,
-    /// The model; the line becomes an earlier answer.
+    /// The model. The line becomes one of its earlier answers.
     Model,
 }
 
@@ -40,9 +40,9 @@ pub enum By {
 pub struct DirectAnswer {
     /// What the model wrote. If a schema was given, this is JSON that fits it.
     pub text: String,
-    /// Tokens of all requests, because a request may be repeated.
+    /// The tokens of all requests together, because a request may be repeated.
     pub prompt_tokens: u64,
-    /// Tokens of all answers, also of those that were not used.
+    /// The tokens of all answers together, even of answers that were not used.
     pub completion_tokens: u64,
 }
 
@@ -57,7 +57,7 @@ pub enum DirectError {
         /// Why the last attempt failed.
         reason: String,
     },
-    /// Two answers did not fit the schema. Contains the faults of the second one.
+    /// Two answers did not fit the schema. Contains the faults of the second answer.
     #[error("the answer does not fit the requested schema: {}", .0.join("; "))]
     DoesNotFit(Vec<String>),
     /// The process is ending.

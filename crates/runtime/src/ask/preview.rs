@@ -15,13 +15,13 @@ use serde_json::Value;
 /// How a preview shows the media of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bytes {
-    /// In full, as they would be sent.
+    /// The preview contains the media as they would be sent.
     InFull,
-    /// As the number of their bytes.
+    /// The preview contains only the number of bytes of each medium.
     Counted,
 }
 
-/// Builds the next request of a conversation, with the code that builds the requests that are sent.
+/// Builds the next request of a conversation. It uses the same code that builds the requests to models.
 pub(crate) async fn preview(
     handles: &Handles,
     conversation: &Conversation,
@@ -65,7 +65,7 @@ async fn standing(
     let Some(open) = turns::open(&mut moment, conversation).await? else {
         return Ok((Tools::Offered, queued));
     };
-    // The tools of a turn do not depend on whether it owes an answer, so any `Expects` will do here.
+    // The tools of a turn do not depend on whether it owes an answer, so the value of `Expects` does not matter here.
     let turn = Turn::replay(Expects::Nothing, &records::of_turn(&mut moment, open.id).await?);
     Ok((turn.tools(snapshot.settings.limits.max_tool_rounds), queued))
 }

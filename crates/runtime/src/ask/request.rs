@@ -25,7 +25,7 @@ use polity_view::{Event, Shown};
 use serde_json::Value;
 use std::ops::Range;
 
-/// A request, with how it shows each artifact (`shown`) and how many of its tokens each record takes (`costs`).
+/// A request. `shown` reports how it shows each artifact; `costs` reports how many of its tokens each record takes.
 pub(super) struct Made {
     pub(super) request: Request,
     /// The tools that the model may call. The request contains them, or its system message names them.
@@ -163,8 +163,8 @@ async fn answer_request(
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    // If the server twice could not read its model's calls, the request contains no tools: then the server passes on
-    // whatever the model writes as text.
+    // If the server twice could not read its model's calls, the request contains no tools.
+    // The server then returns everything that the model writes as text.
     let offered = tools_offered;
     let tools = if manner.reworded < TOOLS_IN_WORDS { offered.clone() } else { Vec::new() };
     let request = Request { messages, tools, tool_choice };

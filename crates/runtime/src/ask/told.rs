@@ -56,7 +56,8 @@ pub(super) fn service_skipped(
     }
 }
 
-/// The outcome of a call after its last failed attempt. `pause` is how long its service is left alone now.
+/// The outcome of a call after its last failed attempt. `pause` is the time for
+/// which the service gets no further requests.
 pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Duration>) -> Asked {
     let mut reason = failure.to_string();
     if let Some(advice) = advice(service, failure) {
@@ -78,7 +79,7 @@ pub(super) fn does_not_fit(service: &Service, tokens: u64, window: u64) -> CallE
     CallError { kind: FailureKind::ContextOverflow, message, status: None, retry_after: None }
 }
 
-/// Returns what helps to find and fix the cause of a failure.
+/// Returns advice that helps the person to find and fix the cause of a failure.
 fn advice(service: &Service, failure: &CallError) -> Option<String> {
     let id = &service.id;
     let answered = match failure.status {
@@ -122,7 +123,7 @@ pub(super) fn shut_out(service: &Service, shut: &Shut) -> Asked {
     Asked::Failed { service: service.id.clone(), kind, reason: format!("{kind}: {}", why(shut)) }
 }
 
-/// The outcome of a call whose service was removed from the configuration, if no other is left.
+/// The outcome of a call whose service was removed from the configuration, if no other service is left.
 pub(super) fn withdrawn(service: &ServiceId) -> Asked {
     let reason = format!("the service {service} was taken out of the configuration while it was asked");
     Asked::Failed { service: service.clone(), kind: FailureKind::Misconfigured, reason }

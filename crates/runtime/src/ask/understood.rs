@@ -66,7 +66,7 @@ pub(super) struct Understood {
     pub(super) reply: Reply,
     /// Whether the text was taken as plain text, as calls, or as a broken call.
     pub(super) taken: Taken,
-    /// For each call, the name that the model used, if the tool has another name.
+    /// For each call, the wrong tool name that the model used; `None` if the name was right.
     pub(super) called_as: Vec<Option<String>>,
     /// What is wrong with the only call, if the model wrote it as text that cannot be read.
     pub(super) refusal: Option<Refusal>,
@@ -76,7 +76,7 @@ pub(super) struct Understood {
 pub(super) fn understood(mut reply: Reply, tools: &[Tool]) -> Understood {
     if let Some(text) = reply.text.take() {
         let (thoughts, said) = spoken::without_thoughts(&text);
-        // A text without thoughts stays as it is, blanks included.
+        // A text without thoughts is not changed. Even blanks at its ends stay.
         let said = if thoughts.is_some() { said } else { text };
         reply.text = Some(said).filter(|said| !said.trim().is_empty());
     }

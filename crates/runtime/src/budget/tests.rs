@@ -43,7 +43,7 @@ fn what_is_let_through() {
     check(call(0, 0.5), NOTHING, &cost, Leave::Granted);
     check(call(0, 0.6), NOTHING, &cost, refused("maxCostPerTask", Number::from_f64(1.0).unwrap()));
     check(call(0, 0.3), call(0, 0.3), &cost, Leave::Later);
-    // A call that is refused for good is not told to wait.
+    // A call that can never be allowed is refused at once and does not wait.
     check(
         call(151, 0.3),
         call(0, 0.3),
@@ -133,8 +133,8 @@ async fn the_time_of_a_task_runs_while_anybody_works_for_it() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// However calls begin and end, the spent and the reserved amount together never exceed a limit, as long as no call
-    /// costs more than its estimate. A call that fits is granted once no other call is in progress.
+    /// In any order of calls, the spent and the reserved amount together never exceed a limit,
+    /// if no call costs more than its estimate. A call that fits is granted once no other call is in progress.
     #[test]
     fn no_limit_is_passed(
         acts in proptest::collection::vec((0u64..400, 0u64..100, any::<proptest::sample::Index>()), 1..60),

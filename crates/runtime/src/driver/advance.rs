@@ -46,7 +46,7 @@ pub(super) enum Happened {
     },
     /// Calls of tools that act outside have ended, in the order of the calls.
     ToolsEnded(Vec<Ended>),
-    /// The call failed for good, without an answer.
+    /// The call failed without an answer, and no further attempt is made.
     Failed { service: ServiceId, reason: String },
     /// A limit of the task was reached.
     Limited(Reached),
@@ -62,7 +62,7 @@ pub(super) struct Ended {
     /// The files of the result and the bytes that its text contained. They are on disk already.
     pub(super) stored: Vec<Prepared>,
     pub(super) duration: Duration,
-    /// The beginning of the result, for those who watch.
+    /// The beginning of the result, which the event shows.
     pub(super) head: String,
 }
 
@@ -276,7 +276,7 @@ impl Advance {
         self.finish_call(tx, turn, call, done.result, Course::of_society(done.refused)).await
     }
 
-    /// Writes the end of a call of a tool that acts outside, with the artifacts that it made.
+    /// Records that a call of an outside tool has ended, and the artifacts that the tool made.
     async fn end_outside(&self, tx: &mut Tx, turn: &mut Turn, ended: Ended) -> Result<(), Error> {
         let Ended { call, result, refused, stored, duration, head } = ended;
         // The asker is not told of these artifacts: they are material for the agent, not its result.
@@ -350,7 +350,8 @@ impl Advance {
         let prepared = put_on_disk(&self.handles, mint::artifact(), artifact).await?;
         let reference = prepared.artifact.id.reference();
         tools::store(tx, &self.conversation, prepared).await?;
-        // A text takes more characters in JSON. How many more varies, so the loop halves the beginning until it fits.
+        // A text takes more characters in JSON, but their number is not known before.
+        // So the loop halves the beginning until it fits.
         let mut shown_characters = limit;
         loop {
             let beginning: String = text.chars().take(shown_characters).collect();

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 /// The answer of a model is compared with the artifacts that its agent may open, up to this many bytes of artifacts.
 const COMPARED: u64 = 16 * 1024 * 1024;
 
-/// The answer is compared with at most this many of these artifacts, the newest ones.
+/// The answer is compared with at most this many of these artifacts: the newest of them.
 const COMPARED_ARTIFACTS: u32 = 200;
 
 /// Stores the bytes that a model wrote into its answer, and replaces them with references before anything is recorded.
@@ -207,8 +207,8 @@ fn take_fields_out(replied: &mut Replied, limits: &Limits, found: &mut Found) {
     }
 }
 
-/// Returns whether an answer contains what could be a piece of a file. Fields that only the server understands are not
-/// checked, because they go back to that server and to nobody else.
+/// Returns whether an answer contains text that could be a piece of a file.
+/// Fields that only the server understands are not checked, because they are sent only to that server.
 fn is_suspicious(replied: &Replied) -> bool {
     let in_arguments = |call: &ToolCall| match &call.arguments {
         Arguments::Object(arguments) => arguments.values().any(inline::is_suspicious),
@@ -256,7 +256,7 @@ fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -
     }
 }
 
-/// Puts bytes on disk, and tries again while the disk refuses them: they were paid for.
+/// Puts bytes on disk, and tries again while the disk refuses them, because the answer that contains them was paid for.
 async fn keep_trying(handles: &Handles, id: ArtifactId, artifact: NewArtifact) -> Result<Prepared, Error> {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -293,7 +293,8 @@ pub(super) async fn prepare_pending(
     turn: &Turn,
 ) -> Result<HashMap<String, Result<Prepared, Refusal>>, Error> {
     let mut prepared = HashMap::new();
-    // By the time of that transaction, a started tool has ended or is given up, so the calls after it come next.
+    // When that transaction begins, every started tool has ended or was given up.
+    // So the transaction begins with the calls after them.
     let next = turn.pending().skip_while(|call| turn.has_started(call));
     let within = next.take_while(|call| outside_tool(handles, call).is_none());
     for call in within.filter(|call| turn.refused(call).is_none()) {

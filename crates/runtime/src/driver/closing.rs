@@ -1,5 +1,5 @@
-//! Ends a turn, within the transaction that ends it: delivers the closing text, settles the messages that the turn took
-//! in, and tells the parent and the askers if the turn failed.
+//! Ends a turn in one transaction: delivers the closing text, and sets the final state of the messages
+//! that the turn took in. If the turn failed, it also tells the parent and the askers.
 
 use super::bytes::put_on_disk;
 use crate::budget::{Reached, branches};
@@ -88,7 +88,8 @@ pub(crate) async fn finish(
 
 /// What happened to a closing text.
 enum ClosingText {
-    /// The text was sent or held, repeats an earlier message, or stays in the agent's history.
+    /// The text needs nothing more: it was sent or held, or repeats an earlier message,
+    /// or stays only in the agent's history.
     Done,
     /// The door refused the text, so nobody got it.
     Refused(Unsaid),

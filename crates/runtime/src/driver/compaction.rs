@@ -43,7 +43,7 @@ pub(super) async fn compact(
     let source = if text.is_some() { SummarySource::Model } else { SummarySource::Entries };
     let text = text.unwrap_or_else(|| without_a_model(compaction, &handles.registry.current()));
     let record = Record::Compacted {
-        // Bytes are removed before the text is cut, because the cut could leave a piece of them that is not recognized.
+        // Remove the bytes first and cut the text then. A cut within bytes could leave a piece that is not recognized.
         summary: bounded(&without_bytes(text), compaction.summary_tokens.saturating_mul(2)),
         keep_recent: compaction.keep,
         keeps: Keeps::Newest,

@@ -20,7 +20,7 @@ use polity_society::refusal::Refusal;
 use polity_society::rules::Rights;
 use polity_store::record::{Content, Record, ToolResult};
 use polity_store::turns::OpenTurn;
-use polity_store::{Conversation, Error, Tx, agents, events, records};
+use polity_store::{Conversation, Error, Tx, agents, events, records, tasks};
 use polity_view::Event;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 /// The shortest time between two progress events of a call.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(250);
 
-/// The most characters of a result, and of a call's arguments, that an event shows.
+/// An event shows at most this many characters of a result, and of a call's arguments.
 const HEAD_CHARS: usize = 400;
 
 /// Returns the tool that a call names, if that tool acts outside.
@@ -48,7 +48,7 @@ pub(super) fn arguments(call: &ToolCall) -> Option<&Map<String, Value>> {
     }
 }
 
-/// Returns the calls that run together with the next one: only calls that read follow a call that reads.
+/// Returns the calls that run at the same time: the next call alone, or several calls in a row that only read.
 fn batch(handles: &Handles, turn: &Turn, next: &ToolCall) -> Vec<ToolCall> {
     let reads = |call: &&ToolCall| {
         let tool = outside_tool(handles, call);
@@ -63,7 +63,7 @@ fn batch(handles: &Handles, turn: &Turn, next: &ToolCall) -> Vec<ToolCall> {
 struct Ready {
     call: ToolCall,
     tool: Option<Arc<dyn Tool>>,
-    /// The evidence that the tool prepared, or why the call does not run.
+    /// The evidence that the tool prepared, or the reason why the call does not run.
     prepared: Result<Value, Refusal>,
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn run_outside(
     let snapshot = handles.registry.current();
     let caller = caller(handles, conversation).await?;
     let cancel = halt.child_token();
-    // Whatever ends this function early also ends what the tools have begun.
+    // If this function ends early for any reason, the guard stops the tools that are running.
     let _ends = cancel.clone().drop_guard();
     let attempt = if turn.has_started(next) { Attempt::AfterCrash } else { Attempt::First };
     let calls = if attempt == Attempt::First { batch(handles, turn, next) } else { vec![next.clone()] };
@@ -88,7 +88,7 @@ pub(super) async fn run_outside(
     let invocation = |call: &ToolCall, evidence: Value| Invocation {
         caller: caller.clone(),
         arguments: arguments(call).cloned().unwrap_or_default(),
-        // Call ids are unique only among visible calls: calls that were summed up may have had the same.
+        // Call ids are unique only among visible calls: an earlier call that was summed up may have had the same id.
         idempotency_key: format!("{}-{}-{}", open.id, round, call.id),
         evidence,
         attempt,
@@ -153,12 +153,14 @@ pub(super) async fn run_outside(
     Ok(Happened::ToolsEnded(ended))
 }
 
-/// Returns who calls, and where it works.
+/// Returns the calling agent with its task and role, and the directory in which it works.
 async fn caller(handles: &Handles, conversation: &Conversation) -> Result<Caller, Error> {
     let mut reader = handles.store.reader().await?;
     let role = agents::get(&mut reader, &conversation.agent).await?.map(|agent| agent.role_name);
     let Conversation { agent, task } = conversation.clone();
-    let place = Place { root: call::Root::Made, worktree: None };
+    let root = tasks::workspace(&mut reader, &task).await?;
+    let worktree = agents::worktree(&mut reader, &agent).await?.map(|(owner, _)| owner);
+    let place = Place { root, worktree };
     Ok(Caller { agent, task, role: role.unwrap_or_default(), place })
 }
 
@@ -322,7 +324,7 @@ async fn take_bytes_out(
     }
 }
 
-/// Says in a result which of its files are too large to be stored.
+/// Adds a note to a result about its files that are too large to be stored.
 fn note_left_out(content: &mut Content, left_out: &[String]) {
     match content {
         Content::Json(Value::Object(object)) => {

@@ -421,7 +421,7 @@ async fn a_refusal_that_waits_for_a_tool_before_it_survives_a_new_start() {
     assert_eq!(said, codes);
 }
 
-/// The result of an outside tool is searched for bytes like an answer of a model.
+/// The result of an outside tool is searched for bytes in the same way as an answer of a model.
 #[tokio::test]
 async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
     let world = World::new().await;

@@ -95,10 +95,10 @@ impl Society {
         Ok(readings::messages::by_id(&mut moment, texts, std::slice::from_ref(id)).await?.remove(id))
     }
 
-    /// Returns the newest records of an agent in a task, or the newest ones before a given record.
+    /// Returns the newest records of an agent in a task, or the newest records before a given record.
     ///
-    /// If no task is given, the task is the one that the agent was hired for; for root, it is the one that root worked
-    /// on last. Returns `None` if there is no such agent, or if it does not work in that task.
+    /// If no task is given, this uses the task that the agent was hired for. For root, it uses the task
+    /// that root worked on last. Returns `None` if there is no such agent, or if it does not work in that task.
     pub async fn conversation(
         &self,
         agent: &AgentId,

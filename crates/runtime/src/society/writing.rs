@@ -1,7 +1,7 @@
-//! What the person writes: prompts, answers, messages to any agent, artifacts, and changes of roles.
+//! Everything that the person can write: prompts, answers, messages to any agent, artifacts, and changes of roles.
 
 use super::reading::role_view;
-use super::{Prompt, PromptError, Society};
+use super::{Prompt, PromptError, Society, workspace};
 use crate::budget::{self, Reached};
 use crate::door;
 use crate::handles::Handles;
@@ -17,6 +17,7 @@ use polity_society::message::{MessageState, Payload};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::{ContactLine, Refusal};
 use polity_society::rules::{Answering, Draft, LastWord, introduce_person};
+use polity_society::workspace::Root;
 use polity_society::written::is_blank;
 use polity_store::Connection;
 use polity_store::mint;
@@ -37,13 +38,15 @@ pub struct UserMessage {
     pub to: String,
     /// A text, or an object with the same fields as in the payloads of agents.
     pub payload: Value,
-    /// Attachments in addition to those in the payload.
+    /// Attachments in addition to the attachments in the payload.
     pub attachments: Vec<Attachment>,
     /// The task. Without one, a message to root begins a new task, and a message to another agent belongs to the task
     /// that the agent was hired for.
     pub task: Option<TaskId>,
     /// The service that root uses, if the message begins a new task.
     pub service: Option<ServiceId>,
+    /// The place where agents work on files and run commands, if the message begins a new task.
+    pub workspace: Root,
     /// The idempotency key, chosen by the caller. A message that is sent again with the same key is stored only once.
     pub key: Option<String>,
 }
@@ -57,6 +60,7 @@ impl UserMessage {
             attachments: Vec::new(),
             task: None,
             service: None,
+            workspace: Root::Made,
             key: None,
         }
     }
@@ -84,7 +88,7 @@ pub enum WriteError {
         refusal: Box<Refusal>,
         /// The refusal in words.
         message: String,
-        /// Values that belong to the refusal.
+        /// The details of the refusal, for programs to read.
         details: Option<Value>,
     },
     /// A field of the request is invalid.
@@ -101,7 +105,7 @@ pub enum WriteError {
     UnknownService {
         /// The id that the request named.
         id: ServiceId,
-        /// The ids that exist, separated by commas.
+        /// The ids of all services, separated by commas.
         known: String,
     },
     /// The idempotency key was used for a different message.
@@ -144,7 +148,7 @@ impl WriteError {
         }
     }
 
-    /// Returns the values that belong to the code, if there are any.
+    /// Returns the details that belong to the error code, if this error has details.
     pub fn details(&self) -> Option<Value> {
         match self {
             Self::Refused { details, .. } => details.clone(),
@@ -163,7 +167,7 @@ impl WriteError {
         let texts = &snapshot.prompts.texts;
         let details = refusal.details(texts);
         let message = match &refusal {
-            // The person can write to every agent, so an unknown contact is simply one that does not exist.
+            // The person can write to every agent, so a contact that is unknown here does not exist.
             Refusal::UnknownContact { meant, .. } => {
                 format!("there is no agent `{meant}`; see the list of agents")
             }
@@ -172,7 +176,7 @@ impl WriteError {
         Self::Refused { refusal: Box::new(refusal), message, details }
     }
 
-    fn invalid(field: &str, rule: &str) -> Self {
+    pub(super) fn invalid(field: &str, rule: &str) -> Self {
         Self::Invalid(FieldProblem::new(field, Fault::Rule(rule.to_owned())))
     }
 }
@@ -221,7 +225,7 @@ impl Society {
     }
 }
 
-async fn write(handles: &Arc<Handles>, post: UserMessage) -> Result<Posted, WriteError> {
+async fn write(handles: &Arc<Handles>, mut post: UserMessage) -> Result<Posted, WriteError> {
     let snapshot = handles.registry.current();
     if post.key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY_BYTES) {
         return Err(WriteError::invalid("key", "must have 1 to 255 bytes"));
@@ -233,10 +237,14 @@ async fn write(handles: &Arc<Handles>, post: UserMessage) -> Result<Posted, Writ
     if post.service.is_some() && !begins {
         return Err(WriteError::invalid("service", "can be chosen only for a new task"));
     }
+    if post.workspace != Root::Made && !begins {
+        return Err(WriteError::invalid("workspace", "can be chosen only for a new task"));
+    }
     // Attachments alone are enough for a message, even if no text names them.
     let parse = if post.attachments.is_empty() { Payload::parse } else { Payload::parse_accompanied };
     let parsed = match &post.payload {
-        // A text of the person stays text, even if it looks like JSON. Only models mean an object when they write JSON.
+        // A text of the person stays text, even if it looks like JSON. Only a text of a model
+        // that looks like JSON is read as an object.
         Value::String(text) if !is_blank(text) => Ok((Payload::text(text), Vec::new())),
         payload => parse(payload),
     };
@@ -250,6 +258,7 @@ async fn write(handles: &Arc<Handles>, post: UserMessage) -> Result<Posted, Writ
             return Ok(before);
         }
     }
+    post.workspace = workspace::checked(post.workspace, &handles.private).await?;
     if let Some(id) = &post.service {
         check_service(id, &snapshot)?;
     }
@@ -349,11 +358,15 @@ fn fingerprint(post: &UserMessage, said: &Payload) -> String {
         "attachments": said.attachments,
         "attached": attached,
     });
+    // A message without a workspace has the same hash as in older versions, in which no message had a workspace.
+    if post.workspace != Root::Made {
+        all["workspace"] = json!(post.workspace);
+    }
     all.sort_all_objects();
     BlobHash::of(all.to_string().as_bytes()).as_str().to_owned()
 }
 
-/// A message from the person on its way into the database.
+/// A message from the person that is about to be written to the database.
 struct Writing {
     handles: Arc<Handles>,
     snapshot: Arc<Snapshot>,
@@ -420,6 +433,9 @@ impl Writing {
         if self.begins {
             let task = mint::task();
             tasks::insert(tx, &task, self.post.service.as_ref()).await?;
+            if self.post.workspace != Root::Made {
+                tasks::set_workspace(tx, &task, &self.post.workspace).await?;
+            }
             events::append(tx, &Event::TaskStarted { task: task.clone() }).await?;
             return Ok((task, Some(AgentId::root())));
         }
@@ -459,12 +475,12 @@ impl Writing {
     async fn still_stopped(&self, tx: &mut Tx, task: &TaskId) -> Result<Option<Reached>, Error> {
         let Some(name) = tasks::stopped_by(&mut tx.connection, task).await? else { return Ok(None) };
         let spent = usage::of_task(&mut tx.connection, task).await?;
-        // The next call probably needs as many tokens as the last one.
+        // The next call probably needs as many tokens as the last call.
         let root = Conversation { agent: AgentId::root(), task: task.clone() };
         let tokens = usage::in_context(&mut tx.connection, &root).await?.unwrap_or_default();
         let chosen = tasks::service(&mut tx.connection, task).await?;
         let need = budget::need(tokens, self.snapshot.catalogue.service_for(chosen.as_ref()));
-        // While an agent works for the task, the stored time lags behind.
+        // While an agent works for the task, the stored time is too low.
         let worked = match self.handles.budgets.worked(task) {
             Some(worked) => worked,
             None => tasks::worked(&mut tx.connection, task).await?,
@@ -473,8 +489,8 @@ impl Writing {
     }
 }
 
-/// Returns the message that was stored under this key; `None` for a new key. Refuses the key if that message was
-/// different. The second argument is the key and the hash of the content.
+/// Returns the message that was stored under this key; `None` for a new key. Refuses the key
+/// if the stored message is different from the new message. The second argument is the key and the hash of the content.
 async fn written_before(
     connection: &mut Connection,
     (key, content): &(String, String),
@@ -556,7 +572,7 @@ async fn patch_role(handles: &Handles, id: RoleId, patch: RolePatch) -> Result<R
     patched.await
 }
 
-/// Replaces a value if a new one is given. Returns whether the value has changed.
+/// Replaces a value if a new value is given. Returns whether the value has changed.
 fn put<T: PartialEq>(old: &mut T, new: Option<T>) -> bool {
     match new {
         Some(new) if new != *old => {

@@ -445,8 +445,8 @@ fn target(which: usize, reader: &str) -> Target {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// However the person acts, the society comes to rest once all agents are resumed. No turn stays open, no message
-    /// stays in a turn, and in every request to a model each tool call has its answer.
+    /// After any actions of the person, the society comes to rest once all agents are resumed.
+    /// No turn stays open, no message stays in a turn, and in every request to a model each tool call has its answer.
     #[test]
     fn the_state_stays_whole_however_it_is_steered(acts in proptest::collection::vec((act(), 0usize..6), 1..12)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -20,7 +20,7 @@ pub(crate) enum Say {
     Calls(Vec<(&'static str, Value)>),
     /// The model gives this answer.
     Reply(Reply),
-    /// The server refuses the request for good.
+    /// The server refuses the request, and a retry would not help.
     Fail,
     /// The model never answers, and waits until the call is dropped.
     Hang,
@@ -35,7 +35,7 @@ type Function = Box<dyn for<'a> Fn(&'a Request) -> BoxFuture<'a, Say> + Send + S
 enum Script {
     /// Each request gets the next answer.
     InOrder(Mutex<VecDeque<Say>>),
-    /// Each role has its own answers. The last one is repeated.
+    /// Each role has its own answers. The last answer is repeated.
     ByRole(Mutex<BTreeMap<String, Vec<Say>>>),
     /// The test decides.
     Function(Function),
@@ -130,7 +130,7 @@ impl ScriptedModel {
         }
     }
 
-    /// Hangs like a call of this model until it is dropped. For tools that hang.
+    /// Hangs until it is dropped, as a call of this model does. Test tools that must hang call this.
     pub(crate) async fn hang<T>(&self) -> T {
         self.hanging.fetch_add(1, Ordering::SeqCst);
         let _hanging = Hanging(self);

@@ -35,7 +35,7 @@ macro_rules! tools {
             pub(super) struct $variant { $(pub(super) $field: $type,)* }
 
             impl $variant {
-                /// Takes all arguments before it fails, so that the refusal names every fault.
+                /// Reads all arguments before it fails, so that the refusal names every fault.
                 fn read(reader: &mut Reader<'_>) -> Option<Self> {
                     let _ = &reader;
                     $(let $field = reader.take::<$type>($key);)*
@@ -138,11 +138,11 @@ tools! {
 
 /// The result of reading the arguments of a call.
 pub(super) struct Parsed {
-    /// The call, or the refusal with all its faults.
+    /// The call, or the refusal that reports all faults of the call.
     pub(super) call: Result<Call, Refusal>,
     /// The paths of the arguments that were not understood.
     pub(super) ignored: Vec<String>,
-    /// Notes about arguments that were understood although the model used other words for them.
+    /// Notes about arguments that were understood although the model did not write them as the schema demands.
     pub(super) understood: Vec<String>,
 }
 

@@ -151,7 +151,7 @@ pub(super) async fn get(tx: &mut Tx, context: &Context<'_>, arguments: &GetArtif
     Ok(Done { result, refused: None, record: None })
 }
 
-/// Returns the artifact with this reference. One that the caller may not open is reported as not found.
+/// Returns the artifact with this reference. An artifact that the caller may not open is reported as not found.
 async fn open(tx: &mut Tx, context: &Context<'_>, reference: &str) -> Result<Artifact, Stopped> {
     let Some(id) = ArtifactId::from_reference(reference) else {
         return Err(not_found(reference).into());

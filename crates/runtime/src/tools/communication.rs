@@ -53,7 +53,7 @@ pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: 
             Err(refusal) => refused.push((to, refusal)),
         }
     }
-    // If every receiver was refused, the call is refused, for the first receiver's reason.
+    // If every receiver was refused, the whole call is refused, with the reason for the first receiver.
     if sent.is_empty() && !refused.is_empty() {
         let (_, first) = refused.swap_remove(0);
         return Err(first.into());
@@ -71,8 +71,8 @@ pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: 
     Ok(Done::json(result).naming(ignored))
 }
 
-/// Returns the message with the same payload that the caller has sent to the person in this turn, if there is one. The
-/// person is not told the same thing twice in a turn.
+/// Finds a message with the same payload that the caller has already sent to the person in this turn.
+/// The person is not told the same thing twice in a turn.
 async fn said_in_this_turn(
     tx: &mut Tx,
     context: &Context<'_>,

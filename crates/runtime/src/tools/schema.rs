@@ -1,4 +1,4 @@
-//! The tools as models see them: schemas from the types, descriptions from the prompts.
+//! Builds the tools as models see them. The schemas come from the types, and the descriptions come from the prompts.
 
 use super::arguments;
 use polity_hands::table::Hands;
@@ -59,7 +59,7 @@ pub(crate) fn offered_outside(rights: &Rights, snapshot: &Snapshot, hands: &Hand
     tools.map(tool).collect()
 }
 
-/// Lists the groups that the caller may give to a role in the schemas of the tools that make roles.
+/// Writes the groups that the caller may give to a role into the schemas of the tools that create roles.
 fn list_groups(schema: &mut Value, may_give: &[ToolGroup]) {
     for path in ["/properties/toolGroups/items", "/properties/role/properties/toolGroups/items"] {
         if let Some(items) = schema.pointer_mut(path) {

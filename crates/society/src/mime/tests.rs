@@ -74,7 +74,7 @@ fn what_is_no_pattern() {
     check("*/*; q=0.5");
 }
 
-/// Generates texts that are MIME types, patterns, or almost.
+/// Generates MIME types, patterns, and texts that are nearly one of these.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-cA-C*]{0,2}/?[a-cA-C*+.]{0,2}(/[a-c])?[ ]?(; ?x=y)?",

@@ -16,11 +16,11 @@ pub struct WorkedOn {
 /// How a turn began. This affects what happens to its closing text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prompting {
-    /// With a message that does not affect the closing text.
+    /// The turn began with a message that does not affect the closing text.
     Ordinary,
-    /// With the nudge: the person has heard nothing final, so what the agent says now is the last word.
+    /// The turn began with the nudge. The person has heard nothing final, so the closing text is the last word.
     Nudge,
-    /// With the notice of a deadlock: the agents in the circle wait for each other, so one of them must speak first.
+    /// The turn began with the notice of a deadlock. The agents wait for each other, so one of them must speak first.
     Deadlock,
 }
 
@@ -38,7 +38,7 @@ pub enum LastWord {
 pub struct Earlier {
     /// The id of the message.
     pub id: MessageId,
-    /// Whether it was the last word.
+    /// Whether the message was the last word.
     pub finality: Finality,
 }
 
@@ -55,7 +55,7 @@ pub struct ClosingFacts {
     pub pending: Vec<Pending>,
 }
 
-/// Where and when a closing text goes, and which requests it belongs to.
+/// The receiver of a closing text, the time of its delivery, and the requests that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// The giver, who receives the text.
@@ -74,7 +74,7 @@ pub enum Subject {
     Open(Vec<MessageId>),
     /// The text follows an earlier answer to this request.
     Settled(MessageId),
-    /// The text answers nothing. It is the last word to the person.
+    /// The text answers no request. It is the last word to the person.
     Nothing,
 }
 
@@ -116,7 +116,7 @@ pub enum Closing {
     Note,
 }
 
-/// Returns where the text that ends a turn goes, or `None` if nobody has asked for it.
+/// Returns the receiver and the timing of the text that ends a turn; `None` if nobody has asked for the text.
 pub fn address(facts: &ClosingFacts) -> Option<Address> {
     let oldest = facts.open_requests.first();
     let to = match (&facts.works_on, oldest, facts.prompting) {
@@ -136,8 +136,9 @@ pub fn address(facts: &ClosingFacts) -> Option<Address> {
     Some(Address { to, subject, timing })
 }
 
-/// Returns when a text is delivered. As long as the agent waits for others on behalf of the requests that the text
-/// answers or follows, the text is held, or interim if it goes to the person.
+/// Returns when a text is delivered.
+/// While the agent waits for others on behalf of the requests that the text answers or follows,
+/// a text to an agent is held, and a text to the person is interim.
 fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let works_on = facts.works_on.as_ref().map(|request| &request.id);
     let concerns = |request: &MessageId| subject.requests().contains(request) || works_on == Some(request);
@@ -160,7 +161,7 @@ pub fn closing(address: Option<Address>, earlier: Option<Earlier>) -> Closing {
     let Some(earlier) = earlier else { return Closing::Said(address) };
     match (address.timing, address.subject) {
         (Timing::Final, Subject::Open(answers)) => Closing::Repeated { earlier: earlier.id, answers },
-        // The earlier interim text to the person turns out to be the last word.
+        // The earlier interim text to the person becomes the last word.
         (Timing::Final, Subject::Settled(_) | Subject::Nothing) if earlier.finality == Finality::Interim => {
             Closing::Repeated { earlier: earlier.id, answers: Vec::new() }
         }

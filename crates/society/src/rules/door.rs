@@ -52,7 +52,7 @@ pub enum Acquaintance {
 pub struct DoorFacts {
     /// The task in which the draft is sent.
     pub task: TaskId,
-    /// The party that sends.
+    /// The party that sends the draft.
     pub sender: Party,
     /// The sender's contact registry.
     pub contacts: Vec<KnownParty>,
@@ -139,7 +139,8 @@ pub fn admit(draft: Draft, facts: &DoorFacts, id: MessageId, limits: &Limits) ->
     let relation =
         if to_itself { Relation::to_oneself(facts) } else { relation(&draft, facts, &receiver.id) };
     let answers = if relation.in_reply_to.is_empty() { Answers::Nothing } else { Answers::ARequest };
-    // Nobody would answer a note to oneself, so it asks for nothing. Nor does a closing text.
+    // A message of an agent to itself asks for nothing, because nobody would answer it.
+    // A closing text asks for nothing either.
     let asks =
         !to_itself && draft.answering == Answering::AsWritten && draft.payload.message_type.asks(answers);
     let on_behalf_of = if asks { on_behalf_of(&draft.payload, facts) } else { None };
@@ -171,18 +172,19 @@ pub fn admit(draft: Draft, facts: &DoorFacts, id: MessageId, limits: &Limits) ->
 /// How a message relates to the open requests of its receiver.
 #[derive(Debug, Default)]
 struct Relation {
-    /// The requests that it answers or follows.
+    /// The requests that the message answers or follows.
     in_reply_to: Vec<MessageId>,
     /// The requests in `in_reply_to` that are still open. The accepted message answers them.
     answers: Vec<MessageId>,
-    /// The request that it is about.
+    /// The request that the message is about.
     about: Option<MessageId>,
     /// The ids in `request_id` that match no open request.
     ignored: Vec<MessageId>,
 }
 
 impl Relation {
-    /// Returns the relation of a message to oneself: it is about the request that its writer works on.
+    /// Returns the relation of a message that an agent sends to itself.
+    /// The message is about the request that the agent works on.
     fn to_oneself(facts: &DoorFacts) -> Self {
         Self { about: facts.works_on.clone(), ..Self::default() }
     }
@@ -193,7 +195,7 @@ fn relation(draft: &Draft, facts: &DoorFacts, receiver: &AgentId) -> Relation {
         Answering::Closing(Subject::Open(requests)) => {
             Relation { in_reply_to: requests.clone(), answers: requests.clone(), ..Relation::default() }
         }
-        // The two fields together mark a supplement: another message has answered the request that it belongs to.
+        // `in_reply_to` and `about` together mark a supplement: another message has answered its request already.
         Answering::Closing(Subject::Settled(request)) => Relation {
             in_reply_to: vec![request.clone()],
             about: Some(request.clone()),
@@ -208,8 +210,8 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     let bearing = payload.message_type.bearing();
     let has_asked = facts.open_requests.iter().any(|request| request.from == *receiver);
     let answers = if has_asked { Answers::ARequest } else { Answers::Nothing };
-    // An answer can name only requests of its receiver. A request that passes on another one can name a request of
-    // any asker.
+    // The writer of an answer can name only requests of the receiver.
+    // The writer of a request can name a request of any asker: the new request is made on its behalf.
     let asks = payload.message_type.asks(answers);
     let open = facts.open_requests.iter();
     let among = open.filter(|request| asks || request.from == *receiver);
@@ -237,15 +239,15 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     }
 }
 
-/// Returns the request on whose behalf a new request is made:
-/// the open request that the new one passes on, else the request that its sender works on.
+/// Returns the request on whose behalf a new request is made.
+/// This is the open request that the sender names in `request_id`; else the request that the sender works on.
 fn on_behalf_of(payload: &Payload, facts: &DoorFacts) -> Option<MessageId> {
     let named = payload.named_requests().into_iter().find_map(|id| named(facts.open_requests.iter(), &id));
     named.map(|request| request.id.clone()).or_else(|| facts.works_on.clone())
 }
 
-/// Returns whether the person will hear more after this message. This is so if the message is a report, or while a
-/// request that was made on behalf of the person's request is still open.
+/// Returns whether the person will hear more after this message: the message is a report,
+/// or a request that was made on behalf of the person's request is still open.
 fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     if facts.last_word == LastWord::Yes {
         return false;
@@ -260,7 +262,7 @@ fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
 }
 
 /// Makes the message for a notice of the system. No check applies: a notice needs no contact, and no party wrote it.
-/// `about` is the request that the notice is about. Its reader has made that request or must answer it.
+/// `about` is the request that the notice is about. The reader of the notice made this request or must answer it.
 pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice, about: Option<MessageId>) -> Message {
     Message {
         id,

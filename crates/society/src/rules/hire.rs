@@ -81,12 +81,12 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     let mut presets = Vec::new();
     for collaborator in &mut brief.collaborators {
         // Cannot be missing: `check_hire` found each collaborator.
-        // The id takes the place of the name that the model used.
+        // The id replaces the name that the model used.
         let Some(known) = contact::find(&facts.contacts, &collaborator.agent_id)? else {
             continue;
         };
         collaborator.agent_id = known.party.id.to_string();
-        // The parent becomes a contact below, with `Source::Parent`.
+        // Skip the parent: the code below adds it as a contact with `Source::Parent`.
         if known.party.id != parent {
             presets.push(entry(&id, &known.party.id, Source::Preset, Some(parent.clone())));
         }
@@ -116,17 +116,17 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
 pub struct Descendant {
     /// The id, which takes precedence over the names of roles.
     pub id: AgentId,
-    /// The agent that hired it.
+    /// The agent that hired the descendant.
     pub parent: Option<AgentId>,
-    /// The name of its role.
+    /// The name of the descendant's role.
     pub role_name: String,
-    /// Whether it still takes part.
+    /// Whether the descendant still takes part.
     pub standing: Standing,
 }
 
 /// Ends a descendant and all agents below it that still take part.
 /// Also returns the descendant's id, because the caller may have named it by its role.
-/// `descendants` holds all descendants of the caller, parents before children.
+/// `descendants` contains all descendants of the caller, parents before children.
 pub fn end_subtree(
     by: &AgentId,
     meant: &str,

@@ -1,5 +1,5 @@
-//! Decides what is left to do for an agent that is at rest, with no turn and no mail (contract section 7, "Nobody is
-//! left without an answer").
+//! Decides what is left to do for an agent that is at rest, with no turn and no mail.
+//! See contract section 7, "Nobody is left without an answer".
 
 use crate::id::{AgentId, ArtifactId, MessageId};
 use crate::message::Finality;
@@ -14,12 +14,12 @@ pub enum Cause {
     WaitEnded,
 }
 
-/// Whether an agent was reminded of something.
+/// Whether an agent got a reminder about a request or an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reminded {
-    /// It was not reminded yet.
+    /// The agent was not reminded yet.
     No,
-    /// It was reminded once. There is no second reminder.
+    /// The agent was reminded once. There is no second reminder.
     Yes,
 }
 
@@ -30,7 +30,7 @@ pub struct Owed {
     pub request: MessageId,
     /// The party that asked.
     pub asker: AgentId,
-    /// Whether the agent was reminded of it.
+    /// Whether the agent was reminded of the request.
     pub reminded: Reminded,
 }
 
@@ -43,7 +43,7 @@ pub struct Unnamed {
     pub request: MessageId,
     /// The party that asked.
     pub asker: AgentId,
-    /// Whether the agent was reminded of it.
+    /// Whether the agent was reminded of the artifact.
     pub reminded: Reminded,
 }
 
@@ -54,14 +54,14 @@ pub struct Held {
     pub request: MessageId,
     /// The party that asked.
     pub asker: AgentId,
-    /// The requests that the text answers, as far as they are still open.
+    /// The requests that the text answers and that are still open.
     pub answers: Vec<MessageId>,
 }
 
 /// The last text that the agent told the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provisional {
-    /// The message with the text.
+    /// The message that contains the text.
     pub message: MessageId,
     /// Whether the text is interim or final.
     pub finality: Finality,
@@ -100,7 +100,7 @@ pub enum Due {
         /// The open requests, oldest first. If none is open: the requests for which the agent stored something.
         requests: Vec<MessageId>,
     },
-    /// Tell the asker that no more will come, and give it what there is.
+    /// Tell the asker that no answer will come, and give it the texts and artifacts that exist.
     GiveUp {
         /// The asker that waits.
         asker: AgentId,

@@ -1,8 +1,8 @@
 //! Which groups of tools an agent may use.
 //!
-//! Rights only shrink on the way down: root has the groups of the settings, and each agent has at most those of its
-//! parent and of the agent that made its role. Rights are computed at every call. So if a role or a setting loses a
-//! group, all agents below it lose the group at once.
+//! Root has the groups that the settings grant. An agent never has a group that its parent lacks,
+//! nor a group that the creator of its role lacks. The rights are computed at every tool call.
+//! So if a role or the settings lose a group, all agents that depend on them lose the group at once.
 
 use crate::id::AgentId;
 use crate::tool_group::{Grant, ToolGroup};
@@ -49,8 +49,8 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Makes the rights of an agent. `root` contains the grants of the settings to root, and `chain` contains the roles
-    /// that restrict the agent, nearest first.
+    /// Makes the rights of an agent. `root` contains the rights that the settings grant to root.
+    /// `chain` contains the roles that restrict the agent, nearest first.
     pub fn of(root: &[Grant], chain: &[Link]) -> Self {
         Self { root: root.to_vec(), chain: chain.to_vec() }
     }
@@ -63,7 +63,7 @@ impl Rights {
         }
     }
 
-    /// Returns why the agent may not use a group, if it may not.
+    /// Returns the reason why the agent may not use a group; `None` if it may use the group.
     pub fn denial(&self, group: &ToolGroup) -> Option<Denial> {
         if group.is_for_everybody() {
             return None;
@@ -83,7 +83,7 @@ impl Rights {
 
     /// Returns the groups that the agent wants to give to a new role but lacks itself.
     pub fn lacking(&self, wanted: &[ToolGroup]) -> Vec<ToolGroup> {
-        // A group of a later version has no tools, so there is nothing to give.
+        // A group that is reserved for a later version has no tools, so a grant of it gives nothing.
         let lacks = |group: &&ToolGroup| !group.is_later() && self.decide(group) == Verdict::Deny;
         wanted.iter().filter(lacks).cloned().collect()
     }
@@ -146,7 +146,8 @@ mod tests {
         }
     }
 
-    /// A role that names only what everybody has, or what there is not yet, has no more than that.
+    /// A role may name only groups that every agent has, or groups that have no tools yet.
+    /// Such a role gives no other group.
     #[test]
     fn a_role_that_names_no_group_with_tools_has_none() {
         for named in ["messages", "memory"] {

@@ -18,7 +18,7 @@ pub struct RoleWish {
     pub interface_spec: Option<InterfaceSpec>,
     /// The capabilities that the role's model must have.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools that the role's agents get. Empty means those of the caller.
+    /// The groups of tools that the role's agents get. Empty means the groups of the caller.
     pub tool_groups: Vec<ToolGroup>,
 }
 

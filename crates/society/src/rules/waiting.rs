@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Wait {
     /// The agent that waits.
     pub waits: AgentId,
-    /// The party that it waits for.
+    /// The party that the agent waits for.
     pub awaited: AgentId,
     /// The open request.
     pub request: MessageId,
 }
 
-/// Agents that will wait for ever unless somebody outside the circle writes to one of them.
+/// Agents that wait for each other until somebody outside the circle writes to one of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadlock {
     /// The agents in the circle. Each of them waits only for others in the circle.
     pub agents: Vec<AgentId>,
-    /// The open requests between them.
+    /// The open requests between these agents.
     pub requests: Vec<MessageId>,
 }
 
@@ -36,7 +36,7 @@ pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
     let mut found: BTreeSet<Deadlock> = BTreeSet::new();
     for (agent, all) in &reached {
         // An agent can go on as soon as one of the parties that it waits for can.
-        // So it is in a deadlock only if all these parties wait for it in turn.
+        // So it is in a deadlock only if each of these parties waits for it, directly or through others.
         let each_waits_for_it =
             |other: &&AgentId| reached.get(other).is_some_and(|back| back.contains(agent));
         let is_closed = all.contains(agent) && all.iter().all(each_waits_for_it);
@@ -97,7 +97,8 @@ mod tests {
         check(&[("a", "b")], &[], &[]);
         check(&[("a", "b"), ("b", "a")], &[], &[&["a", "b"]]);
         check(&[("a", "b"), ("b", "c"), ("c", "a")], &[], &[&["a", "b", "c"]]);
-        // `root` waits from outside the circle. It is not part of the deadlock, and it goes on when the circle does.
+        // `root` waits for `a`, but nobody waits for `root`. So `root` is not part of the deadlock.
+        // It goes on when `a` can go on.
         check(&[("root", "a"), ("a", "b"), ("b", "a")], &[], &[&["a", "b"]]);
         check(&[("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")], &[], &[&["a", "b"], &["c", "d"]]);
     }

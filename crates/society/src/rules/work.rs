@@ -11,7 +11,7 @@ pub struct OpenRequest {
     pub id: MessageId,
     /// The party that asked.
     pub from: AgentId,
-    /// The requests on whose behalf it was made, from the nearest to the first of the chain.
+    /// The requests on whose behalf this request was made, directly or through others. The direct one comes first.
     pub chain: Vec<MessageId>,
 }
 
@@ -31,7 +31,7 @@ pub fn named<'r>(
     itself.or_else(|| requests.clone().find(|request| request.is_meant_by(id)))
 }
 
-/// Something that an agent waits for: an open request of its own, an answer in its mailbox that it has not heard yet,
+/// Something that an agent waits for: its own open request, an answer in its mailbox that it has not read yet,
 /// or a delayed message to itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
@@ -48,7 +48,7 @@ pub struct RequestRow {
     pub from: AgentId,
     /// The party that was asked.
     pub to: AgentId,
-    /// The request on whose behalf it was made, if there is one.
+    /// The request on whose behalf this request was made; `None` if there is none.
     pub on_behalf_of: Option<MessageId>,
 }
 
@@ -58,16 +58,17 @@ pub fn subjects(message: &Message) -> impl Iterator<Item = &MessageId> {
     message.in_reply_to.iter().chain(&message.about)
 }
 
-/// Returns the request that a turn works on, given the message that begins it.
-/// `subjects` are the rows of the requests whose ids [`subjects`] returns.
+/// Returns the request that a turn works on, given the message that begins the turn.
+/// The caller gets the ids from the function [`subjects`], and passes the rows with these ids.
 pub fn works_on(message: &Message, subjects: &[RequestRow]) -> Option<MessageId> {
     let is_request = message.expects == Expects::Answer;
     if is_request && message.from != Sender::Party(message.to.clone()) {
         return Some(message.id.clone());
     }
     subjects.iter().find_map(|request| {
-        // A reminder names a request that its reader must answer. The turn works on that request.
-        // Other messages name a request that their reader made. The turn works on the request behind that one.
+        // A reminder is about a request that the reader must answer. The turn works on this request.
+        // Other messages are about a request that the reader made on behalf of an earlier request.
+        // The turn works on the earlier request.
         if request.to == message.to { Some(request.id.clone()) } else { request.on_behalf_of.clone() }
     })
 }

@@ -61,7 +61,7 @@ fn artifact(row: &SqliteRow) -> Result<(), Error> {
     }
 }
 
-/// How the schema of a database compares with the one that this program creates.
+/// How the schema of a database compares with the schema that this program creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Schema {
     /// The same schema.
@@ -111,7 +111,7 @@ fn stray(row: &SqliteRow) -> String {
     )
 }
 
-/// Compares the schema of a database with the one that this program creates.
+/// Compares the schema of a database with the schema that this program creates.
 pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Error> {
     let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
     let found = if sqlx::query_scalar(HAS_SCHEMA).fetch_one(&mut *connection).await? {
@@ -126,8 +126,8 @@ pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     })
 }
 
-/// Reads every row of every table. Adds the damage to `problems`, and returns the number of rows. The schema must be
-/// the one that this program creates.
+/// Reads every row of every table. Adds the damage to `problems`, and returns the number of rows.
+/// The schema must be the schema that this program creates.
 pub(crate) async fn rows(connection: &mut SqliteConnection, problems: &mut Vec<String>) -> u64 {
     let mut count = 0;
     for table in TABLES {
@@ -152,7 +152,7 @@ async fn rows_of(
     let mut rows = sqlx::query(table.rows).fetch(connection);
     while let Some(row) = rows.try_next().await? {
         *count += 1;
-        // `read` takes for granted that each value has the type of its column.
+        // `read` assumes that each value has the type of its column.
         let read = well_typed(&row, &columns)
             .map_err(|what| damaged(table.name, &id(&row), what))
             .and_then(|()| (table.read)(&row));

@@ -1,4 +1,4 @@
-//! Keeps the database sound and bounded: a quick check at start, copies, removal of expired events, shrinking.
+//! Checks the database quickly at start, copies it, removes expired events, and shrinks the file.
 //! [`check`] reads everything; [`unneeded`] finds the artifacts that nobody can need any more.
 
 use crate::{Error, Tx, create_private};
@@ -39,7 +39,7 @@ pub(crate) const STATEMENTS: &[&str] =
 
 /// The time limit of the quick check at start. It is enough for more than a gigabyte.
 const LOOK: Duration = Duration::from_secs(2);
-/// The number of SQLite's steps between two looks at the clock. One step reads at most a page.
+/// SQLite executes this many steps between two checks of the time limit. One step reads at most a page.
 const STEPS: i32 = 100;
 /// The most events that one transaction removes, because other writes wait for it.
 pub(super) const BATCH: u32 = 5_000;
@@ -68,7 +68,7 @@ impl Error {
     }
 }
 
-/// Checks that a database can be read, as far as this is possible within [`LOOK`].
+/// Checks for at most [`LOOK`] whether a database can be read. The rest of a larger database is not checked.
 pub(crate) async fn quick_check(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
     quick_check_until(connection, file, Instant::now() + LOOK).await
 }

@@ -46,7 +46,7 @@ pub(crate) async fn used(connection: &mut SqliteConnection) -> Result<u64, Error
 /// The task to forget next.
 pub(crate) struct Oldest {
     task: String,
-    /// Its artifacts that no other task names.
+    /// The artifacts of the task that no other task names.
     artifacts: BTreeSet<ArtifactId>,
 }
 

@@ -130,7 +130,7 @@ async fn events_that_have_had_their_time_go_and_those_that_are_needed_stay() {
     check(None, Some(9), &ages, &["1", "2", "3", "4", "5"]).await;
     check(Some(30), Some(2), &ages, &["4", "5"]).await;
     check(Some(30), Some(4), &ages, &["3", "4", "5"]).await;
-    // The newest event stays, however old it is.
+    // The newest event stays, even if it is very old.
     check(Some(1), Some(1), &[(50, idle), (40, idle)], &["2"]).await;
     check(Some(1), Some(1), &[], &[]).await;
     // A client may still want to see the events of these tasks.

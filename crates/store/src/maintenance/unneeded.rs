@@ -1,5 +1,5 @@
-//! Finds artifacts that nobody can need any more: those of tasks that ended long ago, unless something outside such
-//! tasks names them.
+//! Finds artifacts that nobody can need any more. They belong to tasks that ended long ago,
+//! and nothing outside such tasks names them.
 
 use crate::{Error, Tx};
 use futures::TryStreamExt;
@@ -43,8 +43,9 @@ const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
 
-/// Returns two groups of artifacts: those of ended tasks in which nothing has happened since that time, unless
-/// something outside such tasks names them, and those that the person stored before that time and sent to nobody.
+/// Returns two groups of artifacts. The first group belongs to ended tasks in which nothing has happened since
+/// that time; an artifact that something outside such tasks names is not included.
+/// The person stored the second group before that time and sent it to nobody.
 pub async fn find(
     connection: &mut SqliteConnection,
     since: Timestamp,
@@ -60,8 +61,9 @@ async fn strays(connection: &mut SqliteConnection, since: Timestamp) -> Result<B
     Ok(ids.into_iter().map(ArtifactId::new).collect())
 }
 
-/// Removes the artifacts that the person stored before that time and sent to nobody, and returns how many. If a message
-/// names such an artifact at the same moment, it either comes first and keeps the artifact, or finds it gone.
+/// Removes the artifacts that the person stored before that time and sent to nobody, and returns how many.
+/// If somebody sends such an artifact at the same moment, either the message is written first and the artifact stays,
+/// or the artifact is removed first and the message cannot name it.
 pub(crate) async fn remove_strays(tx: &mut Tx, since: Timestamp) -> Result<u64, Error> {
     let strays = strays(&mut tx.connection, since).await?;
     if !strays.is_empty() {
@@ -116,8 +118,8 @@ impl<'i> Unnamed<'i> {
         Self { lengths: ids.iter().map(|id| id.len()).collect(), ids }
     }
 
-    /// Removes every id that occurs in a text, with or without `artifact:` in front: models shorten references, and
-    /// JSON may put an escape right before an id.
+    /// Removes every id that occurs in a text from this set. The id need not follow `artifact:`,
+    /// because models shorten references, and JSON may put an escape right before an id.
     fn read(&mut self, text: &[u8]) {
         for &length in &self.lengths {
             for word in text.windows(length) {

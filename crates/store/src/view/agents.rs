@@ -156,8 +156,8 @@ fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, AgentView), Erro
     Ok((row.get("place"), agent))
 }
 
-/// Adds to each agent of a page whom it waits for and its usage, in one task or in all tasks. Each of the two takes one
-/// statement for the whole page.
+/// Adds two facts to each agent of a page, for one task or for all tasks: whom the agent waits for, and its usage.
+/// Each fact takes one statement for the whole page.
 async fn complete(
     connection: &mut SqliteConnection,
     agents: &mut [AgentView],

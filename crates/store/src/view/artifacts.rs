@@ -56,7 +56,7 @@ pub async fn list(
     Ok((found.into_iter().map(|(_, artifact)| artifact).collect(), next))
 }
 
-/// Returns the artifacts with these ids, as far as they exist.
+/// Returns the artifacts with these ids. Ids that do not exist are skipped.
 pub async fn by_id(
     connection: &mut SqliteConnection,
     ids: &[ArtifactId],

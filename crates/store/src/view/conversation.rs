@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 
-/// The numbers of the records, each with the size in bytes of its text and of the message that it names.
+/// The numbers of the records. Each number comes with a size in bytes: the text of the record plus the message
+/// that the record names.
 const PLACES: &str = "SELECT seq, octet_length(body)
     + coalesce((SELECT octet_length(m.body) FROM messages m WHERE m.id = records.message), 0) AS size FROM records";
 const BY_SEQ: &str = "SELECT * FROM records WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq";
@@ -18,8 +19,8 @@ const BY_SEQ: &str = "SELECT * FROM records WHERE seq IN (SELECT value FROM json
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[PLACES, BY_SEQ];
 
-/// Returns the newest records of a conversation before a given record, oldest first. Also returns the value of `before`
-/// with which the next call gets the part before them.
+/// Returns the newest records of a conversation before a given record, oldest first.
+/// Also returns the value of `before` that the next call needs to get the records before these.
 pub async fn part(
     connection: &mut SqliteConnection,
     texts: &Texts,

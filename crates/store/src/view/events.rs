@@ -27,7 +27,7 @@ pub enum Side {
 /// Returns a page of events, oldest first.
 ///
 /// The connection must have begun a transaction, so that all reads see the same moment. Damaged rows are skipped,
-/// because a client could otherwise never get past them. A page without events is the last one.
+/// because a client could otherwise never get past them. A page without events is the last page.
 pub async fn list(
     connection: &mut SqliteConnection,
     mut side: Side,
@@ -93,8 +93,8 @@ pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder 
     query
 }
 
-/// Adds a statement for the first matching events on one side. If `task` is given, its two parts follow `condition`:
-/// the task as a bound value, and the rest of the condition.
+/// Adds a statement for the first matching events on one side. If `task` is given,
+/// the statement continues after `condition` with the task as a bound value, then with the text in `task`.
 fn part(
     query: &mut Builder,
     condition: &'static str,

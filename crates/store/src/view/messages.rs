@@ -44,8 +44,8 @@ pub async fn list(
     Ok((shown(connection, texts, rows.iter()).await?, next))
 }
 
-/// Builds the statement for the numbers and sizes of a page's messages, and of one message more. It sorts without
-/// reading texts.
+/// Builds the statement for the numbers and sizes of a page's messages, and of one message after them.
+/// The statement sorts without reading texts.
 pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
     let mut query = Builder::new("SELECT m.seq, octet_length(m.body) AS size FROM (");
     match filter.with.as_ref().map(AgentId::as_str) {
@@ -70,7 +70,7 @@ pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
     query
 }
 
-/// The sender and the receiver that messages must have; `None` admits every party.
+/// Only messages with this sender and this receiver match; `None` matches every party.
 #[derive(Clone, Copy, Debug)]
 struct Parties<'a> {
     from: Option<&'a str>,
@@ -162,7 +162,7 @@ fn index(filter: &MessageFilter, parties: Parties<'_>) -> Option<&'static str> {
     }
 }
 
-/// Returns the messages with these ids, as far as they exist.
+/// Returns the messages with these ids. Ids that do not exist are skipped.
 pub async fn by_id(
     connection: &mut SqliteConnection,
     texts: &Texts,

@@ -80,7 +80,7 @@ fn read(row: &SqliteRow) -> TaskView {
     }
 }
 
-/// Adds the usage and the outcome to each task of a page. Each of the two takes one statement for the whole page.
+/// Adds two facts to each task of a page: its usage and its outcome. Each fact takes one statement for the whole page.
 async fn complete(connection: &mut SqliteConnection, found: &mut [TaskView]) -> Result<(), Error> {
     let ids: Vec<&TaskId> = found.iter().map(|task| &task.id).collect();
     let ids = serde_json::json!(ids).to_string();

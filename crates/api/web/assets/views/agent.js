@@ -125,6 +125,7 @@ export function showAgent(app, id, title, body, signal) {
       detail.rolePrompt ? section(t("role"), facts([t("role.name"), detail.role],
         [t("role.requires"), detail.requiredCapabilities?.join(", ")], [t("role.tools"), detail.toolGroups?.join(", ")]),
       h("div.prose.boxed", {}, detail.rolePrompt)) : null,
+      detail.rights?.length > 0 ? section(t("rights"), rights()) : null,
       detail.interfaceSpec ? section(t("interface"), facts(...Object.entries(detail.interfaceSpec).map(([name, what]) =>
         [t.has(`interface.${name}`) ? t(`interface.${name}`) : name, value(what)]))) : null,
       section(t("facts"), facts(
@@ -136,6 +137,15 @@ export function showAgent(app, id, title, body, signal) {
         [t("agent.ended"), detail.endedAt ? time(app, detail.endedAt) : null],
       )),
     ];
+  }
+
+  /** Lists the tool groups: whether the agent may use each of them, and what denies it. */
+  function rights() {
+    const denied = (right) => right.deniedBy
+      ? t.parts("rights.role", { who: who(app, right.deniedBy), role: right.deniedIn })
+      : [t("rights.settings")];
+    return h("ul.plain.rights", {}, detail.rights.map((right) => h("li", { class: right.allowed ? "" : "faint" },
+      h("code", {}, right.group), " ", right.allowed ? t("rights.allowed") : denied(right))));
   }
 
   function contacts() {

@@ -1,4 +1,5 @@
-// The detail view of an artifact, as far as a browser can show it safely. Text stays text and never becomes markup.
+// The detail view of an artifact. It shows only content that a browser can show safely. Text stays text and never
+// becomes markup.
 
 import { contentOf } from "../api.js";
 import { h, fill } from "../dom.js";

@@ -1,4 +1,4 @@
-//! Finds the process that listens on a port of this machine, as far as Linux shows it in `/proc`.
+//! Finds the process that listens on a port of this machine. It reads `/proc`, so it works only on Linux.
 
 use std::fs;
 use std::path::Path;

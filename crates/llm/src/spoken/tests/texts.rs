@@ -112,7 +112,7 @@ fn ordinary_texts_have_no_thoughts() {
     }
 }
 
-/// A call that is quoted in prose is text, whatever its form.
+/// A call that is quoted in prose is text. This applies to calls of every form.
 #[test]
 fn a_call_before_or_in_prose_is_text() {
     for (family, text, _) in super::calls::CALLS {

@@ -3,39 +3,41 @@
 /// The meaning of a control word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
-    /// It stands for this character.
+    /// The word stands for this character.
     Character(char),
-    /// It ends a line.
+    /// The word ends a line.
     Line,
-    /// It ends a row of a table.
+    /// The word ends a row of a table.
     Row,
-    /// Its number is a unit of UTF-16.
+    /// The number after the word is a unit of UTF-16.
     Unicode,
-    /// Its number is the count of substitute characters after each unit of UTF-16, for readers without Unicode.
+    /// The number after the word is the count of substitute characters that follow each unit of UTF-16. Readers without
+    /// Unicode show the substitutes.
     StandIns,
-    /// Its number is the code page of the document.
+    /// The number after the word is the code page of the document.
     CodePage,
     /// The document has the encoding of old Macintosh computers.
     MacRoman,
     /// The group is the list of fonts.
     Fonts,
-    /// Its number selects the font.
+    /// The number after the word selects the font.
     Font,
-    /// Its number is the font of text that selects none.
+    /// The number after the word is the font of all text that selects no font.
     DefaultFont,
-    /// Its number is the character set of the current font in the list of fonts.
+    /// The number after the word is the character set of the current font in the list of fonts.
     FontCharset,
-    /// Its number is the code page of the current font in the list of fonts.
+    /// The number after the word is the code page of the current font in the list of fonts.
     FontCodePage,
-    /// Hides the text after it, or shows it again if its number is 0.
+    /// Hides the text after the word, or shows it again if the number after the word is 0.
     Hidden,
-    /// Marks the text after it as deleted by a tracked change, or as not deleted if its number is 0.
+    /// Marks the text after the word as deleted by a tracked change, or as not deleted if the number after the word is
+    /// 0.
     Deleted,
-    /// Resets the text after it to the default formatting.
+    /// Resets the text after the word to the default formatting.
     Plain,
     /// The group is not text.
     NoText,
-    /// The group holds the same text twice.
+    /// The group contains the same text twice.
     Twice,
     /// The group repeats in Unicode the text of the group around it.
     InUnicode,
@@ -43,9 +45,9 @@ pub(super) enum Meaning {
     Box,
     /// The group is a footnote or an endnote.
     Footnote,
-    /// Its number is the count of bytes after it that are not text.
+    /// The number after the word is the count of the following bytes that are not text.
     Binary,
-    /// It has no meaning for the text.
+    /// The word has no meaning for the text.
     Nothing,
 }
 

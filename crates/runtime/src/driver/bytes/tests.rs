@@ -184,7 +184,8 @@ proptest! {
         }
     }
 
-    /// Content that is too large is refused; other bytes that are too large are left out. Neither is recorded anywhere.
+    /// Content that is too large is refused. Bytes elsewhere that are too large are left out.
+    /// Neither of the two is recorded anywhere.
     #[test]
     fn what_is_too_large_is_recorded_nowhere(
         place in select(PLACES.to_vec()),
@@ -239,7 +240,7 @@ const TEXT_PLACES: [TextPlace; 11] = [
     }),
 ];
 
-/// Returns all that was found in an answer, and what is left of the answer to be recorded.
+/// Takes the bytes out of an answer. Returns the bytes, and the text that would be recorded.
 fn taken_out(mut replied: Replied) -> (Found, String) {
     let (found, refused) = find(&mut replied, &Limits::default());
     (found, serde_json::to_string(&replied).unwrap() + &format!("{refused:?}"))
@@ -248,8 +249,8 @@ fn taken_out(mut replied: Replied) -> (Found, String) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
-    /// Contract section 3: no run of 64 digits of a file is left, in base64 or hexadecimal, whatever surrounds it and
-    /// wherever a model writes it.
+    /// Contract section 3: after the search, an answer contains no run of 64 digits that encodes a part of a file.
+    /// This holds for base64 and hexadecimal, for all surrounding texts, and for every place in an answer.
     #[test]
     fn no_run_of_a_file_is_left_in_an_answer(
         bytes in files(),
@@ -290,7 +291,7 @@ proptest! {
         prop_assert_eq!(same, replied, "{}", place.0);
     }
 
-    /// A piece from the middle of a known file is left out wherever it occurs, and nothing else is.
+    /// A piece from the middle of a known file is left out wherever it occurs. Nothing else is left out.
     #[test]
     fn no_piece_of_what_is_known_is_left_in_an_answer(
         bytes in proptest::collection::vec(any::<u8>(), 300..900),

@@ -66,7 +66,7 @@ async fn calls_that_read_run_at_the_same_time_and_calls_that_change_in_order() {
     let reads = FakeTool::new("look", move |_| {
         let together = Arc::clone(&together);
         async move {
-            // A call that ran alone would wait here for ever.
+            // If the calls did not run at the same time, this call would wait here for ever.
             together.wait().await;
             Ok(Output::json(json!({})))
         }

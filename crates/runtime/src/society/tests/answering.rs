@@ -1,5 +1,6 @@
-//! Checks that no result is lost. The test plays random societies with crashes in between. Their models follow the
-//! rules of answering, forget them or bend them. Every result that was requested and made must reach its asker.
+//! Checks that no result is lost. The test plays random societies whose process crashes now and then.
+//! Some of their models follow the rules of answering, others forget or break them.
+//! Every result that was requested and made must reach its asker.
 //!
 //! [`script`] contains the models. What a model does next depends only on the seed and on what it sees, so a repeated
 //! call gets the same answer. [`verdict`] reads the database at the end, and returns the violations.
@@ -124,7 +125,8 @@ impl Play {
     }
 }
 
-/// Plays several societies, and returns how often their models did each deed. A violation panics with its seed.
+/// Plays several societies, and counts the deeds of their models by name.
+/// If a check fails, this panics with the seed of that society.
 fn play(first: u64, societies: u64) -> script::Deeds {
     let (registry, template, _kept) = life().block_on(async {
         let (template, kept) = template().await;

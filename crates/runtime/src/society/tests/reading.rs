@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// A random agent.
 #[derive(Clone, Debug)]
 struct Seed {
-    /// 0 is root; higher numbers are the agents before this one.
+    /// 0 means root. Higher numbers mean agents that were drawn before this agent.
     parent: usize,
     role: usize,
     second_task: bool,
@@ -22,7 +22,8 @@ struct Seed {
     calls: u64,
 }
 
-/// A random message. In `from` and `to`, 0 is the person, 1 is root, the last number the system, the others agents.
+/// A random message. In `from` and `to`, 0 means the person, 1 means root, the last number means the system,
+/// and every other number means an agent.
 #[derive(Clone, Debug)]
 struct Mail {
     from: usize,
@@ -33,7 +34,7 @@ struct Mail {
 }
 
 const STATES: [&str; 6] = ["delayed", "queued", "in_turn", "done", "failed", "bounced"];
-/// The service of each role. The last one does not exist any more.
+/// The service of each role. The last service does not exist any more.
 const SERVICES: [&str; 3] = ["words", "eyes", "gone"];
 
 fn seed() -> impl Strategy<Value = Seed> {

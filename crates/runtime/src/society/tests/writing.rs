@@ -107,7 +107,7 @@ async fn what_is_refused_tells_nobody_and_hides_nothing_that_comes_after() {
     assert_eq!(code(&refused), "artifact_not_found");
     assert!(!newest.has_changed().unwrap());
     assert!(world.signals.bells.try_recv().is_err());
-    // The refused task has left no event, so this event gets the number that its event had.
+    // The events of the refused task were undone, so their numbers are used again.
     world.store.note(Event::TaskStarted { task: world.task.clone() }).await.unwrap();
     assert!(newest.has_changed().unwrap());
 }
@@ -256,7 +256,7 @@ async fn the_time_of_a_task_counts_as_it_runs_also_where_the_task_is_not_named()
     let reader = world.hire("root", "reader", json!({})).await;
     sql(&world, "UPDATE tasks SET worked_ms = 60000".to_owned()).await;
     let _at_work = society.handles.budgets.work(&world.store, &world.task).await.unwrap();
-    // The stored time lags behind the real one.
+    // The stored time is lower than the real time.
     sql(
         &world,
         "UPDATE tasks SET worked_ms = 0, stopped_by = 'maxSecondsPerTask', state = 'idle'".to_owned(),

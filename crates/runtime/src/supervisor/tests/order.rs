@@ -28,7 +28,7 @@ struct Notes {
 }
 
 impl Notes {
-    /// Takes the next thought, yields as often as it demands, and answers.
+    /// Takes the next [`Thought`], yields to the scheduler as often as the thought demands, and answers.
     async fn answer(&self, request: &Request) -> Say {
         let number = self.asked.fetch_add(1, Ordering::SeqCst);
         if self.busy.swap(true, Ordering::SeqCst) {
@@ -44,7 +44,7 @@ impl Notes {
         }
         self.busy.store(false, Ordering::SeqCst);
         if calls {
-            // Each call asks for another name, because a turn that repeats a call with the same result is ended.
+            // Each call asks for a different name, because a turn that repeats a call with the same result is ended.
             Say::Call("find_role_by_name", json!({"name": format!("role {number}")}))
         } else {
             Say::Text("noted")
@@ -128,8 +128,8 @@ impl Stage {
         Self { world, handles, notes, senders }
     }
 
-    /// Lets each agent write its entries, with pauses before them, while root works with these thoughts. Returns the
-    /// entries that root was shown, in order.
+    /// Lets each agent write its entries while root works. `pauses` sets the pause before each entry,
+    /// and `thoughts` controls root's model. Returns the entries that root was shown, in order.
     async fn play(&mut self, thoughts: Vec<Thought>, pauses: &[Vec<u8>]) -> Vec<(usize, usize)> {
         *self.notes.thoughts.lock().unwrap() = thoughts;
         let (handles, snapshot) = (&self.handles, &self.world.snapshot);

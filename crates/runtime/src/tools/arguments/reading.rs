@@ -1,4 +1,4 @@
-//! Takes the arguments out of a call, one by one, and collects the faults of each.
+//! Takes each argument out of a call, and collects its faults.
 
 use polity_decide::inline;
 use polity_registry::Catalogue;
@@ -32,7 +32,8 @@ pub(super) trait Argument: Sized {
     }
 }
 
-/// The refusal that reports a fault. If a call has faults for several refusals, the first in this order reports all.
+/// The refusal that reports a fault. If the faults of a call belong to several refusals, the refusal
+/// that comes first in this order reports all faults.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Blame {
     /// `invalid_task_brief`
@@ -43,11 +44,11 @@ pub(super) enum Blame {
     Arguments,
 }
 
-/// The surroundings in which a value is read.
+/// The context in which a value is read.
 pub(super) struct Reading<'a> {
     /// The services that exist; `None` if services are not checked.
     pub(super) catalogue: Option<&'a Catalogue>,
-    /// The paths of fields within the value that were not understood.
+    /// The paths of the unknown fields inside the value.
     pub(super) ignored: Vec<String>,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Reader<'a> {
     catalogue: Option<&'a Catalogue>,
     faults: Vec<(Blame, &'static str, FieldProblem)>,
     ignored: Vec<String>,
-    /// Notes about arguments that were understood although the model used other words for them.
+    /// Notes about arguments that were understood although the model did not write them as the schema demands.
     understood: Vec<String>,
     /// The name of the argument whose message got a copy of the brief. Faults of the brief are reported only once, for
     /// the original.
@@ -84,13 +85,13 @@ impl<'a> Reader<'a> {
         (self.object, self.understood) = written::with_synonyms(object, synonyms);
     }
 
-    /// Returns notes about arguments that were understood although the model used other words for them.
+    /// Returns notes about arguments that were understood although the model did not write them as the schema demands.
     pub(super) fn understood(&self) -> Vec<String> {
         self.understood.iter().map(|word| inline::leave_out(word)).collect()
     }
 
-    /// Moves into a message what the model wrote beside it: attachments, and the brief of an assignment that is sent
-    /// along with the hiring.
+    /// If the model wrote attachments beside a message, moves them into the message.
+    /// Does the same with the brief of an assignment that is sent together with a hiring.
     pub(super) fn gather(&mut self, message: &'static str, brief: Option<&'static str>) {
         let Some(mut fields) = self.object.get(message).and_then(Payload::open) else { return };
         let mut is_changed = false;
@@ -114,8 +115,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Turns an assignment to the person that has no brief into an ordinary message: nobody assigns a task to the
-    /// person.
+    /// If the message is an assignment to the person and has no brief, makes it an ordinary message.
+    /// Nobody assigns a task to the person.
     pub(super) fn write_to_person(&mut self, to: &'static str, message: &'static str) {
         let is_person = |name: &Value| name.as_str().is_some_and(|name| AgentId::new(name.trim()).is_user());
         let to_person = match self.object.get(to) {
@@ -203,7 +204,7 @@ impl<'a> Reader<'a> {
 
         let blames: BTreeSet<Blame> = self.faults.iter().map(|(blame, _, _)| *blame).collect();
         let details = self.faults.into_iter().map(|(blame, name, problem)| {
-            // A refusal of a brief or a message names fields relative to it.
+            // The refusal of a brief or a message names its fields by their paths inside that brief or message.
             let is_inside = blame == Blame::Brief || (blame == Blame::Message && name == "payload");
             if is_inside && blames.len() == 1 && !problem.field.is_empty() {
                 problem

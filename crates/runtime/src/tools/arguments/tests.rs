@@ -100,7 +100,7 @@ fn all_faults_of_a_call_are_said_at_once_each_with_its_path() {
 
 #[test]
 fn faults_of_briefs_and_messages_are_among_them() {
-    // A refusal of a brief or a message names fields relative to it.
+    // The refusal of a brief or a message names its fields by their paths inside that brief or message.
     check(
         "spawn_agent",
         json!({"roleId": "r", "taskBrief": {"objective": "o", "inputs": 7}}),
@@ -126,7 +126,7 @@ fn faults_of_briefs_and_messages_are_among_them() {
         "invalid_message",
         "reason: must be a string; required_capability: must be a string",
     );
-    // Together with other faults, each fault has its whole path.
+    // If a call also has other faults, each fault is reported with its whole path.
     check(
         "spawn_agent",
         json!({"taskBrief": {"objective": "o", "constraints": [], "inputs": "i", "outputs": "p"}, "name": "<"}),
@@ -207,7 +207,8 @@ fn names_in_another_style_are_understood_by_every_tool() {
         };
         let styles: [fn(&str) -> String; 3] = [snake, str::to_uppercase, |name| name.replace('_', "-")];
         for style in styles {
-            // 7 is a wrong value for most of the arguments, but it shows that none of them is missing.
+            // Most arguments do not accept the value 7. But an argument with the value 7 must not be reported
+            // as missing.
             let written: Map<String, Value> = known.iter().map(|name| (style(name), json!(7))).collect();
             let parsed = parse(name, Value::Object(written));
             assert_eq!(parsed.ignored, [""; 0], "{name}");

@@ -161,7 +161,7 @@ impl Argument for Capability {
     }
 }
 
-/// Returns the schema of the members of a closed set.
+/// Returns the schema of a text that must be one of these names.
 fn one_of_names<T: Copy + Into<&'static str>>(all: &[T]) -> Schema {
     let names: Vec<&str> = all.iter().map(|member| (*member).into()).collect();
     json_schema!({"type": "string", "enum": names})
@@ -233,7 +233,7 @@ impl Argument for Encoding {
 pub(in crate::tools) struct Receivers(pub(in crate::tools) Vec<String>);
 
 impl Argument for Receivers {
-    /// The schema shows only a string. A list is accepted too, also one that is written as text.
+    /// The schema shows only a string. A list is accepted too, even a list that is written as text.
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string"})
     }
@@ -304,7 +304,7 @@ impl Argument for TaskBrief {
     }
 }
 
-/// A brief whose schema lists no fields, because the schema of another tool does.
+/// A brief whose schema lists no fields, because the schema of another tool lists them.
 pub(in crate::tools) struct ShortBrief(pub(in crate::tools) TaskBrief);
 
 impl Argument for ShortBrief {

@@ -25,7 +25,7 @@ async fn a_subtree_ends_as_a_whole_and_its_mail_goes_back() {
     world.say("root", &lead, json!("一")).await;
     world.say(&friend, &lead, json!("二")).await;
     world.call("root", "send_message", json!({"to": lead, "payload": "三", "delayMs": 60_000})).await;
-    // Both the sender and the receiver of these two messages end, so nobody is left to be told.
+    // Both agents end, so neither needs a notice about these two messages.
     world.say(&lead, &reader, json!("四")).await;
     world.say(&reader, &lead, json!("五")).await;
     let done = world.call("root", "terminate_agent", json!({"agentId": lead, "reason": "够了"})).await;

@@ -133,7 +133,7 @@ async fn a_refused_first_message_hires_nobody() {
     check(json!({"text": "看", "attachments": ["artifact:nowhere1"]}), "artifact_not_found").await;
 }
 
-/// One call creates a role and hires into it. If anything is refused, it does neither.
+/// One call creates a role and hires into it. If any part is refused, the call does nothing.
 #[tokio::test]
 async fn a_role_is_made_with_the_agent_that_is_hired_into_it() {
     let world = World::new().await;

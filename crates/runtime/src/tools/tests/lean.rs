@@ -103,7 +103,7 @@ fn what_is_said_before_any_task_is_small() {
     }
 }
 
-/// A request neither offers nor mentions what the role may not use.
+/// A request neither offers nor mentions tools that the role must not use.
 #[test]
 fn whoever_may_not_hire_reads_nothing_of_hiring() {
     for &language in Language::ALL {

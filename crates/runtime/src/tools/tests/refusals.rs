@@ -1,4 +1,4 @@
-//! A refused call changes nothing, whichever call it was and whoever made it.
+//! A refused call changes nothing. This holds for every tool, every agent and all arguments.
 
 use crate::testing::{World, brief, code};
 use proptest::prelude::*;
@@ -159,7 +159,7 @@ fn no_refusal_changes_anything() {
             })
         })
         .unwrap();
-    // A code that is never refused would not be tested at all.
+    // A code that never occurred was not tested.
     for expected in [
         "agent_terminated",
         "artifact_not_found",

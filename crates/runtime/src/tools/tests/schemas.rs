@@ -105,7 +105,7 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
     assert_eq!(names(ToolGroup::BUILT_IN), names(&[]));
 }
 
-/// Pins the required arguments. All others are optional.
+/// Lists the required arguments of each tool. All other arguments are optional.
 #[tokio::test]
 async fn what_a_call_cannot_do_without() {
     let tools = tools().await;

@@ -42,7 +42,7 @@ async fn a_name_that_several_have_reaches_none_of_them() {
         (sent["messageIds"].as_array().unwrap().len(), candidates(&sent["refused"][0])),
         (1, vec![readers[0].as_str(), &readers[1]])
     );
-    // If one of two agents with the same role name has ended, `terminate_agent` takes the name for the other one.
+    // If one of two agents with the same role name has ended, `terminate_agent` takes the name for the other agent.
     world.call("root", "terminate_agent", json!({"agentId": readers[0]})).await;
     let ended = world.call("root", "terminate_agent", json!({"agentId": " 读者 "})).await;
     assert_eq!((&ended["id"], &ended["ended"]), (&json!(readers[1]), &json!(1)));
@@ -88,7 +88,8 @@ async fn every_result_names_what_was_not_understood() {
         ("compress_context", json!({"summary": "做了一半"})),
         ("get_org_structure", json!({})),
         ("terminate_agent", json!({"agentId": reader})),
-        // A refusal names ignored arguments too: a misspelt argument is often the missing one.
+        // A refusal names ignored arguments too, because an ignored argument is often a missing argument
+        // with a wrong name.
         ("terminate_agent", json!({"agentId": "nobody"})),
         ("spawn_agent", json!({})),
     ];

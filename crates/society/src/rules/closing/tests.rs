@@ -22,7 +22,7 @@ fn facts(works_on: Option<(i64, &str)>, open: &[(i64, &str)], pending: &[Option<
     }
 }
 
-/// Returns the address in short: `lead-1111 open 1,2 Final`.
+/// Returns the address in a short form, such as `lead-1111 open 1,2 Final`.
 fn shown(address: Option<Address>) -> String {
     let Some(Address { to, subject, timing }) = address else { return "nobody".to_owned() };
     let numbers: Vec<String> =
@@ -58,10 +58,11 @@ fn to_whom_a_closing_text_goes_and_what_it_answers() {
 fn a_text_waits_for_what_was_asked_on_behalf_of_the_request() {
     let (lead, user) = ("lead-1111", "user");
     check(Some((1, lead)), &[(1, lead)], &[Some(1)], "lead-1111 open 1 Held");
-    // The agent waits for a request that it made on behalf of no other. The answer may matter for this text.
+    // The agent waits for the answer to its own request, which it made on behalf of no other request.
+    // The answer may matter for this text.
     check(Some((1, lead)), &[(1, lead)], &[None], "lead-1111 open 1 Held");
-    // The agent waits on behalf of request 1, but the text answers request 2. So a question that comes back is
-    // answered at once.
+    // The agent waits on behalf of request 1, but the text answers request 2, so the text is sent at once.
+    // For example, request 2 is a question that an agent asks while it works for this agent.
     check(Some((2, lead)), &[(2, lead)], &[Some(1)], "lead-1111 open 2 Final");
     // The text also answers request 1, on whose behalf the agent still waits.
     check(Some((2, lead)), &[(1, lead), (2, lead)], &[Some(1)], "lead-1111 open 1,2 Held");
@@ -116,7 +117,7 @@ fn any_facts() -> impl Strategy<Value = ClosingFacts> {
     let prompting = select(vec![Prompting::Ordinary, Prompting::Nudge, Prompting::Deadlock]);
     (requests, works_on, pending, prompting).prop_map(|(requests, works_on, pending, prompting)| {
         let open: Vec<(i64, &str)> = (1..).zip(requests).collect();
-        // If the generated id is that of an open request, the turn works on that request.
+        // If the generated id is the id of an open request, the turn works on this request.
         let works_on = works_on.map(|(number, from)| {
             open.iter().find(|(open, _)| *open == number).copied().unwrap_or((number, from))
         });
@@ -148,7 +149,7 @@ proptest! {
     }
 
     /// Only the person gets interim texts.
-    /// A text for an agent is held while a request on behalf of that agent's request is open.
+    /// A text for an agent is held while its writer waits for others on behalf of that agent's request.
     #[test]
     fn who_waits_answers_the_person_alone(facts in any_facts()) {
         let Some(Address { to, subject, timing }) = address(&facts) else { return Ok(()) };
@@ -162,7 +163,7 @@ proptest! {
         }
     }
 
-    /// In a circle, the agent that was asked last can speak: no request was made on behalf of that last request.
+    /// In a circle, the agent that got the last request can speak: it made no request on behalf of this request.
     #[test]
     fn a_circle_is_broken_by_whoever_was_asked_last(facts in any_facts(), last in 100i64..200) {
         let asker = "lead-1111";

@@ -124,7 +124,7 @@ fn limits_are_held_at_the_door() {
     assert_eq!(code(&DoorFacts { queued: 3, ..facts() }, "x"), "mailbox_full");
     assert_eq!(code(&DoorFacts { exchanges: 1, ..facts() }, "x"), "ok");
     assert_eq!(code(&DoorFacts { exchanges: 2, ..facts() }, "x"), "limit_reached");
-    // Without earlier exchanges the limit has no effect, however small it is.
+    // Without earlier exchanges, even a limit of 0 has no effect.
     let none = Limits { max_pair_exchanges: 0, ..Limits::default() };
     assert!(admit(draft(LEAD, json!("x")), &facts(), number(99), &none).is_ok());
 }
@@ -234,10 +234,10 @@ fn an_answer_may_name_the_requests_that_it_answers() {
     };
     check(json!("m000000004"), &[4], &[]);
     check(json!(["m000000004", "m000000003", "m000000004"]), &[3, 4], &[]);
-    // The id of an earlier request stands for the oldest open request that was made on its behalf.
+    // If the sender names an earlier request, the message answers the oldest open request made on behalf of it.
     check(json!("m000000001"), &[4], &[]);
     check(json!("m000000002"), &[4], &[]);
-    // An id that names nothing is reported as ignored, and the oldest request is answered.
+    // An id that matches no request is reported as ignored, and the oldest request is answered.
     check(json!("m000000077"), &[3], &[77]);
     check(json!(["m000000077", "m000000005"]), &[5], &[77]);
     check(json!(null), &[3], &[]);

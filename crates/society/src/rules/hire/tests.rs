@@ -184,7 +184,7 @@ fn an_agent_ends_with_all_below_it() {
     // An id takes precedence over the name of a role.
     check("reader-1", &["reader-1", "writer-1"]);
     check("writer-1", &["writer-1"]);
-    // One of the two readers has ended, so the name fits the other one only.
+    // One of the two readers has ended, so the role name matches only the other reader.
     check("reader", &["reader-1", "writer-1"]);
     check("writer", &["writer-1"]);
 }

@@ -93,7 +93,7 @@ fn what_was_stored_and_not_named_is_asked_for_even_after_an_answer() {
     };
     assert_eq!(due(&stored(Reminded::No)), remind(LEAD, &[4]));
     assert_eq!(due(&stored(Reminded::Yes)), give_up(LEAD, &[]));
-    // If requests are open, the reminder names only these.
+    // If requests are open, the reminder names only the open requests.
     let both = RestFacts { owed: vec![owed(5, LEAD, Reminded::No)], ..stored(Reminded::No) };
     assert_eq!(due(&both), remind(LEAD, &[5]));
 }
@@ -110,10 +110,10 @@ fn a_held_text_is_delivered_when_its_last_wait_ends_in_silence() {
     assert_eq!(due(&facts(Cause::WaitEnded, &[])), delivered);
     assert_eq!(due(&facts(Cause::WaitEnded, &[Some(7)])), delivered);
     assert_eq!(due(&facts(Cause::WaitEnded, &[Some(2)])), None);
-    // The held text also answers request 1, on whose behalf the agent still waits.
+    // The held text also answers request 1, and the agent still waits on behalf of request 1.
     assert_eq!(due(&facts(Cause::WaitEnded, &[Some(1)])), None);
     assert_eq!(due(&facts(Cause::WaitEnded, &[None])), None);
-    // A later turn said nothing, so the agent is reminded of the requests that the held text is for.
+    // A later turn ended without a text, so the agent is reminded of the requests that the held text answers.
     assert_eq!(due(&facts(Cause::TurnEnded, &[])), remind(LEAD, &[1, 2]));
     // If the request was answered meanwhile, no reminder is due, and the held text follows as a supplement.
     let settled = |pending: &[Option<i64>]| {
@@ -164,8 +164,8 @@ fn any_facts() -> impl Strategy<Value = RestFacts> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// If the caller does what is due until nothing is left, this ends, with at most one reminder per request.
-    /// After that, an agent that waits for nobody owes no answer to any party but the person.
+    /// The caller repeats what is due until nothing is left. This loop ends, with at most one reminder per request.
+    /// After the loop, an agent that waits for nobody owes an answer only to the person.
     #[test]
     fn nobody_is_left_without_an_answer(facts in any_facts()) {
         let mut facts = facts;
@@ -198,7 +198,7 @@ proptest! {
         if facts.pending.is_empty() {
             prop_assert!(facts.owed.iter().all(|owed| owed.asker.is_user()));
             prop_assert!(facts.unnamed.iter().all(|unnamed| unnamed.asker.is_user()));
-            // A held text may stay only if its request still needs an answer, so that a reminder will come.
+            // A text may stay held only if its request still needs an answer. In that case, a reminder will come.
             let owed: Vec<&MessageId> = facts.owed.iter().map(|owed| &owed.request).collect();
             prop_assert!(facts.held.iter().all(|held| owed.contains(&&held.request)));
         }

@@ -15,7 +15,7 @@ const ANSWERS: usize = 9;
 #[derive(Debug, Default)]
 pub(super) struct Deeds(BTreeMap<&'static str, u64>);
 
-/// The deeds that must occur.
+/// The names of all deeds. Each of them must occur.
 const DEEDS: &[&str] = &[
     "text",
     "silence",
@@ -72,7 +72,8 @@ impl Script {
         let agents = random.usize(3..=8);
         let mut children = vec![Vec::new(); agents];
         for agent in 1..agents {
-            // The parent of most agents is the previous agent: this makes long chains, in which answers have far to go.
+            // The parent of most agents is the previous agent: this makes long chains,
+            // so an answer has to pass through many agents.
             let parent = if random.u8(0..3) == 0 { random.usize(0..agent) } else { agent - 1 };
             children[parent].push(agent);
         }
@@ -267,7 +268,7 @@ impl Script {
         format!("so far: {}", tokens.join(" "))
     }
 
-    /// Returns the text that ends the turn: a new one, the last one again, or none.
+    /// Returns the text that ends the turn: a new text, the last text again, or no text.
     fn close(&self, sight: &Sight<'_>, random: &mut fastrand::Rng) -> Option<String> {
         match random.u8(0..20) {
             0..3 => {

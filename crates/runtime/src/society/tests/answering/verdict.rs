@@ -1,5 +1,5 @@
-//! What must hold at the end, read from the rows. The request that a turn works on is derived from the messages again,
-//! not read from what the rules have stored.
+//! Checks the rows of a society at the end of a play. To find the request that a turn works on,
+//! the check uses the messages alone, because the request that the rules have stored could be wrong.
 
 use super::script::tokens;
 use serde_json::Value;
@@ -23,7 +23,7 @@ struct Message {
     sent_in: Option<i64>,
     /// The turn in which the receiver read the message.
     read_in: Option<i64>,
-    /// The requests in its `request_id`.
+    /// The requests that the message names in `request_id`.
     named: Vec<String>,
     /// If the message is a notice that a request of its receiver has failed, the id of that request.
     failed: Option<String>,
@@ -138,10 +138,11 @@ impl Society {
         answered || earlier.any(|notice| notice.failed.as_deref() == Some(request))
     }
 
-    /// Returns the request on whose behalf another one was made.
+    /// Returns the request on whose behalf another request was made.
     fn asked_for(&self, request: &Message) -> Option<&String> {
         let mut named = request.named.iter().filter_map(|id| self.messages.get_key_value(id));
-        // An agent cannot pass on a request that is over: if it names one, it asks on behalf of its own work.
+        // An agent cannot pass on a request that is over. If it names such a request,
+        // it asks on behalf of its own work.
         let passed_on = named.find(|(id, _)| !self.was_over(id, &request.id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),

@@ -29,7 +29,7 @@ fn pick<T>(of: &[T], number: u8) -> Option<&T> {
     of.get(usize::from(number) % of.len().max(1))
 }
 
-/// Picks a conversation among those that fulfil a condition.
+/// Picks a conversation that fulfils a condition.
 pub(super) fn pick_conversation(
     society: &Society,
     number: u8,
@@ -177,9 +177,9 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     (brief, wish)
 }
 
-/// Returns two things: the payload as the actor writes it, and the payload as the reference model takes it, or the code
-/// of the refusal if it is invalid. `lent` is the brief of a hiring. An assignment that is sent along with the hiring
-/// need not repeat the brief.
+/// Returns two things. The first is the payload as the actor writes it. The second is the payload
+/// as the reference model understands it, or a refusal code if the payload is invalid. If the message is sent together
+/// with a hiring, `lent` is the brief of that hiring. An assignment then need not repeat the brief.
 pub(super) fn payload(
     society: &Society,
     by: &Conversation,
@@ -224,7 +224,7 @@ pub(super) fn payload(
             written["target_agent"] = target.as_ref().map_or(Value::Null, |id| json!({"id": id}));
             written["usage_hint"] = json!("附上图片");
         }
-        // A payload of these types can lack nothing, so it gets an unknown type instead.
+        // These message types have no required field that could be left out, so the payload gets an unknown type.
         MessageType::General
         | MessageType::StatusReport
         | MessageType::CollaborationRequest
@@ -265,7 +265,7 @@ fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageI
             let passed_on: Vec<MessageId> =
                 open.iter().filter_map(|request| request.on_behalf_of.clone()).collect();
             pick(&passed_on, number).map(|first| {
-                // An even number goes one request further up the chain, if there is one.
+                // An even number means the next request in the chain, if the chain continues.
                 let further = society.rows.messages[first].on_behalf_of.as_ref();
                 further.filter(|_| number % 2 == 0).unwrap_or(first).clone()
             })
@@ -279,8 +279,9 @@ fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageI
     id.unwrap_or_else(|| MessageId::new("m-none"))
 }
 
-/// Picks a request whose receiver is in a turn and whose asker is at rest, while the asker holds a text or has told the
-/// person something interim. Returns the asked conversation, the request, and the asker's conversation.
+/// Picks a request whose receiver is in a turn and whose asker is at rest.
+/// The asker must hold a text, or must have sent an interim message to the person.
+/// Returns the receiver's conversation, the request, and the asker's conversation.
 pub(super) fn overtaking(society: &Society, number: u8) -> Option<(Conversation, MessageId, Conversation)> {
     let mut all = Vec::new();
     for turn in society.open_turns() {

@@ -238,7 +238,7 @@ impl Society {
                 self.deliver(of, &note, &owed);
                 continue;
             }
-            // What an agent owes the person is left to the nudge.
+            // Answers that are owed to the person are skipped here, because the nudge asks for them.
             let mut left: BTreeMap<MessageId, AgentId> = BTreeMap::new();
             left.extend(owed.iter().map(|request| (request.id.clone(), request.sender.clone())));
             left.extend(self.outputs(of).into_iter().map(|output| (output.request, output.asker)));
@@ -253,7 +253,8 @@ impl Society {
         }
     }
 
-    /// Returns what an agent owes an asker: the open requests, all concerned requests, and the contents of the notice.
+    /// Returns what an agent owes an asker: the open requests, then all requests of the notice,
+    /// then the contents of the notice.
     fn left_for(
         &self,
         of: &Conversation,

@@ -171,7 +171,7 @@ impl OperationEffect<'_> {
     }
 
     /// The requests that an answer names went from its receiver to its sender, were read, and were not answered before.
-    /// A supplement names one settled request.
+    /// A supplement names one request that is no longer open.
     fn reply_fits(&self, message: &Message) -> bool {
         message.in_reply_to.iter().all(|id| {
             let Some(Row::Message(request)) = self.before(&Key::Message(id.clone())) else { return false };
@@ -211,7 +211,8 @@ impl OperationEffect<'_> {
         is_its.then_some(&request.sender)
     }
 
-    /// Whether this operation told the asker of a request something or answered the request, or the asker has ended.
+    /// Whether this operation answered a request or told its asker something.
+    /// The result is also true if the asker has ended.
     fn was_said(&self, by: &AgentId, request: &MessageId) -> bool {
         let Some(request) = self.after.messages.get(request) else { return false };
         let is_told = |message: &Message| {

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// A message that was accepted.
 pub(super) struct Sent {
     pub(super) id: MessageId,
-    /// The ids in `request_id` that fit no open request.
+    /// The ids in the message's `request_id` that belong to no open request.
     pub(super) ignored: Vec<MessageId>,
 }
 
@@ -39,15 +39,15 @@ impl Society {
             && message.state == MessageState::Queued
     }
 
-    /// Returns the requests to a party that it has read and not answered, oldest first.
+    /// Returns the requests that a party has read and not answered, oldest first.
     pub(super) fn open_requests(&self, to: &Conversation) -> Vec<&Message> {
         let is_open =
             |message: &&Message| message.receiver == to.agent && message.task == to.task && message.is_open();
         self.rows.messages.values().filter(is_open).collect()
     }
 
-    /// Returns the requests on whose behalf an agent waits. `None` in the result means that it waits for something on
-    /// behalf of no request.
+    /// Returns the requests on whose behalf an agent waits. `None` in the result means
+    /// that the agent also waits for something that belongs to no request.
     pub(super) fn waits(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let own = |message: &&Message| message.sender == by.agent && message.task == by.task;
         let mut waits = BTreeSet::new();
@@ -64,8 +64,8 @@ impl Society {
         waits
     }
 
-    /// Returns the requests on whose behalf an agent asked for the news in its mailbox. `None` in the result stands for
-    /// all other news.
+    /// Looks at the news in an agent's mailbox: answers, reports and notices. Returns the requests
+    /// on whose behalf the agent had asked for them. `None` in the result stands for news that belong to no request.
     pub(super) fn unheard(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let is_news = |message: &&Message| {
             let tells = !message.in_reply_to.is_empty() || message.about.is_some() || message.is_of_system();
@@ -79,8 +79,8 @@ impl Society {
         self.rows.messages.values().filter(is_news).map(on_behalf_of).collect()
     }
 
-    /// Returns the request among these that an id means: the request with this id, or the oldest one that was made on
-    /// behalf of the request with this id.
+    /// Returns the request among these that an id means: the request with this id, or the oldest request
+    /// that was made on behalf of it.
     fn meant<'m>(&self, among: &[&'m Message], id: &MessageId) -> Option<&'m Message> {
         let itself = among.iter().find(|request| request.id == *id);
         itself.or_else(|| among.iter().find(|request| self.is_on_behalf_of(request, id))).copied()
@@ -97,7 +97,8 @@ impl Society {
         false
     }
 
-    /// Returns the request that an agent works on in its open turn: the one that began it, or the oldest open one.
+    /// Returns the request that an agent works on in its open turn: the request that began the turn,
+    /// or the oldest open request.
     pub(super) fn worked_on(&self, by: &Conversation) -> Option<Message> {
         let turn = self.open_turn(by)?;
         let began_with = turn.works_on.as_ref().map(|id| &self.rows.messages[id]);
@@ -341,7 +342,8 @@ impl Society {
         }
         let mut receivers = BTreeSet::new();
         let (mut sent, mut refused, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
-        // Sending does not change the sender's own contacts, so a name means the same party for each receiver.
+        // A sent message does not change the sender's contacts. So a name still means the same party
+        // when the message goes to the next receiver.
         for meant in to {
             let known = self.contact(by, meant).ok().flatten();
             let receiver = known.map_or_else(|| meant.clone(), |id| id.to_string());
@@ -418,9 +420,9 @@ impl Society {
         self.take(by, self.turns);
     }
 
-    /// Returns the request that a turn works on if this message begins the turn. For a request, this is the message
-    /// itself. For a reminder, it is the request that the reader owes. For news about a request of the reader, it is
-    /// the request on whose behalf the reader asked.
+    /// Returns the request that a turn works on if this message begins the turn.
+    /// For a request, this is the message itself. For a reminder, it is the request that the reader owes.
+    /// For news about a request that the reader made, it is the request on whose behalf the reader made it.
     fn subject(&self, message: &Message) -> Option<MessageId> {
         if message.expects == Expects::Answer {
             return Some(message.id.clone());

@@ -1,6 +1,6 @@
-//! The operations as they are drawn. An operation names agents, artifacts and requests by numbers. Each number picks
-//! one of those that exist when the operation is performed. So a sequence still makes sense after some of its
-//! operations were left out.
+//! The operations as they are drawn. An operation names agents, artifacts and requests by numbers.
+//! A number is used when the operation is performed: it picks one of the agents, artifacts or requests that exist then.
+//! So a sequence still makes sense after some of its operations were left out.
 
 use polity_society::message::MessageType;
 use proptest::prelude::*;
@@ -13,7 +13,8 @@ use proptest::test_runner::TestRunner;
 pub(super) enum Actor {
     /// A party whose turn is open.
     InTurn(u8),
-    /// A party that has not ended, in one of its tasks; the person only in operations that it can perform.
+    /// A party that has not ended, in one of its tasks. The person is chosen only for operations
+    /// that the person can perform.
     Anybody(u8),
     /// The person.
     Person(u8),
@@ -30,7 +31,7 @@ pub(super) enum Whom {
     Asker(u8),
     /// A descendant of the actor.
     Descendant(u8),
-    /// Any party: a contact or not, ended or not, of this task or another.
+    /// Any party of any task. It need not be a contact, and it may have ended.
     Anybody(u8),
     /// Any party, by its role.
     RoleOfAnybody(u8),
@@ -54,11 +55,11 @@ pub(super) enum Which {
 /// What is wrong with a message, a brief or a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// It is valid.
+    /// The message, brief or role is valid.
     None,
-    /// It lacks something, or its type is unknown.
+    /// A required field is missing, or the message type is unknown.
     Incomplete,
-    /// It is longer than a message may be.
+    /// The text is longer than a message may be.
     Long,
 }
 
@@ -71,7 +72,7 @@ pub(super) struct Payload {
     pub(super) mentions: Option<Which>,
     /// The agent that an introduction introduces.
     pub(super) target: Option<Whom>,
-    /// The requests in `request_id`.
+    /// The requests that the message names in `request_id`.
     pub(super) requests: Vec<Named>,
     /// A number that makes texts differ.
     pub(super) words: u8,
@@ -82,7 +83,7 @@ pub(super) struct Payload {
 pub(super) enum Named {
     /// A request that the sender has read and not answered.
     Open(u8),
-    /// A request on whose behalf one of these open requests was made.
+    /// A request on whose behalf one of the sender's open requests was made.
     PassedOn(u8),
     /// Any message.
     Any(u8),
@@ -179,8 +180,8 @@ pub(super) enum Operation {
     BeginTurn {
         mailbox: u8,
     },
-    /// An agent answers a request in the middle of its turn. The asker, which has said something meanwhile, reads the
-    /// answer at once and adds nothing.
+    /// An agent answers a request in the middle of its turn. The asker has written something meanwhile.
+    /// It reads the answer at once and adds nothing.
     Overtake {
         request: u8,
     },
@@ -206,9 +207,9 @@ pub(super) enum Operation {
     Restart,
 }
 
-/// Names for roles. The last one is invalid.
+/// Names for roles. The last name is invalid.
 pub(super) const ROLE_NAMES: [&str; 5] = ["读者", "写手", "critic", "组长", "【x】"];
-/// Names for agents. The last one is invalid.
+/// Names for agents. The last name is invalid.
 const AGENT_NAMES: [&str; 6] = ["小明", "小红", "critic", "reader", "写手", "a<b"];
 
 fn index() -> impl Strategy<Value = u8> {
@@ -369,8 +370,8 @@ fn operation(pace: Pace) -> BoxedStrategy<Operation> {
     .boxed()
 }
 
-/// Draws sequences with a fixed number of operations, and shrinks a failing one: it leaves out halves, quarters and so
-/// on down to single operations, and then simplifies each remaining operation.
+/// Draws sequences with a fixed number of operations, and shrinks a sequence that fails. First it leaves out halves,
+/// then quarters, and finally single operations. Then it simplifies each remaining operation.
 #[derive(Debug)]
 pub(super) struct Sequences {
     /// One strategy for each [`Pace`].

@@ -53,7 +53,7 @@ pub(super) struct Play {
     pub(super) outcomes: Outcomes,
 }
 
-/// The result of one operation, and the expected result.
+/// The real result of one operation, and the expected result.
 struct Played {
     verb: &'static str,
     what: String,
@@ -105,7 +105,7 @@ impl Play {
             let changes = self.observed.look(tx).await.map_err(failed)?;
             self.check(&played, &changes)?;
         }
-        // Compare all rows, in case the list of changes has missed one.
+        // Compare all rows, in case the list of changes has missed a change.
         self.observed.rows = read_all(&mut tx.connection).await.map_err(failed)?;
         self.compare_all("at the end")
     }
@@ -374,7 +374,7 @@ impl Play {
         Ok(Played { verb: "overtake", what, said: json!(said), expected: json!(expected) })
     }
 
-    /// Begins a turn as the driver does. Returns the result and the expected result.
+    /// Begins a turn as the driver does. Returns the real result and the expected result.
     async fn begin_turn(&mut self, tx: &mut Tx, of: &Conversation) -> Result<(Value, Value), Error> {
         let society = &mut self.society;
         let expected = society.mail(|message| Society::is_waiting_for(message, of))[0].id.clone();
@@ -479,7 +479,7 @@ struct ToolAnswer {
 }
 
 impl ToolAnswer {
-    /// Compares these fields of the result with the expected ones. For a refusal, only the code is compared.
+    /// Compares these fields of the result with the expected fields. For a refusal, only the code is compared.
     fn against(mut self, expected: Value, fields: &[&str]) -> Played {
         if let Value::Object(said) = &mut self.json {
             if said.contains_key("error") {

@@ -66,7 +66,7 @@ macro_rules! tables {
             pub(super) fn put(&mut self, row: Row) {
                 match (row.key(), row) {
                     $((Key::$row(key), Row::$row(row)) => { self.$map.insert(key, *row); })*
-                    // Cannot happen: a key belongs to its row.
+                    // Cannot happen: the key of a row always belongs to the same table as the row.
                     _ => {}
                 }
             }
@@ -221,7 +221,7 @@ impl Message {
         self.expects == Expects::Answer && self.answered_by.is_none() && may_come
     }
 
-    /// Whether the message supplements a request that was settled before.
+    /// Whether the message is a supplement: its request was answered before, or nobody waits for the answer any more.
     pub(super) fn is_supplement(&self) -> bool {
         self.in_reply_to.len() == 1 && self.about.as_ref() == self.in_reply_to.first()
     }

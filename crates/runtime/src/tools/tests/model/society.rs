@@ -1,5 +1,5 @@
-//! The reference model, part one: agents, roles, contacts and artifacts. It follows the contract in plain maps, and
-//! shares no logic with the rules that it tests.
+//! The reference model, part one: agents, roles, contacts and artifacts. It implements the contract with plain maps,
+//! and shares no logic with the rules that it tests.
 
 use super::rows::{Agent, Artifact, Contact, Grant, Key, Message, Output, Role, Row, Rows};
 use polity_society::contact::Source;
@@ -17,15 +17,15 @@ pub(super) const MAX_QUEUE: usize = 5;
 /// The code of a refusal.
 pub(super) type Code = &'static str;
 
-/// A payload, reduced to what the rules look at.
+/// The parts of a payload that the rules look at.
 #[derive(PartialEq, Clone, Debug)]
 pub(super) struct DraftPayload {
     pub(super) kind: MessageType,
     pub(super) attachments: Vec<ArtifactId>,
-    /// Every artifact that it names, attached or not.
+    /// Every artifact that the payload names, whether it is attached or not.
     pub(super) named: BTreeSet<ArtifactId>,
     pub(super) target: Option<String>,
-    /// The requests in `request_id`.
+    /// The requests that the message names in `request_id`.
     pub(super) requests: Vec<MessageId>,
     pub(super) words: String,
     pub(super) is_long: bool,
@@ -53,7 +53,7 @@ pub(super) struct Wish {
     pub(super) brief_is_whole: bool,
     pub(super) collaborators: Vec<String>,
     pub(super) named: BTreeSet<ArtifactId>,
-    /// The name that was given; `Err` if it is invalid.
+    /// The name that the actor gives; `Err` if the name is invalid.
     pub(super) name: Option<Result<String, ()>>,
 }
 
@@ -159,7 +159,7 @@ impl Society {
         entries.map(|(_, contact)| contact).filter(is_seen).collect()
     }
 
-    /// Returns the contact with this id, or the only one whose role has this name.
+    /// Returns the contact with this id, or the only contact whose role has this name.
     pub(super) fn contact(&self, owner: &Conversation, meant: &str) -> Result<Option<AgentId>, Code> {
         let contacts: Vec<&AgentId> =
             self.contacts(owner).into_iter().map(|contact| &contact.agent).collect();
@@ -170,7 +170,7 @@ impl Society {
         if of_role.len() > 1 { Err("ambiguous_name") } else { Ok(of_role.first().map(|id| (*id).clone())) }
     }
 
-    /// Returns the contact that is meant, or the asking agent itself.
+    /// Returns the contact that an id or role name means, or the agent itself if it wrote its own id.
     pub(super) fn contact_or_self(&self, owner: &Conversation, meant: &str) -> Result<AgentId, Code> {
         let itself = (owner.agent.as_str() == meant).then(|| owner.agent.clone());
         self.contact(owner, meant)?.or(itself).ok_or("unknown_contact")
@@ -240,7 +240,8 @@ impl Society {
         self.put(Role { id, task, creator, name: name.to_owned() });
     }
 
-    /// Returns the role that an agent may hire into: its own, or one of a descendant.
+    /// Returns the role with this id or name, if the agent may hire into it.
+    /// The agent or one of its descendants must have created the role.
     pub(super) fn usable_role(&self, by: &Conversation, meant: &str) -> Result<Option<&Role>, Code> {
         let may_use = |role: &&Role| {
             role.task == by.task && (role.creator == by.agent || self.is_above(&by.agent, &role.creator))
