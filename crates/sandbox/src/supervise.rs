@@ -1,0 +1,293 @@
+//! The supervisor: the parent of one command, outside the sandbox.
+//!
+//! It starts the command, samples what it uses, ends it when a limit is exceeded or the daemon closes the connection
+//! (also by dying), kills every process that is left, and puts guarded paths back. It has one thread, because Linux
+//! ties "die with the parent" to the thread that started the child.
+//!
+//! Path of data: *[`Launch`] → start → samples (`tree`, `disk`) → `verdict` → kill → [`Report`]*.
+
+mod disk;
+
+mod tree;
+
+mod verdict;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
+
+use crate::guard::Snapshot;
+use crate::message::{FromInside, FromSupervisor, Launch, Report, Usage, Why};
+
+/// Shortest time between two samples.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// The part of its time that the supervisor may spend on samples is one in this number.
+const SHARE: u32 = 10;
+
+/// Time for killing everything. Only a process that the kernel cannot interrupt takes longer.
+const KILLING: Duration = Duration::from_secs(20);
+
+/// Runs the supervisor until the command is gone.
+pub(crate) fn run() -> ExitCode {
+    match supervise() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "the supervisor of a command failed: {error}");
+            ExitCode::from(125)
+        }
+    }
+}
+
+fn supervise() -> Result<(), String> {
+    let daemon = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)
+        .map(UnixStream::from)
+        .map_err(|error| format!("standard input is not the daemon: {error}"))?;
+    // Descriptors that the daemon did not mean to pass on must not reach the command.
+    close_fds::set_fds_cloexec(3, &[]);
+    // Whatever walks over what a command made runs out of descriptors before it runs out of stack.
+    if let Ok(hard) = rlimit::Resource::NOFILE.get_hard() {
+        let _ = rlimit::Resource::NOFILE.set(hard.min(1024), hard);
+    }
+    let mut line = String::new();
+    BufReader::new(&daemon)
+        .read_line(&mut line)
+        .map_err(|error| format!("the daemon sent nothing: {error}"))?;
+    let launch: Launch =
+        serde_json::from_str(&line).map_err(|error| format!("the daemon sent something else: {error}"))?;
+
+    let outcome = Supervisor::start(&daemon, &launch).and_then(|supervisor| supervisor.watch(&launch));
+    let message = match outcome {
+        Ok(report) => FromSupervisor::Ended(report),
+        Err(reason) => FromSupervisor::Failed(reason),
+    };
+    tell(&daemon, &message);
+    Ok(())
+}
+
+/// Tells the daemon. If the daemon is gone, nobody needs to know.
+fn tell(daemon: &UnixStream, message: &FromSupervisor) {
+    if let Ok(line) = serde_json::to_string(message) {
+        let _ = writeln!(&*daemon, "{line}");
+    }
+}
+
+/// A command that runs.
+struct Supervisor<'a> {
+    daemon: &'a UnixStream,
+    inside: UnixStream,
+    /// The process that the supervisor started: bubblewrap, or the process inside.
+    child: Pid,
+    handle: OwnedFd,
+    started: Instant,
+    snapshot: Option<Snapshot>,
+    /// What the process inside said so far.
+    said: Vec<u8>,
+    is_ready: Readiness,
+}
+
+/// How far the process inside has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Readiness {
+    Waiting,
+    Ready,
+    Failed(String),
+}
+
+impl<'a> Supervisor<'a> {
+    fn start(daemon: &'a UnixStream, launch: &Launch) -> Result<Self, String> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: std::io::Error| format!("failed to {what}: {error}")
+        };
+        // Signals from the daemon's terminal must not reach the command, and orphans must come back to the supervisor.
+        let _ = rustix::process::setsid();
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| format!("failed to adopt orphans: {error}"))?;
+        let snapshot = launch
+            .guard
+            .as_ref()
+            .map(|guard| Snapshot::take(&guard.workspace, &guard.paths))
+            .transpose()
+            .map_err(|error| format!("failed to note the guarded paths: {error}"))?;
+
+        let (ours, theirs) = UnixStream::pair().map_err(failed("make a connection to the command"))?;
+        let started = Instant::now();
+        let program = Command::new(&launch.program)
+            .args(&launch.arguments)
+            .env_clear()
+            .envs(&launch.environment)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()
+            .map_err(|error| format!("failed to start {}: {error}", launch.program.display()))?;
+        let child =
+            i32::try_from(program.id()).ok().and_then(Pid::from_raw).ok_or("the child has no number")?;
+        let handle = rustix::process::pidfd_open(child, PidfdFlags::empty())
+            .map_err(|error| format!("failed to watch the command: {error}"))?;
+        let line = serde_json::to_string(&launch.inside).map_err(|error| error.to_string())?;
+        let mut writer = ours.try_clone().map_err(failed("write to the command"))?;
+        // In a thread of its own: a long command does not fit into the socket before somebody reads it.
+        std::thread::spawn(move || {
+            let _ = writeln!(writer, "{line}");
+        });
+        ours.set_nonblocking(true).map_err(failed("read from the command"))?;
+        Ok(Self {
+            daemon,
+            inside: ours,
+            child,
+            handle,
+            started,
+            snapshot,
+            said: Vec::new(),
+            is_ready: Readiness::Waiting,
+        })
+    }
+
+    /// Waits for the end of the command, whatever causes it, and cleans up.
+    fn watch(mut self, launch: &Launch) -> Result<Report, String> {
+        let mut peak = Usage::default();
+        let mut disk = disk::Meter::new(&launch.growing);
+        let mut pause = PAUSE;
+        let why = loop {
+            let events = self.wait(pause)?;
+            // First, so that a command that exceeds a limit and ends at once is still told apart from its last words.
+            self.listen();
+            if let Some(code) = self.reap() {
+                break Why::Exited(code);
+            }
+            if events.daemon_is_gone {
+                break Why::Stopped;
+            }
+            let begin = Instant::now();
+            let tree = tree::sample(rustix::process::getpid());
+            let added = disk.measure(&launch.limits, || tree::deleted_bytes(&tree.processes));
+            let usage = Usage {
+                memory_bytes: tree.memory_bytes,
+                processes: tree.counted(),
+                disk_bytes: added.bytes,
+                files: added.files,
+            };
+            peak = verdict::greater(peak, usage);
+            if let Some(exceeded) = verdict::exceeded(&launch.limits, self.started.elapsed(), &usage) {
+                break Why::Exceeded(exceeded);
+            }
+            pause = PAUSE.max(begin.elapsed() * SHARE);
+        };
+        let left = self.kill_all();
+        self.listen();
+        let restored = self.snapshot.as_ref().map(Snapshot::restore).unwrap_or_default();
+        match (&self.is_ready, why) {
+            (Readiness::Failed(reason), _) => Err(reason.clone()),
+            (Readiness::Waiting, Why::Exited(code)) => {
+                Err(format!("the sandbox ended with code {code} before the command began"))
+            }
+            (Readiness::Waiting | Readiness::Ready, _) => Ok(Report { why, peak, restored, left }),
+        }
+    }
+
+    /// Waits until something happens, at most this long.
+    fn wait(&self, pause: Duration) -> Result<Events, String> {
+        let timeout =
+            Timespec { tv_sec: 0, tv_nsec: i64::from(pause.min(Duration::from_millis(999)).subsec_nanos()) };
+        let mut watched =
+            vec![PollFd::new(self.daemon, PollFlags::IN), PollFd::new(&self.handle, PollFlags::IN)];
+        if self.is_ready == Readiness::Waiting {
+            watched.push(PollFd::new(&self.inside, PollFlags::IN));
+        }
+        match poll(&mut watched, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(format!("failed to wait for the command: {error}")),
+        }
+        let daemon = watched[0].revents();
+        let daemon_is_gone = if daemon.is_empty() {
+            false
+        } else {
+            // The daemon sends nothing more, so whatever can be read is the end of the connection.
+            !matches!((&*self.daemon).read(&mut [0; 64]), Ok(1..))
+        };
+        Ok(Events { daemon_is_gone })
+    }
+
+    /// Reads what the process inside says.
+    fn listen(&mut self) {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = (&self.inside).read(&mut buffer) {
+            // The process inside says two lines. A command that got hold of the connection is not believed to say more.
+            if self.said.len() < 64 << 10 {
+                self.said.extend_from_slice(&buffer[..count]);
+            }
+        }
+        while let Some(end) = self.said.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.said.drain(..=end).collect();
+            match serde_json::from_slice(&line) {
+                Ok(FromInside::Ready) if self.is_ready == Readiness::Waiting => {
+                    self.is_ready = Readiness::Ready;
+                    tell(self.daemon, &FromSupervisor::Ready);
+                }
+                Ok(FromInside::Failed(reason)) => self.is_ready = Readiness::Failed(reason),
+                Ok(FromInside::Ready) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Collects children that have ended, orphans included. Returns the code of the command if it is among them.
+    fn reap(&self) -> Option<i32> {
+        let mut code = None;
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if pid == self.child {
+                code = Some(code_of(status));
+            }
+        }
+        code
+    }
+
+    /// Kills every process of the command. Returns how many are left.
+    ///
+    /// A process that the supervisor cannot see yet, because its parent is just making it, becomes a child of the
+    /// supervisor when its parent is dead. So the sweep is repeated until the supervisor has no child.
+    fn kill_all(&self) -> u64 {
+        let begin = Instant::now();
+        let _ = rustix::process::pidfd_send_signal(&self.handle, Signal::KILL);
+        loop {
+            let tree = tree::descendants(rustix::process::getpid());
+            // Stopped first, so that a command that makes processes faster than they are killed stops doing so.
+            for signal in [Signal::STOP, Signal::KILL] {
+                for process in &tree {
+                    if let Some(pid) = Pid::from_raw(*process) {
+                        let _ = rustix::process::kill_process(pid, signal);
+                    }
+                }
+            }
+            loop {
+                match rustix::process::wait(WaitOptions::NOHANG) {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break,
+                    Err(_) => return 0,
+                }
+            }
+            if begin.elapsed() > KILLING {
+                return tree.len() as u64;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// What happened while the supervisor waited.
+struct Events {
+    daemon_is_gone: bool,
+}
+
+/// The code of a process as shells report it: 128 + n for signal n.
+fn code_of(status: WaitStatus) -> i32 {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => 128,
+    }
+}

@@ -1,0 +1,162 @@
+//! The processes of a command, read from `/proc` of the host, and the memory that they use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use rustix::process::Pid;
+
+/// Processes whose descriptors are searched for files in memory. A command with more processes is examined in part; its
+/// number of processes is limited anyway.
+const SEARCHED: usize = 256;
+
+/// Descriptors of one process that are searched.
+const DESCRIPTORS: usize = 4096;
+
+/// Processes of the sandbox itself at the level `full`: bubblewrap outside and inside. They do not count.
+const OWN: u64 = 2;
+
+/// One look at the processes of a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Sample {
+    pub(super) processes: Vec<i32>,
+    pub(super) memory_bytes: u64,
+}
+
+impl Sample {
+    /// The number of processes that counts towards the limit.
+    pub(super) fn counted(&self) -> u64 {
+        (self.processes.len() as u64).saturating_sub(OWN)
+    }
+}
+
+/// Samples all descendants of a process.
+pub(super) fn sample(root: Pid) -> Sample {
+    let processes = descendants(root);
+    let private: u64 = processes.iter().map(|process| private_bytes(*process)).sum();
+    let memory_bytes = private + memory_files(&processes);
+    Sample { processes, memory_bytes }
+}
+
+/// All descendants of a process.
+pub(super) fn descendants(root: Pid) -> Vec<i32> {
+    children_by_task(root.as_raw_nonzero().get())
+        .unwrap_or_else(|| below(root.as_raw_nonzero().get(), &all_parents()))
+}
+
+/// Walks `/proc/PID/task/TID/children`, which costs as much as the command has threads. `None` if the kernel has no such
+/// file.
+fn children_by_task(root: i32) -> Option<Vec<i32>> {
+    let mut found = Vec::new();
+    let mut known = BTreeSet::from([root]);
+    let mut open = vec![root];
+    while let Some(process) = open.pop() {
+        let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { continue };
+        for task in tasks.flatten() {
+            match std::fs::read_to_string(task.path().join("children")) {
+                Ok(children) => {
+                    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+                    for child in children.filter(|child| known.insert(*child)) {
+                        found.push(child);
+                        open.push(child);
+                    }
+                }
+                Err(_) if process == root && !task.path().join("children").exists() => return None,
+                Err(_) => {}
+            }
+        }
+    }
+    Some(found)
+}
+
+/// The parent of each process of the host.
+fn all_parents() -> BTreeMap<i32, i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|process: i32| {
+            let line = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            Some((process, parent(&line)?))
+        })
+        .collect()
+}
+
+/// The parent in a line of `/proc/PID/stat`. The name of the program comes before it and may contain anything.
+fn parent(line: &str) -> Option<i32> {
+    let (_, rest) = line.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// All descendants of a process, given the parent of each.
+fn below(root: i32, parents: &BTreeMap<i32, i32>) -> Vec<i32> {
+    let mut found = BTreeSet::from([root]);
+    loop {
+        let before = found.len();
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, parent)| found.contains(parent))
+                .map(|(process, _)| *process)
+                .collect::<Vec<_>>(),
+        );
+        if found.len() == before {
+            break;
+        }
+    }
+    found.remove(&root);
+    found.into_iter().collect()
+}
+
+/// Memory that only this process uses, swapped memory included, and shared memory that it has mapped.
+fn private_bytes(process: i32) -> u64 {
+    std::fs::read_to_string(format!("/proc/{process}/status"))
+        .map(|text| private_of(&text))
+        .unwrap_or_default()
+}
+
+/// Reads the text of `/proc/PID/status`.
+fn private_of(text: &str) -> u64 {
+    text.lines()
+        .filter_map(|line| {
+            let (name, rest) = line.split_once(':')?;
+            ["RssAnon", "VmSwap"].contains(&name).then_some(rest)
+        })
+        .filter_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+        .map(|kilobytes| kilobytes.saturating_mul(1024))
+        .sum()
+}
+
+/// Bytes of files that exist only in memory and that a process holds open, made by `memfd_create`.
+/// The `tmpfs` in `/dev/shm` has a size of its own.
+///
+/// Such a file counts once, however many processes hold it.
+fn memory_files(processes: &[i32]) -> u64 {
+    open_files(processes, |target| target.starts_with("/memfd:"))
+}
+
+/// Bytes of files on disk that were deleted while a process holds them open. No walk over a directory finds them.
+pub(super) fn deleted_bytes(processes: &[i32]) -> u64 {
+    open_files(processes, |target| target.ends_with(" (deleted)") && !target.starts_with("/memfd:"))
+}
+
+fn open_files(processes: &[i32], fits: impl Fn(&str) -> bool) -> u64 {
+    let mut files: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for process in processes.iter().take(SEARCHED) {
+        let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { continue };
+        for entry in entries.flatten().take(DESCRIPTORS) {
+            let path: PathBuf = entry.path();
+            let Ok(target) = std::fs::read_link(&path) else { continue };
+            if fits(&target.to_string_lossy())
+                && let Ok(file) = std::fs::metadata(&path)
+                && file.is_file()
+            {
+                files.insert((file.dev(), file.ino()), file.blocks().saturating_mul(512));
+            }
+        }
+    }
+    files.values().sum()
+}
+
+#[cfg(test)]
+mod tests;
