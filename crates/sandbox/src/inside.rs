@@ -27,6 +27,9 @@ const SHELLS: [&str; 6] = [
 /// The kernel prefers a command over the daemon when memory runs out.
 const OUT_OF_MEMORY_SCORE: &str = "800";
 
+/// How much a command gives way to the daemon and its supervisor.
+const NICE: i32 = 5;
+
 /// Runs the process inside. It returns only if it failed.
 pub(crate) fn run() -> std::process::ExitCode {
     let error = match connect() {
@@ -70,6 +73,7 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
         crate::proxy::forward(proxy)?;
     }
 
+    let _ = rustix::process::setpriority_process(None, NICE);
     // Not fatal: the file is read-only at the level `full`, where memory is limited by the supervisor alone.
     let _ = std::fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
     // Files that the command makes are the person's alone where it shares the machine with other users.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::Limits;
 use crate::machine::Level;
+use crate::supervise::leash::Leash;
 use crate::walls::Wall;
 use crate::walls::landlock::Rule;
 
@@ -21,6 +22,8 @@ pub(crate) struct Launch {
     pub(crate) limits: Limits,
     /// Directories whose growth counts as disk use.
     pub(crate) growing: Vec<PathBuf>,
+    /// What reaches all processes of the command at the same time.
+    pub(crate) leash: Leash,
     /// The workspace, if guarded paths must be put back there.
     pub(crate) guard: Option<Guard>,
     /// What is passed on to the process inside.

@@ -23,6 +23,7 @@ use crate::machine::{Level, Machine};
 use crate::message::{Exceeded, FromSupervisor, Guard, Inside, Launch, ProcessLimits, Report, Usage, Why};
 use crate::output::{Output, Recorder, Room};
 use crate::plan::{Access, Enter, Network, Plan};
+use crate::supervise::leash::Leash;
 use crate::view::{self, Hidden, Kind, Names, Places, Refused};
 use crate::{bubblewrap, walls};
 
@@ -428,7 +429,16 @@ fn decide(plan: &Plan, machine: &Machine, enter: &Enter, names: Names) -> Result
         proxy: places.proxy.clone(),
     };
     let growing = vec![places.workspace, places.home, places.temporary];
-    Ok(Launch { program, arguments, environment, limits: plan.limits.clone(), growing, guard, inside })
+    Ok(Launch {
+        program,
+        arguments,
+        environment,
+        limits: plan.limits.clone(),
+        growing,
+        leash: Leash::of(machine),
+        guard,
+        inside,
+    })
 }
 
 fn text(text: OsString) -> Result<String, Error> {

@@ -8,6 +8,8 @@
 
 mod disk;
 
+pub(crate) mod leash;
+
 mod tree;
 
 mod verdict;
@@ -19,19 +21,25 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 
 use crate::guard::Snapshot;
 use crate::message::{FromInside, FromSupervisor, Launch, Report, Usage, Why};
+use leash::Leash;
 
-/// Shortest time between two samples.
-const PAUSE: Duration = Duration::from_millis(25);
+/// Time between two looks at the number of processes of the machine.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// Shortest time between two samples of memory and disk.
+const SAMPLE_PAUSE: Duration = Duration::from_millis(25);
 
 /// The part of its time that the supervisor may spend on samples is one in this number.
 const SHARE: u32 = 10;
 
-/// Time for killing everything. Only a process that the kernel cannot interrupt takes longer.
-const KILLING: Duration = Duration::from_secs(20);
+/// How much the supervisor gives way to other programs if the system lets it choose: not at all, and less than they do.
+/// A command gives way to it (`inside::NICE`), so a command with thousands of busy processes does not keep it from
+/// ending them.
+const NICE: i32 = -10;
 
 /// Runs the supervisor until the command is gone.
 pub(crate) fn run() -> ExitCode {
@@ -86,9 +94,10 @@ struct Supervisor<'a> {
     handle: OwnedFd,
     started: Instant,
     snapshot: Option<Snapshot>,
+    leash: Leash,
     /// What the process inside said so far.
     said: Vec<u8>,
-    is_ready: Readiness,
+    readiness: Readiness,
 }
 
 /// How far the process inside has come.
@@ -107,6 +116,8 @@ impl<'a> Supervisor<'a> {
         };
         // Signals from the daemon's terminal must not reach the command, and orphans must come back to the supervisor.
         let _ = rustix::process::setsid();
+        // Only root can; the others keep the priority of the daemon.
+        let _ = rustix::process::setpriority_process(None, NICE);
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| format!("failed to adopt orphans: {error}"))?;
         let snapshot = launch
@@ -116,6 +127,7 @@ impl<'a> Supervisor<'a> {
             .transpose()
             .map_err(|error| format!("failed to note the guarded paths: {error}"))?;
 
+        let leash = launch.leash.put_on();
         let (ours, theirs) = UnixStream::pair().map_err(failed("make a connection to the command"))?;
         let started = Instant::now();
         let program = Command::new(&launch.program)
@@ -143,8 +155,9 @@ impl<'a> Supervisor<'a> {
             handle,
             started,
             snapshot,
+            leash,
             said: Vec::new(),
-            is_ready: Readiness::Waiting,
+            readiness: Readiness::Waiting,
         })
     }
 
@@ -152,9 +165,11 @@ impl<'a> Supervisor<'a> {
     fn watch(mut self, launch: &Launch) -> Result<Report, String> {
         let mut peak = Usage::default();
         let mut disk = disk::Meter::new(&launch.growing);
-        let mut pause = PAUSE;
+        let own = self.leash.own_processes();
+        let mut next = Instant::now();
+        let mut threads = tree::Threads::new();
         let why = loop {
-            let events = self.wait(pause)?;
+            let events = self.wait(PAUSE)?;
             // First, so that a command that exceeds a limit and ends at once is still told apart from its last words.
             self.listen();
             if let Some(code) = self.reap() {
@@ -164,11 +179,21 @@ impl<'a> Supervisor<'a> {
                 break Why::Stopped;
             }
             let begin = Instant::now();
-            let tree = tree::sample(rustix::process::getpid());
+            // The number of all threads of the machine costs one small file. Only when it grows as fast as a command
+            // with too many processes would let it grow, the processes of the command are counted at once.
+            if begin < next && !threads.grew_by(launch.limits.processes) {
+                if let Some(exceeded) =
+                    verdict::exceeded(&launch.limits, self.started.elapsed(), &Usage::default())
+                {
+                    break Why::Exceeded(exceeded);
+                }
+                continue;
+            }
+            let tree = tree::sample(rustix::process::getpid(), launch.limits.processes + own + 1);
             let added = disk.measure(&launch.limits, || tree::deleted_bytes(&tree.processes));
             let usage = Usage {
                 memory_bytes: tree.memory_bytes,
-                processes: tree.counted(),
+                processes: (tree.processes.len() as u64).saturating_sub(own),
                 disk_bytes: added.bytes,
                 files: added.files,
             };
@@ -176,12 +201,12 @@ impl<'a> Supervisor<'a> {
             if let Some(exceeded) = verdict::exceeded(&launch.limits, self.started.elapsed(), &usage) {
                 break Why::Exceeded(exceeded);
             }
-            pause = PAUSE.max(begin.elapsed() * SHARE);
+            next = Instant::now() + SAMPLE_PAUSE.max(begin.elapsed() * SHARE);
         };
-        let left = self.kill_all();
+        let left = self.leash.kill_all(self.child);
         self.listen();
         let restored = self.snapshot.as_ref().map(Snapshot::restore).unwrap_or_default();
-        match (&self.is_ready, why) {
+        match (&self.readiness, why) {
             (Readiness::Failed(reason), _) => Err(reason.clone()),
             (Readiness::Waiting, Why::Exited(code)) => {
                 Err(format!("the sandbox ended with code {code} before the command began"))
@@ -196,7 +221,7 @@ impl<'a> Supervisor<'a> {
             Timespec { tv_sec: 0, tv_nsec: i64::from(pause.min(Duration::from_millis(999)).subsec_nanos()) };
         let mut watched =
             vec![PollFd::new(self.daemon, PollFlags::IN), PollFd::new(&self.handle, PollFlags::IN)];
-        if self.is_ready == Readiness::Waiting {
+        if self.readiness == Readiness::Waiting {
             watched.push(PollFd::new(&self.inside, PollFlags::IN));
         }
         match poll(&mut watched, Some(&timeout)) {
@@ -225,11 +250,11 @@ impl<'a> Supervisor<'a> {
         while let Some(end) = self.said.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.said.drain(..=end).collect();
             match serde_json::from_slice(&line) {
-                Ok(FromInside::Ready) if self.is_ready == Readiness::Waiting => {
-                    self.is_ready = Readiness::Ready;
+                Ok(FromInside::Ready) if self.readiness == Readiness::Waiting => {
+                    self.readiness = Readiness::Ready;
                     tell(self.daemon, &FromSupervisor::Ready);
                 }
-                Ok(FromInside::Failed(reason)) => self.is_ready = Readiness::Failed(reason),
+                Ok(FromInside::Failed(reason)) => self.readiness = Readiness::Failed(reason),
                 Ok(FromInside::Ready) | Err(_) => {}
             }
         }
@@ -244,37 +269,6 @@ impl<'a> Supervisor<'a> {
             }
         }
         code
-    }
-
-    /// Kills every process of the command. Returns how many are left.
-    ///
-    /// A process that the supervisor cannot see yet, because its parent is just making it, becomes a child of the
-    /// supervisor when its parent is dead. So the sweep is repeated until the supervisor has no child.
-    fn kill_all(&self) -> u64 {
-        let begin = Instant::now();
-        let _ = rustix::process::pidfd_send_signal(&self.handle, Signal::KILL);
-        loop {
-            let tree = tree::descendants(rustix::process::getpid());
-            // Stopped first, so that a command that makes processes faster than they are killed stops doing so.
-            for signal in [Signal::STOP, Signal::KILL] {
-                for process in &tree {
-                    if let Some(pid) = Pid::from_raw(*process) {
-                        let _ = rustix::process::kill_process(pid, signal);
-                    }
-                }
-            }
-            loop {
-                match rustix::process::wait(WaitOptions::NOHANG) {
-                    Ok(Some(_)) => {}
-                    Ok(None) => break,
-                    Err(_) => return 0,
-                }
-            }
-            if begin.elapsed() > KILLING {
-                return tree.len() as u64;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
     }
 }
 

@@ -13,9 +13,6 @@ const SEARCHED: usize = 256;
 /// Descriptors of one process that are searched.
 const DESCRIPTORS: usize = 4096;
 
-/// Processes of the sandbox itself at the level `full`: bubblewrap outside and inside. They do not count.
-const OWN: u64 = 2;
-
 /// One look at the processes of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sample {
@@ -23,47 +20,77 @@ pub(super) struct Sample {
     pub(super) memory_bytes: u64,
 }
 
-impl Sample {
-    /// The number of processes that counts towards the limit.
-    pub(super) fn counted(&self) -> u64 {
-        (self.processes.len() as u64).saturating_sub(OWN)
+/// The number of threads of the whole machine, as a cheap sign that a command makes many processes.
+#[derive(Debug)]
+pub(super) struct Threads {
+    least: u64,
+}
+
+impl Threads {
+    pub(super) fn new() -> Self {
+        Self { least: threads().unwrap_or(0) }
+    }
+
+    /// Whether there are more threads by half this number than there were at the least.
+    pub(super) fn grew_by(&mut self, number: u64) -> bool {
+        let now = threads().unwrap_or(u64::MAX);
+        self.least = self.least.min(now);
+        now - self.least > number / 2
     }
 }
 
-/// Samples all descendants of a process.
-pub(super) fn sample(root: Pid) -> Sample {
-    let processes = descendants(root);
+fn threads() -> Option<u64> {
+    threads_of(&std::fs::read_to_string("/proc/loadavg").ok()?)
+}
+
+/// Reads the number after the slash in `0.20 0.18 0.12 1/80 11206`.
+fn threads_of(text: &str) -> Option<u64> {
+    text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// Samples all descendants of a process. If there are `most` or more, their memory is not examined.
+pub(super) fn sample(root: Pid, most: u64) -> Sample {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let processes = descendants(root, most);
+    if processes.len() >= most {
+        return Sample { processes, memory_bytes: 0 };
+    }
     let private: u64 = processes.iter().map(|process| private_bytes(*process)).sum();
     let memory_bytes = private + memory_files(&processes);
     Sample { processes, memory_bytes }
 }
 
-/// All descendants of a process.
-pub(super) fn descendants(root: Pid) -> Vec<i32> {
-    children_by_task(root.as_raw_nonzero().get())
-        .unwrap_or_else(|| below(root.as_raw_nonzero().get(), &all_parents()))
+/// Descendants of a process, at most about this many.
+pub(super) fn descendants(root: Pid, most: usize) -> Vec<i32> {
+    let root = root.as_raw_nonzero().get();
+    children_by_task(root, most).unwrap_or_else(|| below(root, &all_parents()))
+}
+
+/// Children of a process.
+pub(super) fn children(process: i32) -> Vec<i32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| text.split_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<_>>())
+        .collect()
 }
 
 /// Walks `/proc/PID/task/TID/children`, which costs as much as the command has threads. `None` if the kernel has no such
 /// file.
-fn children_by_task(root: i32) -> Option<Vec<i32>> {
+fn children_by_task(root: i32, most: usize) -> Option<Vec<i32>> {
+    // The kernel may be built without this file.
+    std::fs::read(format!("/proc/{root}/task/{root}/children")).ok()?;
     let mut found = Vec::new();
     let mut known = BTreeSet::from([root]);
     let mut open = vec![root];
     while let Some(process) = open.pop() {
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { continue };
-        for task in tasks.flatten() {
-            match std::fs::read_to_string(task.path().join("children")) {
-                Ok(children) => {
-                    let children = children.split_whitespace().filter_map(|child| child.parse().ok());
-                    for child in children.filter(|child| known.insert(*child)) {
-                        found.push(child);
-                        open.push(child);
-                    }
-                }
-                Err(_) if process == root && !task.path().join("children").exists() => return None,
-                Err(_) => {}
-            }
+        for child in children(process).into_iter().filter(|child| known.insert(*child)) {
+            found.push(child);
+            open.push(child);
+        }
+        if found.len() >= most {
+            break;
         }
     }
     Some(found)

@@ -149,6 +149,13 @@ impl Bench {
                 "{name}: {file} was changed"
             );
         }
+        let mode = |file: &str| {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::metadata(self.path(file)).unwrap().permissions().mode() & 0o7777
+        };
+        assert_eq!(mode("person/notes"), mode("data/token"), "{name}: a mode was changed");
+        assert_eq!(mode("person"), mode("config"), "{name}: a mode was changed");
+        assert_eq!(mode("person/notes") & 0o7133, 0, "{name}: a mode was changed");
         let same = |file: &str, text: &str| {
             assert_eq!(std::fs::read_to_string(self.path(file)).unwrap(), text, "{name}: {file} was changed");
         };

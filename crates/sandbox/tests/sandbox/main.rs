@@ -5,3 +5,5 @@
 mod bench;
 
 mod basics;
+
+mod hostile;
