@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::view::Hidden;
+
 /// Directories of the operating system. A symbolic link, as `/bin` often is, stays one inside.
 const SYSTEM: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
@@ -154,4 +156,36 @@ impl Host {
         host.toolchains.dedup();
         host
     }
+
+    /// The same host without these hidden paths: a directory that contains one is replaced by what else is in it.
+    ///
+    /// Only the level `partial` needs this, because Landlock cannot except a part of a directory.
+    pub(crate) fn without(self, hidden: &[Hidden]) -> Self {
+        let system = avoid(self.system, hidden, &|directory| {
+            let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+            entries.flatten().map(|entry| entry.path()).collect()
+        });
+        Self { system, ..self }
+    }
 }
+
+/// Replaces each path that contains a hidden one by its entries, and leaves out what is hidden.
+fn avoid(paths: Vec<PathBuf>, hidden: &[Hidden], entries: &impl Fn(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut open = paths;
+    let mut result = Vec::new();
+    while let Some(path) = open.pop() {
+        if hidden.iter().any(|hidden| path.starts_with(&hidden.path)) {
+            continue;
+        }
+        if hidden.iter().any(|hidden| hidden.path.starts_with(&path)) {
+            open.extend(entries(&path));
+        } else {
+            result.push(path);
+        }
+    }
+    result.sort();
+    result
+}
+
+#[cfg(test)]
+mod tests;

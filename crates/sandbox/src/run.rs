@@ -393,6 +393,7 @@ fn decide(plan: &Plan, machine: &Machine, enter: &Enter, names: Names) -> Result
     let (places, unpinned) = look_up(plan, enter, names, level)?;
     view::check(&places, level)?;
     let host = Host::look(|name| plan.environment.get(name).map(PathBuf::from));
+    let host = if level == Level::Partial { host.without(&places.hidden) } else { host };
     let temporary = if level == Level::Full { Path::new("/tmp") } else { &places.temporary };
     let visible = view::readable(&places, &host);
     let directories = Directories { home: &places.home, temporary, visible: &visible };

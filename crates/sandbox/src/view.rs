@@ -141,7 +141,8 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
     let write = |path: &PathBuf| Mount::Write { from: path.clone(), at: path.clone() };
     let mut list: Vec<Mount> = Vec::new();
     list.extend(host.links.iter().map(|(at, to)| Mount::Link { at: at.clone(), to: to.clone() }));
-    list.extend(host.system.iter().map(read));
+    let is_hidden = |path: &PathBuf| places.hidden.iter().any(|hidden| path.starts_with(&hidden.path));
+    list.extend(host.system.iter().filter(|path| !is_hidden(path)).map(read));
     list.extend(host.toolchains.iter().filter(|path| is_open(path, places)).map(read));
     list.extend(places.readable.iter().map(read));
     list.push(Mount::Write { from: places.temporary.clone(), at: PathBuf::from("/tmp") });
@@ -174,7 +175,7 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
         .map(|mount| mount.at().to_owned())
         .collect();
     list.retain(|mount| match mount {
-        Mount::Cover { at, .. } => visible.iter().any(|path| at.starts_with(path) && at != path),
+        Mount::Cover { at, .. } => visible.iter().any(|path| at.starts_with(path)),
         Mount::Link { .. } | Mount::Read { .. } | Mount::Write { .. } => true,
     });
     list

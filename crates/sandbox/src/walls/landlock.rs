@@ -58,7 +58,11 @@ pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
         Level::Partial => {
             list.push(rule(&places.temporary, Right::Write));
             list.push(rule(&places.program, Right::Read));
-            list.extend(readable(places, host).iter().map(|path| rule(path, Right::Read)));
+            // Links such as `/bin` lead into directories of the list.
+            let readable = readable(places, host)
+                .into_iter()
+                .filter(|path| !host.links.iter().any(|(at, _)| at == path));
+            list.extend(readable.map(|path| Rule { path, right: Right::Read }));
             list.extend(["/etc/passwd", "/etc/group"].map(|path| rule(Path::new(path), Right::Read)));
             list.extend(DEVICES.map(|path| rule(Path::new(path), Right::Device)));
         }
