@@ -1,4 +1,4 @@
-//! The doors of the program that contains this crate: the supervisor, the process inside, and the probe.
+//! The doors of the program that contains this crate: the supervisor, the process inside, the forwarder, and the probe.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -8,6 +8,9 @@ pub(crate) const SUPERVISE: &str = "supervise";
 
 /// First argument of the process inside.
 pub(crate) const INSIDE: &str = "inside";
+
+/// First argument of the forwarder.
+pub(crate) const FORWARD: &str = "forward";
 
 /// First argument of the probe.
 pub(crate) const PROBE: &str = "probe";
@@ -22,6 +25,8 @@ pub fn enter(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         crate::supervise::run()
     } else if part == INSIDE {
         crate::inside::run()
+    } else if part == FORWARD {
+        crate::forward::run()
     } else if part == PROBE {
         crate::probe::inside()
     } else {

@@ -73,6 +73,21 @@ pub fn environment(
     result
 }
 
+/// Returns the variables that lead programs to a proxy on the loopback.
+pub(crate) fn proxy(port: u16) -> BTreeMap<String, String> {
+    let address = format!("http://127.0.0.1:{port}");
+    let leading = ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];
+    let local = ["no_proxy", "NO_PROXY"].map(|name| (name, "localhost,127.0.0.1,::1".to_owned()));
+    leading
+        .map(|name| (name, address.clone()))
+        .into_iter()
+        .chain(local)
+        // Node.js looks at the others only with this one.
+        .chain([("NODE_USE_ENV_PROXY", "1".to_owned())])
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
+}
+
 fn is_locale(name: &str) -> bool {
     name.strip_prefix("LC_")
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_uppercase()))

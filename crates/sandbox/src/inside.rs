@@ -11,7 +11,7 @@ use std::process::Command;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use crate::machine::Level;
-use crate::message::{FromInside, Inside, ProcessLimits};
+use crate::message::{FromInside, Inside, ProcessLimits, WayOut};
 use crate::walls::{LANDLOCK_LEAST, landlock, seccomp};
 
 /// Shells in order of preference.
@@ -69,8 +69,9 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
     drop(nothing);
     let shell =
         SHELLS.iter().find(|shell| Path::new(shell).exists()).ok_or("there is no shell such as /bin/sh")?;
-    if let Some(proxy) = &inside.proxy {
-        crate::proxy::forward(proxy)?;
+    match inside.way_out {
+        WayOut::None => {}
+        WayOut::Proxy => crate::forward::start()?,
     }
 
     let _ = rustix::process::setpriority_process(None, NICE);

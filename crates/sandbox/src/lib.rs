@@ -43,7 +43,16 @@ mod message;
 mod guard;
 
 #[cfg(target_os = "linux")]
+mod domains;
+
+#[cfg(target_os = "linux")]
+mod address;
+
+#[cfg(target_os = "linux")]
 mod proxy;
+
+#[cfg(target_os = "linux")]
+mod forward;
 
 #[cfg(target_os = "linux")]
 mod inside;
@@ -63,6 +72,7 @@ mod probe;
 #[cfg(target_os = "linux")]
 mod enter;
 
+pub use domains::{Domains, NotADomain};
 pub use enter::enter;
 pub use environment::{Directories, environment};
 pub use guard::guarded_paths;

@@ -47,8 +47,14 @@ pub(crate) struct Inside {
     pub(crate) limits: ProcessLimits,
     pub(crate) landlock: Vec<Rule>,
     pub(crate) wall: Option<Wall>,
-    /// Address on which to forward connections to the proxy, and the variables that name it.
-    pub(crate) proxy: Option<PathBuf>,
+    pub(crate) way_out: WayOut,
+}
+
+/// Whether connections are forwarded to a proxy of the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum WayOut {
+    None,
+    Proxy,
 }
 
 /// Resource limits of each process.

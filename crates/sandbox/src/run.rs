@@ -15,17 +15,21 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::domains::{Domains, NotADomain};
 use crate::enter::{INSIDE, SUPERVISE};
-use crate::environment::{Directories, environment};
+use crate::environment::{self, Directories, environment};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::machine::{Level, Machine};
-use crate::message::{Exceeded, FromSupervisor, Guard, Inside, Launch, ProcessLimits, Report, Usage, Why};
+use crate::message::{
+    Exceeded, FromSupervisor, Guard, Inside, Launch, ProcessLimits, Report, Usage, WayOut, Why,
+};
 use crate::output::{Output, Recorder, Room};
 use crate::plan::{Access, Enter, Network, Plan};
+use crate::proxy::{Internet, Proxy};
 use crate::supervise::leash::Leash;
 use crate::view::{self, Hidden, Kind, Names, Places, Refused};
-use crate::{bubblewrap, walls};
+use crate::{bubblewrap, forward, walls};
 
 /// Longest text that Linux accepts as one argument of a program, without the zero at its end.
 const LONGEST_COMMAND: usize = 128 * 1024 - 1;
@@ -47,6 +51,9 @@ pub enum Error {
         "a list of domains needs the sandbox level \"full\"; set tools.sandbox.network to \"none\" or \"full\", or raise the level (polity doctor)"
     )]
     DomainsNeedFull,
+    /// The list of domains has an entry that names none.
+    #[error(transparent)]
+    NotADomain(#[from] NotADomain),
     /// The command is too long for one argument.
     #[error(
         "the command has {0} bytes, and Linux accepts {LONGEST_COMMAND}; write it to a file and run that"
@@ -164,6 +171,13 @@ pub async fn spawn(
 ) -> Result<Running, Error> {
     let scratch = Scratch::new(&plan.output).await?;
     let launch = launch(&plan, machine, enter, &scratch).await?;
+    let proxy = match &plan.network {
+        Network::Domains(list) => {
+            let started = Proxy::start(&scratch.proxy, Domains::new(list)?, Internet);
+            Some(started.map_err(start("start the proxy"))?)
+        }
+        Network::None | Network::Full => None,
+    };
     let (ours, theirs) =
         std::os::unix::net::UnixStream::pair().map_err(start("make a connection to the supervisor"))?;
     ours.set_nonblocking(true).map_err(start("make a connection to the supervisor"))?;
@@ -197,7 +211,8 @@ pub async fn spawn(
     let shared = Arc::new(Mutex::new(recorder.so_far()));
     // Dropping `Running` cancels this command, not those that share the caller's token.
     let cancel = cancel.child_token();
-    let watch = Watch { child, connection, pipe, recorder, shared: Arc::clone(&shared), began, scratch };
+    let watch =
+        Watch { child, connection, pipe, recorder, shared: Arc::clone(&shared), began, scratch, proxy };
     let task = tokio::spawn(watch.run(cancel.clone(), sink));
     Ok(Running { shared, cancel, task })
 }
@@ -226,6 +241,7 @@ struct Watch {
     shared: Arc<Mutex<Output>>,
     began: Instant,
     scratch: Scratch,
+    proxy: Option<Proxy>,
 }
 
 impl Watch {
@@ -234,7 +250,7 @@ impl Watch {
         cancel: CancellationToken,
         mut sink: impl FnMut(&[u8]) + Send + 'static,
     ) -> Result<Ended, Error> {
-        let Self { mut child, connection, mut pipe, mut recorder, shared, began, scratch } = self;
+        let Self { mut child, connection, mut pipe, mut recorder, shared, began, scratch, proxy } = self;
         let (from_supervisor, mut to_supervisor) = connection.into_split();
         let mut lines = BufReader::new(from_supervisor).lines();
         let mut buffer = vec![0; CHUNK];
@@ -276,7 +292,8 @@ impl Watch {
         }
         let _ = child.wait().await;
         let output = recorder.finish().await.map_err(start("write the output to its file"))?;
-        scratch.remove().await;
+        drop(proxy);
+        drop(scratch);
         let duration = began.elapsed();
         let (how, report) = match result {
             Some(Err(reason)) if stopped.is_none() => {
@@ -338,6 +355,8 @@ fn how(report: &Report, stopped: Option<How>) -> How {
 struct Scratch {
     passwd: PathBuf,
     group: PathBuf,
+    /// Made only for a list of domains.
+    proxy: PathBuf,
 }
 
 impl Scratch {
@@ -348,7 +367,9 @@ impl Scratch {
             name.push(ending);
             PathBuf::from(name)
         };
-        let scratch = Self { passwd: beside(".passwd"), group: beside(".group") };
+        let scratch = Self { passwd: beside(".passwd"), group: beside(".group"), proxy: beside(".proxy") };
+        // A socket that a killed daemon left behind.
+        let _ = tokio::fs::remove_file(&scratch.proxy).await;
         let user = bubblewrap::USER;
         let passwd = format!(
             "root:x:0:0:root:/root:/bin/sh\nagent:x:{user}:{user}:agent:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
@@ -361,10 +382,12 @@ impl Scratch {
         }
         Ok(scratch)
     }
+}
 
-    async fn remove(self) {
-        for path in [self.passwd, self.group] {
-            let _ = tokio::fs::remove_file(path).await;
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for path in [&self.passwd, &self.group, &self.proxy] {
+            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -382,22 +405,34 @@ async fn launch(plan: &Plan, machine: &Machine, enter: &Enter, scratch: &Scratch
         return Err(Error::DomainsNeedFull);
     }
     let (plan, enter, machine) = (plan.clone(), enter.clone(), machine.clone());
+    let proxy = matches!(plan.network, Network::Domains(_)).then(|| scratch.proxy.clone());
     let names = Names { passwd: scratch.passwd.clone(), group: scratch.group.clone() };
-    tokio::task::spawn_blocking(move || decide(&plan, &machine, &enter, names))
+    tokio::task::spawn_blocking(move || decide(&plan, &machine, &enter, names, proxy))
         .await
         .map_err(|error| Error::Sandbox { reason: error.to_string() })?
 }
 
-fn decide(plan: &Plan, machine: &Machine, enter: &Enter, names: Names) -> Result<Launch, Error> {
+fn decide(
+    plan: &Plan,
+    machine: &Machine,
+    enter: &Enter,
+    names: Names,
+    proxy: Option<PathBuf>,
+) -> Result<Launch, Error> {
     let level = machine.level;
     let (places, unpinned) = look_up(plan, enter, names, level)?;
+    let places = Places { proxy, ..places };
     view::check(&places, level)?;
     let host = Host::look(|name| plan.environment.get(name).map(PathBuf::from));
     let host = if level == Level::Partial { host.without(&places.hidden) } else { host };
     let temporary = if level == Level::Full { Path::new("/tmp") } else { &places.temporary };
     let visible = view::readable(&places, &host);
     let directories = Directories { home: &places.home, temporary, visible: &visible };
-    let environment: BTreeMap<String, String> = environment(&plan.environment, &directories);
+    let mut environment: BTreeMap<String, String> = environment(&plan.environment, &directories);
+    let way_out = if places.proxy.is_some() { WayOut::Proxy } else { WayOut::None };
+    if way_out == WayOut::Proxy {
+        environment.extend(environment::proxy(forward::PORT));
+    }
 
     let inside_arguments = enter.first_arguments.iter().cloned().chain([INSIDE.to_owned()]);
     let (program, arguments) = match (level, &machine.bubblewrap) {
@@ -427,7 +462,7 @@ fn decide(plan: &Plan, machine: &Machine, enter: &Enter, names: Names) -> Result
         limits: process_limits(&plan.limits, machine),
         landlock: walls::landlock::rules(&places, &host, level),
         wall: walls::wall(machine, &plan.network),
-        proxy: places.proxy.clone(),
+        way_out,
     };
     let growing = vec![places.workspace, places.home, places.temporary];
     Ok(Launch {
