@@ -13,17 +13,20 @@ pub(crate) fn is_public(address: IpAddr) -> bool {
 
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
-    let reserved = match (a, b, c) {
-        (0 | 10 | 127 | 224.., _, _) => true,
-        (100, 64..=127, _) => true,
-        (169, 254, _) => true,
-        (172, 16..=31, _) => true,
-        (192, 0, 0 | 2) | (192, 88, 99) => true,
-        (192, 168, _) => true,
-        (198, 18 | 19, _) | (198, 51, 100) | (203, 0, 113) => true,
-        _ => false,
-    };
-    !reserved
+    let is_reserved = matches!(
+        (a, b, c),
+        (0 | 10 | 127 | 224.., _, _)
+            | (100, 64..=127, _)
+            | (169, 254, _)
+            | (172, 16..=31, _)
+            | (192, 0, 0 | 2)
+            | (192, 88, 99)
+            | (192, 168, _)
+            | (198, 18 | 19, _)
+            | (198, 51, 100)
+            | (203, 0, 113)
+    );
+    !is_reserved
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {

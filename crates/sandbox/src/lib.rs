@@ -14,7 +14,7 @@
 //!
 //! Only Linux has sandboxes. Elsewhere [`probe`] finds the level `none`, and [`run`] refuses.
 
-#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports))]
+#![cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "what only the sandbox of Linux uses"))]
 
 mod limits;
 
@@ -24,14 +24,19 @@ mod machine;
 
 mod environment;
 
-#[cfg(target_os = "linux")]
 mod host;
 
-#[cfg(target_os = "linux")]
 mod view;
 
-#[cfg(target_os = "linux")]
 mod bubblewrap;
+
+mod guarded;
+
+mod domains;
+
+mod output;
+
+mod ended;
 
 #[cfg(target_os = "linux")]
 mod walls;
@@ -42,10 +47,6 @@ mod message;
 #[cfg(target_os = "linux")]
 mod guard;
 
-#[cfg(target_os = "linux")]
-mod domains;
-
-#[cfg(target_os = "linux")]
 mod address;
 
 #[cfg(target_os = "linux")]
@@ -61,9 +62,6 @@ mod inside;
 mod supervise;
 
 #[cfg(target_os = "linux")]
-mod output;
-
-#[cfg(target_os = "linux")]
 mod run;
 
 #[cfg(target_os = "linux")]
@@ -72,15 +70,23 @@ mod probe;
 #[cfg(target_os = "linux")]
 mod enter;
 
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+
 pub use domains::{Domains, NotADomain};
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Running, enter, probe, run, spawn};
+pub use ended::{Ended, Error, How, Usage};
+#[cfg(target_os = "linux")]
 pub use enter::enter;
 pub use environment::{Directories, environment};
-pub use guard::guarded_paths;
+pub use guarded::guarded_paths;
 pub use limits::Limits;
 pub use machine::{Finding, Level, Machine, OwnProc};
-pub use message::Usage;
 pub use output::Output;
 pub use plan::{Access, Enter, Excerpt, Network, Plan};
+#[cfg(target_os = "linux")]
 pub use probe::probe;
-pub use run::{Ended, Error, How, Running, run, spawn};
+#[cfg(target_os = "linux")]
+pub use run::{Running, run, spawn};
 pub use view::Refused;

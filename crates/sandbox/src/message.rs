@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ended::Usage;
 use crate::limits::Limits;
 use crate::machine::Level;
 use crate::supervise::leash::Leash;
@@ -119,18 +120,4 @@ pub(crate) enum Exceeded {
     Memory,
     Processes,
     Disk,
-}
-
-/// What a command used at its peak, as far as the samples show it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Usage {
-    /// Bytes of memory.
-    pub memory_bytes: u64,
-    /// Processes.
-    pub processes: u64,
-    /// Bytes added on disk. 0 if the file system's free space never shrank enough to count them.
-    pub disk_bytes: u64,
-    /// Files added on disk, counted under the same condition.
-    pub files: u64,
 }

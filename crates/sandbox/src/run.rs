@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
@@ -15,115 +15,26 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::domains::{Domains, NotADomain};
+use crate::domains::Domains;
+use crate::ended::{Ended, Error, How, LONGEST_COMMAND, Usage};
 use crate::enter::{INSIDE, SUPERVISE};
 use crate::environment::{self, Directories, environment};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::machine::{Level, Machine};
-use crate::message::{
-    Exceeded, FromSupervisor, Guard, Inside, Launch, ProcessLimits, Report, Usage, WayOut, Why,
-};
+use crate::message::{Exceeded, FromSupervisor, Guard, Inside, Launch, ProcessLimits, Report, WayOut, Why};
 use crate::output::{Output, Recorder, Room};
 use crate::plan::{Access, Enter, Network, Plan};
 use crate::proxy::{Internet, Proxy};
 use crate::supervise::leash::Leash;
-use crate::view::{self, Hidden, Kind, Names, Places, Refused};
+use crate::view::{self, Hidden, Kind, Names, Places};
 use crate::{bubblewrap, forward, walls};
-
-/// Longest text that Linux accepts as one argument of a program, without the zero at its end.
-const LONGEST_COMMAND: usize = 128 * 1024 - 1;
 
 /// Kernel version from which on the number of processes is counted per user namespace.
 const COUNTS_PER_NAMESPACE: (u32, u32) = (5, 14);
 
 /// Bytes that are read from a command at a time.
 const CHUNK: usize = 64 << 10;
-
-/// Why a command could not be run.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The plan asks for what must not be granted.
-    #[error(transparent)]
-    Refused(#[from] Refused),
-    /// A list of domains needs namespaces.
-    #[error(
-        "a list of domains needs the sandbox level \"full\"; set tools.sandbox.network to \"none\" or \"full\", or raise the level (polity doctor)"
-    )]
-    DomainsNeedFull,
-    /// The list of domains has an entry that names none.
-    #[error(transparent)]
-    NotADomain(#[from] NotADomain),
-    /// The command is too long for one argument.
-    #[error(
-        "the command has {0} bytes, and Linux accepts {LONGEST_COMMAND}; write it to a file and run that"
-    )]
-    CommandTooLong(usize),
-    /// A byte that no argument can contain.
-    #[error("the command contains a zero byte")]
-    ZeroByte,
-    /// A path of the plan cannot be used.
-    #[error("failed to use {}: {source}", .path.display())]
-    Path {
-        /// The path.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The path of a directory is not text.
-    #[error("the path {} is not UTF-8; choose a directory with another name", .0.display())]
-    NotText(PathBuf),
-    /// The supervisor could not be started or spoken to.
-    #[error("failed to {action}: {source}")]
-    Start {
-        /// What failed.
-        action: &'static str,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// The sandbox could not be built; nothing of the command has run.
-    #[error("the sandbox could not be built: {reason}")]
-    Sandbox {
-        /// What the supervisor, bubblewrap or the process inside said.
-        reason: String,
-    },
-}
-
-/// How a command ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// Why it ended.
-    pub how: How,
-    /// How long it ran.
-    pub duration: Duration,
-    /// What it wrote.
-    pub output: Output,
-    /// What it used at its peak.
-    pub peak: Usage,
-    /// Guarded paths that it changed, and that were put back.
-    pub restored: Vec<PathBuf>,
-}
-
-/// Why a command ended. In every case all of its processes are gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
-    /// The shell ended with this code; as shells report it, 128 + n means that signal n ended it.
-    Exited(i32),
-    /// It ran longer than [`Limits::timeout_ms`].
-    TimedOut,
-    /// It used more memory than [`Limits::memory_bytes`].
-    OutOfMemory,
-    /// It had more processes than [`Limits::processes`].
-    TooManyProcesses,
-    /// It wrote more than [`Limits::output_bytes`].
-    TooMuchOutput,
-    /// It added more than [`Limits::disk_bytes`] or [`Limits::files`] on disk.
-    TooMuchDisk,
-    /// The caller cancelled it.
-    Cancelled,
-    /// Its supervisor died, for example because the machine ran out of memory.
-    Lost,
-}
 
 /// A command that runs. Dropping it ends the command.
 #[derive(Debug)]

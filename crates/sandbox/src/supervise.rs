@@ -23,8 +23,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 
+use crate::ended::Usage;
 use crate::guard::Snapshot;
-use crate::message::{FromInside, FromSupervisor, Launch, Report, Usage, Why};
+use crate::message::{FromInside, FromSupervisor, Launch, Report, Why};
 use leash::Leash;
 
 /// Time between two looks at the number of processes of the machine.

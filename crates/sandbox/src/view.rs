@@ -216,4 +216,5 @@ pub(crate) fn readable(places: &Places, host: &Host) -> Vec<PathBuf> {
 }
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;

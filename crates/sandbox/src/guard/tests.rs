@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use super::{Snapshot, SnapshotError, guarded_paths};
+use super::{Snapshot, SnapshotError};
+use crate::guarded::guarded_paths;
 
 fn workspace() -> TempDir {
     let place = TempDir::new().unwrap();

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use crate::ended::Usage;
 use crate::limits::Limits;
-use crate::message::{Exceeded, Usage};
+use crate::message::Exceeded;
 
 /// Returns the limit that the command exceeds, if any.
 pub(super) fn exceeded(limits: &Limits, elapsed: Duration, usage: &Usage) -> Option<Exceeded> {

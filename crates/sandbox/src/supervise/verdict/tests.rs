@@ -3,8 +3,9 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{exceeded, greater};
+use crate::ended::Usage;
 use crate::limits::Limits;
-use crate::message::{Exceeded, Usage};
+use crate::message::Exceeded;
 
 fn usage() -> impl Strategy<Value = Usage> {
     (0_u64..1000, 0_u64..1000, 0_u64..1000, 0_u64..1000).prop_map(
