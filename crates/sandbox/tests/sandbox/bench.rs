@@ -23,6 +23,8 @@ pub(crate) struct Bench {
     root: TempDir,
     pub(crate) machine: Machine,
     pub(crate) plan: Plan,
+    /// A number that no other bench has, for `sleep`.
+    pub(crate) mark: String,
 }
 
 /// The program of this crate that contains `enter`.
@@ -97,7 +99,9 @@ impl Bench {
             output: path("data/out/output"),
             excerpt: Excerpt::default(),
         };
-        Some(Self { root, machine: machine.at_most(level), plan })
+        static BENCHES: AtomicU64 = AtomicU64::new(0);
+        let mark = format!("99{}{:04}", std::process::id(), BENCHES.fetch_add(1, Ordering::Relaxed));
+        Some(Self { root, machine: machine.at_most(level), plan, mark })
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -130,6 +134,7 @@ impl Bench {
             .replace("@CONFIG", &self.path("config").to_string_lossy())
             .replace("@PERSON", &self.path("person").to_string_lossy())
             .replace("@WS", &self.path("ws").to_string_lossy())
+            .replace("@MARK", &self.mark)
             .replace("@PID", &std::process::id().to_string())
     }
 

@@ -387,7 +387,7 @@ const CALLING: &[Case] = &[
     ),
     case(
         "capabilities",
-        "grep -h '^Cap' /proc/self/status | grep -v 0000000000000000; perl -e 'chown(0,0,\"hello.txt\") if 0; print syscall(105,12345)==0?\"OPEN\":\"refused\"'; grep NoNewPrivs /proc/self/status; echo end",
+        "grep -h '^Cap' /proc/self/status | grep -v 0000000000000000; perl -e 'chown(0,0,\"hello.txt\") if 0; print syscall(105,$<+1)==0?\"OPEN\":\"refused\"'; grep NoNewPrivs /proc/self/status; echo end",
         Never("OPEN"),
     ),
     case(
@@ -480,17 +480,17 @@ const REACHING: &[Case] = &[
     case("zombies", "perl -e 'for(1..200){fork or exit} sleep 1; print \"end\\n\"'", Says("end")),
     case(
         "a process that ignores signals",
-        "trap '' INT TERM HUP QUIT TSTP; (trap '' TERM; exec sleep 99177) >/dev/null 2>&1 & echo end",
+        "trap '' INT TERM HUP QUIT TSTP; (trap '' TERM; exec sleep @MARK) >/dev/null 2>&1 & echo end",
         Says("end"),
     ),
     case(
         "a daemon of its own",
-        "perl -e 'fork and exit; use POSIX; POSIX::setsid(); fork and exit; close STDIN; close STDOUT; close STDERR; sleep 99177'; echo end",
+        "perl -e 'fork and exit; use POSIX; POSIX::setsid(); fork and exit; close STDIN; close STDOUT; close STDERR; sleep @MARK'; echo end",
         Says("end"),
     ),
     case(
         "a process that is stopped",
-        "sh -c 'kill -STOP $$; sleep 99177' >/dev/null 2>&1 & echo end",
+        "sh -c 'kill -STOP $$; sleep @MARK' >/dev/null 2>&1 & echo end",
         Says("end"),
     ),
     case(
@@ -524,7 +524,7 @@ async fn check(bench: &Bench, level: Level, case: &Case, heart: &Heart) {
         Nothing => {}
     }
     bench.check_canaries(&name);
-    assert_eq!(processes_with("99177"), Vec::<String>::new(), "{name}: a process is left");
+    assert_eq!(processes_with(&bench.mark), Vec::<String>::new(), "{name}: a process is left");
     assert!(heart.longest_pause() < PAUSE, "{name}: the daemon stood still for {:?}", heart.longest_pause());
 }
 
