@@ -1,0 +1,86 @@
+//! The arguments of bubblewrap, from what a command may see.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use crate::machine::OwnProc;
+use crate::plan::Network;
+use crate::view::{Kind, Mount};
+
+/// The user and group of the command inside. Outside, it is the user of the daemon.
+///
+/// Not 0, even if the daemon is root: programs treat root differently (`tar` restores owners, `npm` changes users), and
+/// the kernel gives a process with user 0 its capabilities back when it executes a file.
+pub(crate) const USER: u32 = 1000;
+
+/// Size of `/dev/shm`. What it holds is memory.
+const SHARED_MEMORY: u64 = 256 << 20;
+
+/// Returns the arguments of bubblewrap up to and including `--`.
+pub(crate) fn arguments(
+    mounts: &[Mount],
+    proc: OwnProc,
+    network: &Network,
+    directory: &Path,
+) -> Vec<OsString> {
+    let mut list = List(Vec::new());
+    // The user namespace is named because bubblewrap makes none by itself if it runs as root.
+    list.words(&[
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+    ]);
+    match network {
+        Network::None | Network::Domains(_) => list.words(&["--unshare-net"]),
+        Network::Full => {}
+    }
+    let user = USER.to_string();
+    list.words(&["--uid", &user, "--gid", &user, "--hostname", "sandbox"]);
+    // Run by root, bubblewrap keeps all capabilities unless it is told to drop them.
+    list.words(&["--cap-drop", "ALL", "--die-with-parent", "--new-session"]);
+    // Read-only as a whole: the files in `/proc/sys` belong to root of the host. If the daemon is root, the command could
+    // otherwise write `/proc/sys/kernel/core_pattern`, and the kernel would run its program as root outside.
+    match proc {
+        OwnProc::Mounted => list.words(&["--proc", "/proc", "--remount-ro", "/proc"]),
+        OwnProc::Absent => list.words(&["--dir", "/proc"]),
+    }
+    let shared_memory = SHARED_MEMORY.to_string();
+    list.words(&["--dev", "/dev", "--size", &shared_memory, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]);
+    for mount in mounts {
+        match mount {
+            Mount::Link { at, to } => list.paths("--symlink", &[to, at]),
+            Mount::Read { from, at } => list.paths("--ro-bind", &[from, at]),
+            Mount::Write { from, at } => list.paths("--bind", &[from, at]),
+            Mount::Cover { at, kind: Kind::Directory } => list.paths("--tmpfs", &[at]),
+            Mount::Cover { at, kind: Kind::File } => list.paths("--ro-bind", &[Path::new("/dev/null"), at]),
+        }
+    }
+    // Covers stay writable until here, because bubblewrap creates the mount points of inner directories in them.
+    for mount in mounts {
+        if let Mount::Cover { at, kind: Kind::Directory } = mount {
+            list.paths("--remount-ro", &[at]);
+        }
+    }
+    list.words(&["--remount-ro", "/"]);
+    list.paths("--chdir", &[directory]);
+    list.words(&["--"]);
+    list.0
+}
+
+struct List(Vec<OsString>);
+
+impl List {
+    fn words(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(OsString::from));
+    }
+
+    fn paths(&mut self, option: &str, paths: &[&Path]) {
+        self.0.push(option.into());
+        self.0.extend(paths.iter().map(|path| path.as_os_str().to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

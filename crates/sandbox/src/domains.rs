@@ -1,0 +1,111 @@
+//! The domains that a command may reach: decided from a name and a port, without any IO.
+
+use std::net::IpAddr;
+
+/// Ports that can be reached: those of HTTP and HTTPS.
+const PORTS: [u16; 2] = [80, 443];
+
+/// A list of domains, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Domains(Vec<Pattern>);
+
+/// One entry of the list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Pattern {
+    /// `example.org`: this name alone.
+    Exactly(String),
+    /// `*.example.org`: all names beneath this one, but not itself.
+    Beneath(String),
+}
+
+/// An entry that names no domain.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "\"{0}\" is not a domain; write a name such as \"example.org\", or \"*.example.org\" for all names beneath it"
+)]
+pub struct NotADomain(pub String);
+
+/// Why a connection was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Denied {
+    #[error("{0} is not among the domains that this sandbox allows")]
+    NotListed(String),
+    #[error("port {0} is not allowed; only 80 and 443 are")]
+    Port(u16),
+    #[error("{0} is an address; this sandbox allows only names")]
+    Address(String),
+    #[error("{0} is not a name")]
+    NotAName(String),
+}
+
+impl Domains {
+    /// Checks a list.
+    pub fn new(list: &[String]) -> Result<Self, NotADomain> {
+        list.iter().map(|entry| pattern(entry)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Whether a command may connect to this name and port.
+    pub(crate) fn permit(&self, host: &str, port: u16) -> Result<Name, Denied> {
+        let bare = host.trim_start_matches('[').trim_end_matches(']');
+        if bare.parse::<IpAddr>().is_ok() {
+            return Err(Denied::Address(host.to_owned()));
+        }
+        let name = name(host).ok_or_else(|| Denied::NotAName(host.chars().take(255).collect()))?;
+        if !PORTS.contains(&port) {
+            return Err(Denied::Port(port));
+        }
+        let listed = self.0.iter().any(|pattern| match pattern {
+            Pattern::Exactly(domain) => name == *domain,
+            Pattern::Beneath(domain) => {
+                name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.ends_with('.'))
+            }
+        });
+        if listed { Ok(Name(name)) } else { Err(Denied::NotListed(name)) }
+    }
+}
+
+/// A name that was permitted, in lower case and without a dot at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name(String);
+
+impl Name {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn pattern(entry: &str) -> Result<Pattern, NotADomain> {
+    let refused = || NotADomain(entry.to_owned());
+    let (beneath, rest) = match entry.strip_prefix("*.") {
+        Some(rest) => (true, rest),
+        None => (false, entry),
+    };
+    let domain = name(rest).ok_or_else(refused)?;
+    match (beneath, domain.contains('.')) {
+        // All of a top-level domain is as good as no list.
+        (true, false) => Err(refused()),
+        (true, true) => Ok(Pattern::Beneath(domain)),
+        (false, _) => Ok(Pattern::Exactly(domain)),
+    }
+}
+
+/// Returns a host name in lower case and without a dot at its end; `None` if it is none.
+///
+/// A name whose last part begins with a digit is none: `inet_aton` takes `0x7f.1` and `2130706433` for addresses.
+fn name(text: &str) -> Option<String> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    let last = text.rsplit('.').next()?;
+    (text.len() <= 253
+        && text.split('.').all(is_label)
+        && !last.starts_with(|first: char| first.is_ascii_digit()))
+    .then(|| text.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests;

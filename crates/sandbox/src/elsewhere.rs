@@ -1,0 +1,75 @@
+//! What this crate does where there are no sandboxes: it says so.
+
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::ended::{Ended, Error};
+use crate::machine::{Finding, Level, Machine, OwnProc};
+use crate::output::Output;
+use crate::plan::{Enter, Plan};
+
+/// Finds the level `none`.
+pub async fn probe(_enter: &Enter) -> Machine {
+    Machine {
+        level: Level::None,
+        bubblewrap: None,
+        proc: OwnProc::Absent,
+        landlock: 0,
+        kernel: (0, 0),
+        findings: vec![Finding::with_advice(
+            "This system has no sandboxes, so agents get no commands.",
+            "Run polity on Linux, for example in a virtual machine.",
+        )],
+    }
+}
+
+/// Refuses, because nobody starts this part here.
+pub fn enter(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    ExitCode::from(64)
+}
+
+/// A command that runs. There is none here.
+#[derive(Debug)]
+pub struct Running(Infallible);
+
+impl Running {
+    /// The output so far.
+    pub fn output(&self) -> Output {
+        match self.0 {}
+    }
+
+    /// Ends the command.
+    pub fn stop(&self) {
+        match self.0 {}
+    }
+
+    /// Waits for the end of the command.
+    pub async fn ended(self) -> Result<Ended, Error> {
+        match self.0 {}
+    }
+}
+
+/// Refuses.
+pub async fn spawn(
+    _plan: Plan,
+    _machine: &Machine,
+    _enter: &Enter,
+    _cancel: &CancellationToken,
+    _sink: impl FnMut(&[u8]) + Send + 'static,
+) -> Result<Running, Error> {
+    Err(Error::NotLinux)
+}
+
+/// Refuses.
+pub async fn run(
+    _plan: Plan,
+    _machine: &Machine,
+    _enter: &Enter,
+    _cancel: &CancellationToken,
+    _sink: impl FnMut(&[u8]) + Send + 'static,
+) -> Result<Ended, Error> {
+    Err(Error::NotLinux)
+}

@@ -1,0 +1,237 @@
+//! Guarded paths: files in a workspace that can start programs outside, and that a command must therefore leave alone.
+//!
+//! Where the sandbox cannot make such a path read-only (it does not exist yet, or Landlock guards the workspace, which
+//! cannot except a part of a directory), the supervisor notes it before the command and puts it back afterwards. A
+//! program of the person that reads the path in between sees what the command wrote.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+/// Bytes of guarded files that can be noted. More means that somebody keeps data there.
+const MOST_BYTES: usize = 8 << 20;
+
+/// Directories in each other that can be noted.
+const DEPTH: usize = 32;
+
+/// Why guarded paths could not be noted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SnapshotError {
+    #[error("{} cannot be opened: {source}", .path.display())]
+    Open { path: PathBuf, source: Errno },
+    #[error("{} cannot be read: {source}", .path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{} is larger than {MOST_BYTES} bytes; move data out of it", .0.display())]
+    TooLarge(PathBuf),
+    #[error("{} is not a path inside the workspace", .0.display())]
+    Outside(PathBuf),
+}
+
+/// Guarded paths as they were.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    workspace: OwnedFd,
+    entries: Vec<(PathBuf, Entry)>,
+}
+
+/// What was at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Entry {
+    Missing,
+    File {
+        content: Vec<u8>,
+        mode: u32,
+    },
+    Link {
+        target: OsString,
+    },
+    Directory {
+        mode: u32,
+        entries: Vec<(OsString, Entry)>,
+    },
+    /// A socket or the like, which is neither noted nor put back.
+    Other,
+}
+
+impl Snapshot {
+    /// Notes these paths of a workspace.
+    pub(crate) fn take(workspace: &Path, paths: &[PathBuf]) -> Result<Self, SnapshotError> {
+        let handle = rustix::fs::open(workspace, DIRECTORY, Mode::empty())
+            .map_err(|source| SnapshotError::Open { path: workspace.to_owned(), source })?;
+        let mut budget = MOST_BYTES;
+        let mut entries = Vec::new();
+        for path in paths {
+            let names = names(path).ok_or_else(|| SnapshotError::Outside(path.clone()))?;
+            let Some((last, parents)) = names.split_last() else { continue };
+            let entry = match descend(&handle, parents, Missing::Refuse) {
+                Ok(parent) => note(&parent, last, path, &mut budget, DEPTH)?,
+                Err(_) => Entry::Missing,
+            };
+            entries.push((path.clone(), entry));
+        }
+        Ok(Self { workspace: handle, entries })
+    }
+
+    /// Puts back what differs. Returns the paths that differed.
+    pub(crate) fn restore(&self) -> Vec<PathBuf> {
+        let mut restored = Vec::new();
+        for (path, before) in &self.entries {
+            let names = names(path).unwrap_or_default();
+            let Some((last, parents)) = names.split_last() else { continue };
+            let missing = if *before == Entry::Missing { Missing::Refuse } else { Missing::Make };
+            let Ok(parent) = descend(&self.workspace, parents, missing) else { continue };
+            // What cannot be noted, because it is too large for example, is not what it was.
+            let now = note(&parent, last, path, &mut (2 * MOST_BYTES), DEPTH).unwrap_or(Entry::Other);
+            if now != *before && *before != Entry::Other {
+                restored.push(path.clone());
+                if let Err(error) = put_back(&parent, last, before) {
+                    tracing::warn!(path = %path.display(), %error, "a guarded path could not be put back");
+                }
+            }
+        }
+        restored
+    }
+}
+
+/// Flags with which directories are opened. A symbolic link is never followed.
+const DIRECTORY: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What to do with a directory that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Refuse,
+    /// Make it, in place of whatever has its name.
+    Make,
+}
+
+/// The names in a relative path; `None` if it could leave the workspace.
+fn names(path: &Path) -> Option<Vec<&OsStr>> {
+    path.components()
+        .map(|part| match part {
+            Component::Normal(name) => Some(name),
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+        })
+        .collect()
+}
+
+/// Opens a directory beneath another, name by name, without following links.
+fn descend(from: &OwnedFd, names: &[&OsStr], missing: Missing) -> Result<OwnedFd, Errno> {
+    let mut handle = from.try_clone().map_err(|_| Errno::MFILE)?;
+    for name in names {
+        handle = match rustix::fs::openat(&handle, *name, DIRECTORY, Mode::empty()) {
+            Ok(next) => next,
+            Err(error) if missing == Missing::Refuse => return Err(error),
+            Err(_) => {
+                remove(&handle, name).map_err(|_| Errno::IO)?;
+                rustix::fs::mkdirat(&handle, *name, Mode::from_raw_mode(0o755))?;
+                rustix::fs::openat(&handle, *name, DIRECTORY, Mode::empty())?
+            }
+        };
+    }
+    Ok(handle)
+}
+
+/// Notes what is at a name, directories with all that is in them.
+fn note(
+    parent: &OwnedFd,
+    name: &OsStr,
+    path: &Path,
+    budget: &mut usize,
+    depth: usize,
+) -> Result<Entry, SnapshotError> {
+    let open = |source| SnapshotError::Open { path: path.to_owned(), source };
+    let found = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => found,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Ok(Entry::Missing),
+        Err(source) => return Err(open(source)),
+    };
+    let mode = found.st_mode & 0o7777;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let file = rustix::fs::openat(parent, name, flags, Mode::empty()).map_err(open)?;
+            let mut content = Vec::new();
+            std::fs::File::from(file)
+                .take(*budget as u64 + 1)
+                .read_to_end(&mut content)
+                .map_err(|source| SnapshotError::Read { path: path.to_owned(), source })?;
+            *budget =
+                budget.checked_sub(content.len()).ok_or_else(|| SnapshotError::TooLarge(path.to_owned()))?;
+            Ok(Entry::File { content, mode })
+        }
+        FileType::Symlink => {
+            let target = rustix::fs::readlinkat(parent, name, Vec::new()).map_err(open)?;
+            Ok(Entry::Link { target: OsStr::from_bytes(target.as_bytes()).to_owned() })
+        }
+        FileType::Directory => {
+            let depth = depth.checked_sub(1).ok_or_else(|| SnapshotError::TooLarge(path.to_owned()))?;
+            let handle = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()).map_err(open)?;
+            let mut entries = Vec::new();
+            for entry in Dir::read_from(&handle).map_err(open)? {
+                let entry = entry.map_err(open)?;
+                let inner = OsStr::from_bytes(entry.file_name().to_bytes());
+                if inner != "." && inner != ".." {
+                    *budget =
+                        budget.checked_sub(64).ok_or_else(|| SnapshotError::TooLarge(path.to_owned()))?;
+                    entries.push((inner.to_owned(), note(&handle, inner, &path.join(inner), budget, depth)?));
+                }
+            }
+            entries.sort_by(|one, other| one.0.cmp(&other.0));
+            Ok(Entry::Directory { mode, entries })
+        }
+        _ => Ok(Entry::Other),
+    }
+}
+
+/// Makes a name what it was.
+fn put_back(parent: &OwnedFd, name: &OsStr, before: &Entry) -> std::io::Result<()> {
+    remove(parent, name)?;
+    match before {
+        Entry::Missing | Entry::Other => {}
+        Entry::File { content, mode } => {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let mut file =
+                std::fs::File::from(rustix::fs::openat(parent, name, flags, Mode::from_raw_mode(0o600))?);
+            file.write_all(content)?;
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(*mode))?;
+        }
+        Entry::Link { target } => rustix::fs::symlinkat(target.as_os_str(), parent, name)?,
+        Entry::Directory { mode, entries } => {
+            rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(0o700))?;
+            let handle = rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())?;
+            for (inner, entry) in entries {
+                put_back(&handle, inner, entry)?;
+            }
+            rustix::fs::fchmod(&handle, Mode::from_raw_mode(*mode))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes whatever has a name. Nothing outside the directory is touched, because the handle names it.
+///
+/// A directory that cannot be removed, because a command nested it too deeply for example, is renamed: under another
+/// name it starts nothing.
+fn remove(parent: &OwnedFd, name: &OsStr) -> std::io::Result<()> {
+    let directory = Path::new("/proc/self/fd").join(parent.as_raw_fd().to_string());
+    let path = directory.join(name);
+    match std::fs::symlink_metadata(&path) {
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(&path).or_else(|_| {
+            let mut other = name.to_owned();
+            other.push(format!(".refused-{}", std::process::id()));
+            std::fs::rename(&path, directory.join(other))
+        }),
+        Ok(_) => std::fs::remove_file(&path),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests;

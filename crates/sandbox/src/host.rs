@@ -1,0 +1,191 @@
+//! Reads from the host which system directories exist. Which ones a command may see is decided here, and only here.
+
+use std::path::{Path, PathBuf};
+
+use crate::view::Hidden;
+
+/// Directories of the operating system. A symbolic link, as `/bin` often is, stays one inside.
+const SYSTEM: [&str; 10] =
+    ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
+
+/// Files and directories outside [`SYSTEM`] that programs need to run: names, certificates, time zone, the paths of
+/// libraries and alternatives. None may hold a secret: `/etc/ssl/private`, `/etc/shadow`, and files in which people
+/// write passwords for package servers (`/etc/npmrc`, `/etc/pip.conf`, `/etc/gitconfig`) are not in the list.
+const SETTINGS: [&str; 46] = [
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/bindresvport.blacklist",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/ghostscript",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/java",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld-musl-aarch64.path",
+    "/etc/ld-musl-x86_64.path",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/lsb-release",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/networks",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/pki/ca-trust/extracted",
+    "/etc/pki/java",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/redhat-release",
+    "/etc/resolv.conf",
+    "/etc/rpc",
+    "/etc/services",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/texmf",
+    "/etc/timezone",
+    "/var/lib/texmf",
+];
+
+/// Beginnings of names in `/etc` whose rest is a version, such as `java-17-openjdk`.
+const VERSIONED: [&str; 4] = ["java-", "python3.", "ImageMagick-", "R"];
+
+/// Toolchains in the home of the person. None of these directories is meant for secrets; those of a toolchain that
+/// also keeps a token, as Cargo does in `credentials.toml`, are named one by one.
+const TOOLCHAINS: [&str; 20] = [
+    ".cargo/bin",
+    ".cargo/registry",
+    ".cargo/git",
+    ".rustup",
+    ".pyenv",
+    ".rbenv",
+    ".nvm",
+    ".volta",
+    ".bun/bin",
+    ".deno/bin",
+    ".sdkman/candidates",
+    ".juliaup",
+    ".ghcup/bin",
+    ".ghcup/ghc",
+    ".opam",
+    ".asdf/installs",
+    ".local/share/mise/installs",
+    ".local/share/uv/python",
+    ".nix-profile",
+    "go/bin",
+];
+
+/// Variables that move a toolchain, and its parts that may be read.
+const MOVED: [(&str, &[&str]); 5] = [
+    ("CARGO_HOME", &["bin", "registry", "git"]),
+    ("RUSTUP_HOME", &[""]),
+    ("PYENV_ROOT", &[""]),
+    ("NVM_DIR", &[""]),
+    ("VOLTA_HOME", &[""]),
+];
+
+/// What exists on the host of all that a command may read without being told so.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Host {
+    /// Symbolic links at the root: where, and their text.
+    pub(crate) links: Vec<(PathBuf, PathBuf)>,
+    /// System directories, and files of [`SETTINGS`].
+    pub(crate) system: Vec<PathBuf>,
+    /// Toolchains in the home of the person.
+    pub(crate) toolchains: Vec<PathBuf>,
+}
+
+impl Host {
+    /// Looks which paths of the lists exist.
+    pub(crate) fn look(variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
+        let mut host = Self::default();
+        for path in SYSTEM.map(Path::new) {
+            match std::fs::read_link(path) {
+                Ok(target) => host.links.push((path.to_owned(), target)),
+                Err(_) if path.is_dir() => host.system.push(path.to_owned()),
+                Err(_) => {}
+            }
+        }
+        host.system.extend(SETTINGS.map(PathBuf::from).into_iter().filter(|path| path.exists()));
+        if let Ok(entries) = std::fs::read_dir("/etc") {
+            let mut versioned: Vec<PathBuf> = entries
+                .flatten()
+                .filter(|entry| {
+                    let name = entry.file_name();
+                    let name = name.to_string_lossy();
+                    VERSIONED.iter().any(|start| {
+                        name.strip_prefix(start).is_some_and(|rest| {
+                            rest.is_empty() || rest.starts_with(|first: char| first.is_ascii_digit())
+                        })
+                    })
+                })
+                .map(|entry| entry.path())
+                .filter(|path| path.is_dir())
+                .collect();
+            versioned.sort();
+            host.system.extend(versioned);
+        }
+        if let Some(home) = variable("HOME").filter(|home| home.is_absolute()) {
+            host.toolchains.extend(TOOLCHAINS.iter().map(|part| home.join(part)));
+        }
+        for (name, parts) in MOVED {
+            // A variable that names the whole home or the root must not open it.
+            if let Some(root) = variable(name).filter(|root| root.components().count() > 2)
+                && variable("HOME").is_none_or(|home| !home.starts_with(&root))
+            {
+                host.toolchains.extend(parts.iter().map(|part| root.join(part)));
+            }
+        }
+        host.toolchains.retain(|path| path.is_dir());
+        // `join("")` ends with a slash.
+        host.toolchains = host.toolchains.iter().map(|path| path.components().collect()).collect();
+        host.toolchains.sort();
+        host.toolchains.dedup();
+        host
+    }
+
+    /// The same host without these hidden paths: a directory that contains one is replaced by what else is in it.
+    ///
+    /// Only the level `partial` needs this, because Landlock cannot except a part of a directory.
+    pub(crate) fn without(self, hidden: &[Hidden]) -> Self {
+        let system = avoid(self.system, hidden, &|directory| {
+            let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+            entries.flatten().map(|entry| entry.path()).collect()
+        });
+        Self { system, ..self }
+    }
+}
+
+/// Replaces each path that contains a hidden one by its entries, and leaves out what is hidden.
+fn avoid(paths: Vec<PathBuf>, hidden: &[Hidden], entries: &impl Fn(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut open = paths;
+    let mut result = Vec::new();
+    while let Some(path) = open.pop() {
+        if hidden.iter().any(|hidden| path.starts_with(&hidden.path)) {
+            continue;
+        }
+        if hidden.iter().any(|hidden| hidden.path.starts_with(&path)) {
+            open.extend(entries(&path));
+        } else {
+            result.push(path);
+        }
+    }
+    result.sort();
+    result
+}
+
+#[cfg(test)]
+mod tests;

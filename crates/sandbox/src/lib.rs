@@ -1,0 +1,92 @@
+//! Runs one shell command of an agent in a sandbox, and reports how it ended.
+//!
+//! This crate must not know tools, models, SQL, agents or tasks. It knows a [`Plan`]: the command, the directories that
+//! it may use, its network and its limits. Whatever a plan does not grant does not exist inside.
+//!
+//! The path of data: *[`Plan`] + facts about the host → `view` (what the command sees) and `walls` (what it may do),
+//! both without IO → a launch → the supervisor, a process of its own → bubblewrap → the process inside, which puts up
+//! the walls and becomes the shell → output → [`Ended`]*. The supervisor enforces the limits, also when the daemon
+//! hangs, and ends everything when the daemon dies. The supervisor and the process inside are the daemon's own binary,
+//! which calls [`enter`] when it is started with the arguments of [`Enter`].
+//!
+//! Nothing here is safe against a fault of the kernel. At the level `partial`, a command and the programs of the person
+//! share the machine's processes and files, and only Landlock and seccomp stand between; see [`Level`].
+//!
+//! Only Linux has sandboxes. Elsewhere [`probe`] finds the level `none`, and [`run`] refuses.
+
+#![cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "what only the sandbox of Linux uses"))]
+
+mod limits;
+
+mod plan;
+
+mod machine;
+
+mod environment;
+
+mod host;
+
+mod view;
+
+mod bubblewrap;
+
+mod guarded;
+
+mod domains;
+
+mod output;
+
+mod ended;
+
+#[cfg(target_os = "linux")]
+mod walls;
+
+#[cfg(target_os = "linux")]
+mod message;
+
+#[cfg(target_os = "linux")]
+mod guard;
+
+mod address;
+
+#[cfg(target_os = "linux")]
+mod proxy;
+
+#[cfg(target_os = "linux")]
+mod forward;
+
+#[cfg(target_os = "linux")]
+mod inside;
+
+#[cfg(target_os = "linux")]
+mod supervise;
+
+#[cfg(target_os = "linux")]
+mod run;
+
+#[cfg(target_os = "linux")]
+mod probe;
+
+#[cfg(target_os = "linux")]
+mod enter;
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+
+pub use domains::{Domains, NotADomain};
+#[cfg(not(target_os = "linux"))]
+pub use elsewhere::{Running, enter, probe, run, spawn};
+pub use ended::{Ended, Error, How, Usage};
+#[cfg(target_os = "linux")]
+pub use enter::enter;
+pub use environment::{Directories, environment};
+pub use guarded::guarded_paths;
+pub use limits::Limits;
+pub use machine::{Finding, Level, Machine, OwnProc};
+pub use output::Output;
+pub use plan::{Access, Enter, Excerpt, Network, Plan};
+#[cfg(target_os = "linux")]
+pub use probe::probe;
+#[cfg(target_os = "linux")]
+pub use run::{Running, run, spawn};
+pub use view::Refused;

@@ -1,0 +1,47 @@
+//! The limits of one command, with their names in the settings.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// The limits of one command (`tools.sandbox.limits.*`).
+///
+/// Every limit ends the command when it is exceeded; [`How`](crate::How) then names the limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct Limits {
+    /// Wall time in milliseconds. Default: 10 minutes.
+    pub timeout_ms: u64,
+    /// Memory in bytes of all processes of the command together, files in memory included. Default: 4 GiB.
+    ///
+    /// A single process that asks for more than this gets an error from the kernel before the command is ended.
+    pub memory_bytes: u64,
+    /// Processes at the same time, zombies included. Default: 512.
+    pub processes: u64,
+    /// Bytes of standard output and error together. Default: 64 MiB.
+    pub output_bytes: u64,
+    /// Bytes that the command may add on disk, in the workspace, its home and its temporary directory. Default: 10 GiB.
+    pub disk_bytes: u64,
+    /// Files and directories that the command may add on disk. Default: 500,000.
+    pub files: u64,
+}
+
+impl Limits {
+    /// The wall time as a duration.
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            timeout_ms: 10 * 60 * 1000,
+            memory_bytes: 4 << 30,
+            processes: 512,
+            output_bytes: 64 << 20,
+            disk_bytes: 10 << 30,
+            files: 500_000,
+        }
+    }
+}

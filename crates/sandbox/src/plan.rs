@@ -1,0 +1,88 @@
+//! What is to run, and with which rights: plain data from the caller.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::limits::Limits;
+
+/// One command and everything that it may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// The text that the shell runs. Linux limits it to 128 KiB.
+    pub command: String,
+    /// The directory in which the shell starts.
+    pub workspace: PathBuf,
+    /// Whether the command may change the workspace.
+    pub access: Access,
+    /// Paths relative to the workspace that stay as they are, such as `.git/config`; see
+    /// [`guarded_paths`](crate::guarded_paths).
+    ///
+    /// At the level `full`, paths that exist are mounted read-only. All others are put back when the command has ended;
+    /// [`Ended::restored`](crate::Ended::restored) names them.
+    pub guarded: Vec<PathBuf>,
+    /// Further directories and files that the command may read (`tools.sandbox.read`). What does not exist is ignored.
+    /// A Unix socket in such a directory can be connected to.
+    pub readable: Vec<PathBuf>,
+    /// Directories and files that the command must never see, even if they are inside a directory that it may read: the
+    /// data and configuration directories, and the token.
+    pub hidden: Vec<PathBuf>,
+    /// The home directory of the task, which the command may change. It becomes `HOME`.
+    pub home: PathBuf,
+    /// The temporary directory of the task, which the command may change. At the level `full` it is `/tmp`.
+    pub temporary: PathBuf,
+    /// What the command can reach.
+    pub network: Network,
+    /// The environment of the daemon. Only what [`environment`](crate::environment) allows reaches the command.
+    pub environment: BTreeMap<String, String>,
+    /// Limits on time, memory, processes, output and disk.
+    pub limits: Limits,
+    /// The file that receives all output. It is created, or emptied if it exists. Its directory must not be one that
+    /// the command can change.
+    pub output: PathBuf,
+    /// The parts of the output that are kept in memory.
+    pub excerpt: Excerpt,
+}
+
+/// Whether the command may change the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The command may change files.
+    ReadWrite,
+    /// The command may only read.
+    ReadOnly,
+}
+
+/// What the command can reach over the network (`tools.sandbox.network`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Network {
+    /// At the level `full`, only its own loopback; at `partial`, no internet sockets.
+    None,
+    /// These domains, over a proxy in the daemon. Only at the level `full`.
+    Domains(Vec<String>),
+    /// The network of the host.
+    Full,
+}
+
+/// How many bytes of the output are kept in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Excerpt {
+    /// Bytes from the beginning.
+    pub first: usize,
+    /// Bytes from the end.
+    pub last: usize,
+}
+
+impl Default for Excerpt {
+    fn default() -> Self {
+        Self { first: 8 << 10, last: 24 << 10 }
+    }
+}
+
+/// The program that contains [`enter`](crate::enter), which this crate starts outside and inside the sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enter {
+    /// Absolute path of the program, usually the running program itself.
+    pub program: PathBuf,
+    /// Arguments after which the program calls [`enter`](crate::enter) with all further ones.
+    pub first_arguments: Vec<String>,
+}

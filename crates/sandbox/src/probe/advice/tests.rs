@@ -1,0 +1,86 @@
+use std::path::PathBuf;
+
+use super::{Facts, conclude, install, kernel};
+use crate::machine::{Level, Machine, OwnProc};
+
+fn of(
+    program: Option<&str>,
+    bubblewrap: Result<OwnProc, &str>,
+    walls: Result<u32, &str>,
+    facts: &Facts,
+) -> (Machine, String) {
+    let machine = conclude(
+        program.map(PathBuf::from),
+        bubblewrap.map_err(str::to_owned),
+        walls.map_err(str::to_owned),
+        facts,
+    );
+    let text = machine
+        .findings
+        .iter()
+        .map(|finding| format!("{} {}", finding.text, finding.advice.clone().unwrap_or_default()))
+        .collect::<Vec<_>>()
+        .join("\n");
+    (machine, text)
+}
+
+#[test]
+fn the_level_follows_from_what_works() {
+    let facts = Facts::default();
+    let check = |bubblewrap, walls, level| {
+        let (machine, _) = of(Some("/usr/bin/bwrap"), bubblewrap, walls, &facts);
+        assert_eq!(machine.level, level, "{bubblewrap:?} {walls:?}");
+        assert_eq!(machine.bubblewrap.is_some(), bubblewrap.is_ok());
+    };
+    check(Ok(OwnProc::Mounted), Ok(7), Level::Full);
+    check(Ok(OwnProc::Mounted), Ok(0), Level::Full);
+    check(Ok(OwnProc::Absent), Ok(7), Level::Full);
+    check(Err("refused"), Ok(3), Level::Partial);
+    check(Err("refused"), Ok(2), Level::None);
+    check(Err("refused"), Ok(0), Level::None);
+    // Without seccomp, not even namespaces are a sandbox: the command could make more of them.
+    check(Ok(OwnProc::Mounted), Err("seccomp"), Level::None);
+}
+
+#[test]
+fn the_advice_fits_the_cause() {
+    let refused = Err("bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted");
+    let check = |facts: Facts, program, wanted: &str| {
+        let (_, text) = of(program, refused, Ok(7), &facts);
+        assert!(text.contains(wanted), "{wanted} is missing in: {text}");
+    };
+    let bubblewrap = Some("/usr/bin/bwrap");
+    check(
+        Facts { install: Some("sudo apt install bubblewrap"), ..Facts::default() },
+        None,
+        "sudo apt install bubblewrap",
+    );
+    let ubuntu = Facts { apparmor_restricts: Some(1), ..Facts::default() };
+    check(ubuntu.clone(), bubblewrap, "profile bwrap /usr/bin/bwrap flags=(unconfined) {\n  userns,\n}");
+    check(ubuntu, bubblewrap, "bwrap-userns-restrict");
+    check(
+        Facts { userns_clone: Some(0), ..Facts::default() },
+        bubblewrap,
+        "kernel.unprivileged_userns_clone=1",
+    );
+    check(Facts { most_namespaces: Some(0), ..Facts::default() }, bubblewrap, "user.max_user_namespaces");
+    check(Facts { container: Some("Docker"), ..Facts::default() }, bubblewrap, "systempaths=unconfined");
+    check(Facts { container: Some("Podman"), ..Facts::default() }, bubblewrap, "unmask=ALL");
+    check(Facts { container: Some("Kubernetes"), ..Facts::default() }, bubblewrap, "procMount");
+    check(Facts::default(), bubblewrap, "RTM_NEWADDR");
+}
+
+#[test]
+fn a_machine_that_has_everything_gets_no_advice() {
+    let (machine, _) = of(Some("/usr/bin/bwrap"), Ok(OwnProc::Mounted), Ok(7), &Facts::default());
+    assert!(machine.findings.iter().all(|finding| finding.advice.is_none()), "{:?}", machine.findings);
+}
+
+#[test]
+fn releases_are_read() {
+    assert_eq!(kernel("6.8.0-31-generic"), (6, 8));
+    assert_eq!(kernel("6.18.44-fc-v669"), (6, 18));
+    assert_eq!(kernel("odd"), (0, 0));
+    assert_eq!(install("ID=linuxmint\nID_LIKE=\"ubuntu debian\"\n"), Some("sudo apt install bubblewrap"));
+    assert_eq!(install("ID=unknown\n"), None);
+}

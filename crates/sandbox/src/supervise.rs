@@ -1,0 +1,288 @@
+//! The supervisor: the parent of one command, outside the sandbox.
+//!
+//! It starts the command, samples what it uses, ends it when a limit is exceeded or the daemon closes the connection
+//! (also by dying), kills every process that is left, and puts guarded paths back. It has one thread, because Linux
+//! ties "die with the parent" to the thread that started the child.
+//!
+//! Path of data: *[`Launch`] → start → samples (`tree`, `disk`) → `verdict` → kill → [`Report`]*.
+
+mod disk;
+
+pub(crate) mod leash;
+
+mod tree;
+
+mod verdict;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
+
+use crate::ended::Usage;
+use crate::guard::Snapshot;
+use crate::message::{FromInside, FromSupervisor, Launch, Report, Why};
+use leash::Leash;
+
+/// Time between two looks at the number of processes of the machine.
+const PAUSE: Duration = Duration::from_millis(15);
+
+/// Shortest time between two samples of memory and disk.
+const SAMPLE_PAUSE: Duration = Duration::from_millis(25);
+
+/// The part of its time that the supervisor may spend on samples is one in this number.
+const SHARE: u32 = 10;
+
+/// How much the supervisor gives way to other programs if the system lets it choose: not at all, and less than they do.
+/// A command gives way to it (`inside::NICE`), so a command with thousands of busy processes does not keep it from
+/// ending them.
+const NICE: i32 = -10;
+
+/// Runs the supervisor until the command is gone.
+pub(crate) fn run() -> ExitCode {
+    match supervise() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "the supervisor of a command failed: {error}");
+            ExitCode::from(125)
+        }
+    }
+}
+
+fn supervise() -> Result<(), String> {
+    let daemon = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)
+        .map(UnixStream::from)
+        .map_err(|error| format!("standard input is not the daemon: {error}"))?;
+    // Descriptors that the daemon did not mean to pass on must not reach the command.
+    close_fds::set_fds_cloexec(3, &[]);
+    // Whatever walks over what a command made runs out of descriptors before it runs out of stack.
+    if let Ok(hard) = rlimit::Resource::NOFILE.get_hard() {
+        let _ = rlimit::Resource::NOFILE.set(hard.min(1024), hard);
+    }
+    let mut line = String::new();
+    BufReader::new(&daemon)
+        .read_line(&mut line)
+        .map_err(|error| format!("the daemon sent nothing: {error}"))?;
+    let launch: Launch =
+        serde_json::from_str(&line).map_err(|error| format!("the daemon sent something else: {error}"))?;
+
+    let outcome = Supervisor::start(&daemon, &launch).and_then(|supervisor| supervisor.watch(&launch));
+    let message = match outcome {
+        Ok(report) => FromSupervisor::Ended(report),
+        Err(reason) => FromSupervisor::Failed(reason),
+    };
+    tell(&daemon, &message);
+    Ok(())
+}
+
+/// Tells the daemon. If the daemon is gone, nobody needs to know.
+fn tell(daemon: &UnixStream, message: &FromSupervisor) {
+    if let Ok(line) = serde_json::to_string(message) {
+        let _ = writeln!(&*daemon, "{line}");
+    }
+}
+
+/// A command that runs.
+struct Supervisor<'a> {
+    daemon: &'a UnixStream,
+    inside: UnixStream,
+    /// The process that the supervisor started: bubblewrap, or the process inside.
+    child: Pid,
+    handle: OwnedFd,
+    started: Instant,
+    snapshot: Option<Snapshot>,
+    leash: Leash,
+    /// What the process inside said so far.
+    said: Vec<u8>,
+    readiness: Readiness,
+}
+
+/// How far the process inside has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Readiness {
+    Waiting,
+    Ready,
+    Failed(String),
+}
+
+impl<'a> Supervisor<'a> {
+    fn start(daemon: &'a UnixStream, launch: &Launch) -> Result<Self, String> {
+        let failed = |what: &str| {
+            let what = what.to_owned();
+            move |error: std::io::Error| format!("failed to {what}: {error}")
+        };
+        // Signals from the daemon's terminal must not reach the command, and orphans must come back to the supervisor.
+        let _ = rustix::process::setsid();
+        // Only root can; the others keep the priority of the daemon.
+        let _ = rustix::process::setpriority_process(None, NICE);
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(|error| format!("failed to adopt orphans: {error}"))?;
+        let snapshot = launch
+            .guard
+            .as_ref()
+            .map(|guard| Snapshot::take(&guard.workspace, &guard.paths))
+            .transpose()
+            .map_err(|error| format!("failed to note the guarded paths: {error}"))?;
+
+        let leash = launch.leash.put_on();
+        let (ours, theirs) = UnixStream::pair().map_err(failed("make a connection to the command"))?;
+        let started = Instant::now();
+        let program = Command::new(&launch.program)
+            .args(&launch.arguments)
+            .env_clear()
+            .envs(&launch.environment)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .spawn()
+            .map_err(|error| format!("failed to start {}: {error}", launch.program.display()))?;
+        let child =
+            i32::try_from(program.id()).ok().and_then(Pid::from_raw).ok_or("the child has no number")?;
+        let handle = rustix::process::pidfd_open(child, PidfdFlags::empty())
+            .map_err(|error| format!("failed to watch the command: {error}"))?;
+        let line = serde_json::to_string(&launch.inside).map_err(|error| error.to_string())?;
+        let mut writer = ours.try_clone().map_err(failed("write to the command"))?;
+        // In a thread of its own: a long command does not fit into the socket before somebody reads it.
+        std::thread::spawn(move || {
+            let _ = writeln!(writer, "{line}");
+        });
+        ours.set_nonblocking(true).map_err(failed("read from the command"))?;
+        Ok(Self {
+            daemon,
+            inside: ours,
+            child,
+            handle,
+            started,
+            snapshot,
+            leash,
+            said: Vec::new(),
+            readiness: Readiness::Waiting,
+        })
+    }
+
+    /// Waits for the end of the command, whatever causes it, and cleans up.
+    fn watch(mut self, launch: &Launch) -> Result<Report, String> {
+        let mut peak = Usage::default();
+        let mut disk = disk::Meter::new(&launch.growing);
+        let own = self.leash.own_processes();
+        let mut next = Instant::now();
+        let mut threads = tree::Threads::new();
+        let why = loop {
+            let events = self.wait(PAUSE)?;
+            // First, so that a command that exceeds a limit and ends at once is still told apart from its last words.
+            self.listen();
+            if let Some(code) = self.reap() {
+                break Why::Exited(code);
+            }
+            if events.daemon_is_gone {
+                break Why::Stopped;
+            }
+            let begin = Instant::now();
+            // The number of all threads of the machine costs one small file. Only when it grows as fast as a command
+            // with too many processes would let it grow, the processes of the command are counted at once.
+            if begin < next && !threads.grew_by(launch.limits.processes) {
+                if let Some(exceeded) =
+                    verdict::exceeded(&launch.limits, self.started.elapsed(), &Usage::default())
+                {
+                    break Why::Exceeded(exceeded);
+                }
+                continue;
+            }
+            let tree = tree::sample(rustix::process::getpid(), launch.limits.processes + own + 1);
+            let added = disk.measure(&launch.limits, || tree::deleted_bytes(&tree.processes));
+            let usage = Usage {
+                memory_bytes: tree.memory_bytes,
+                processes: (tree.processes.len() as u64).saturating_sub(own),
+                disk_bytes: added.bytes,
+                files: added.files,
+            };
+            peak = verdict::greater(peak, usage);
+            if let Some(exceeded) = verdict::exceeded(&launch.limits, self.started.elapsed(), &usage) {
+                break Why::Exceeded(exceeded);
+            }
+            next = Instant::now() + SAMPLE_PAUSE.max(begin.elapsed() * SHARE);
+        };
+        let left = self.leash.kill_all(self.child);
+        self.listen();
+        let restored = self.snapshot.as_ref().map(Snapshot::restore).unwrap_or_default();
+        match (&self.readiness, why) {
+            (Readiness::Failed(reason), _) => Err(reason.clone()),
+            (Readiness::Waiting, Why::Exited(code)) => {
+                Err(format!("the sandbox ended with code {code} before the command began"))
+            }
+            (Readiness::Waiting | Readiness::Ready, _) => Ok(Report { why, peak, restored, left }),
+        }
+    }
+
+    /// Waits until something happens, at most this long.
+    fn wait(&self, pause: Duration) -> Result<Events, String> {
+        let timeout =
+            Timespec { tv_sec: 0, tv_nsec: i64::from(pause.min(Duration::from_millis(999)).subsec_nanos()) };
+        let mut watched =
+            vec![PollFd::new(self.daemon, PollFlags::IN), PollFd::new(&self.handle, PollFlags::IN)];
+        if self.readiness == Readiness::Waiting {
+            watched.push(PollFd::new(&self.inside, PollFlags::IN));
+        }
+        match poll(&mut watched, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(format!("failed to wait for the command: {error}")),
+        }
+        let daemon = watched[0].revents();
+        let daemon_is_gone = if daemon.is_empty() {
+            false
+        } else {
+            // The daemon sends nothing more, so whatever can be read is the end of the connection.
+            !matches!((&*self.daemon).read(&mut [0; 64]), Ok(1..))
+        };
+        Ok(Events { daemon_is_gone })
+    }
+
+    /// Reads what the process inside says.
+    fn listen(&mut self) {
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = (&self.inside).read(&mut buffer) {
+            // The process inside says two lines. A command that got hold of the connection is not believed to say more.
+            if self.said.len() < 64 << 10 {
+                self.said.extend_from_slice(&buffer[..count]);
+            }
+        }
+        while let Some(end) = self.said.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.said.drain(..=end).collect();
+            match serde_json::from_slice(&line) {
+                Ok(FromInside::Ready) if self.readiness == Readiness::Waiting => {
+                    self.readiness = Readiness::Ready;
+                    tell(self.daemon, &FromSupervisor::Ready);
+                }
+                Ok(FromInside::Failed(reason)) => self.readiness = Readiness::Failed(reason),
+                Ok(FromInside::Ready) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Collects children that have ended, orphans included. Returns the code of the command if it is among them.
+    fn reap(&self) -> Option<i32> {
+        let mut code = None;
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            if pid == self.child {
+                code = Some(code_of(status));
+            }
+        }
+        code
+    }
+}
+
+/// What happened while the supervisor waited.
+struct Events {
+    daemon_is_gone: bool,
+}
+
+/// The code of a process as shells report it: 128 + n for signal n.
+fn code_of(status: WaitStatus) -> i32 {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => code,
+        (None, Some(signal)) => 128 + signal,
+        (None, None) => 128,
+    }
+}

@@ -1,0 +1,189 @@
+//! The processes of a command, read from `/proc` of the host, and the memory that they use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+
+use rustix::process::Pid;
+
+/// Processes whose descriptors are searched for files in memory. A command with more processes is examined in part; its
+/// number of processes is limited anyway.
+const SEARCHED: usize = 256;
+
+/// Descriptors of one process that are searched.
+const DESCRIPTORS: usize = 4096;
+
+/// One look at the processes of a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Sample {
+    pub(super) processes: Vec<i32>,
+    pub(super) memory_bytes: u64,
+}
+
+/// The number of threads of the whole machine, as a cheap sign that a command makes many processes.
+#[derive(Debug)]
+pub(super) struct Threads {
+    least: u64,
+}
+
+impl Threads {
+    pub(super) fn new() -> Self {
+        Self { least: threads().unwrap_or(0) }
+    }
+
+    /// Whether there are more threads by half this number than there were at the least.
+    pub(super) fn grew_by(&mut self, number: u64) -> bool {
+        let now = threads().unwrap_or(u64::MAX);
+        self.least = self.least.min(now);
+        now - self.least > number / 2
+    }
+}
+
+fn threads() -> Option<u64> {
+    threads_of(&std::fs::read_to_string("/proc/loadavg").ok()?)
+}
+
+/// Reads the number after the slash in `0.20 0.18 0.12 1/80 11206`.
+fn threads_of(text: &str) -> Option<u64> {
+    text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// Samples all descendants of a process. If there are `most` or more, their memory is not examined.
+pub(super) fn sample(root: Pid, most: u64) -> Sample {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let processes = descendants(root, most);
+    if processes.len() >= most {
+        return Sample { processes, memory_bytes: 0 };
+    }
+    let private: u64 = processes.iter().map(|process| private_bytes(*process)).sum();
+    let memory_bytes = private + memory_files(&processes);
+    Sample { processes, memory_bytes }
+}
+
+/// Descendants of a process, at most about this many.
+pub(super) fn descendants(root: Pid, most: usize) -> Vec<i32> {
+    let root = root.as_raw_nonzero().get();
+    children_by_task(root, most).unwrap_or_else(|| below(root, &all_parents()))
+}
+
+/// Children of a process.
+pub(super) fn children(process: i32) -> Vec<i32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
+    tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+        .flat_map(|text| text.split_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<_>>())
+        .collect()
+}
+
+/// Walks `/proc/PID/task/TID/children`, which costs as much as the command has threads. `None` if the kernel has no such
+/// file.
+fn children_by_task(root: i32, most: usize) -> Option<Vec<i32>> {
+    // The kernel may be built without this file.
+    std::fs::read(format!("/proc/{root}/task/{root}/children")).ok()?;
+    let mut found = Vec::new();
+    let mut known = BTreeSet::from([root]);
+    let mut open = vec![root];
+    while let Some(process) = open.pop() {
+        for child in children(process).into_iter().filter(|child| known.insert(*child)) {
+            found.push(child);
+            open.push(child);
+        }
+        if found.len() >= most {
+            break;
+        }
+    }
+    Some(found)
+}
+
+/// The parent of each process of the host.
+fn all_parents() -> BTreeMap<i32, i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter_map(|process: i32| {
+            let line = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            Some((process, parent(&line)?))
+        })
+        .collect()
+}
+
+/// The parent in a line of `/proc/PID/stat`. The name of the program comes before it and may contain anything.
+fn parent(line: &str) -> Option<i32> {
+    let (_, rest) = line.rsplit_once(')')?;
+    rest.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// All descendants of a process, given the parent of each.
+fn below(root: i32, parents: &BTreeMap<i32, i32>) -> Vec<i32> {
+    let mut found = BTreeSet::from([root]);
+    loop {
+        let before = found.len();
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, parent)| found.contains(parent))
+                .map(|(process, _)| *process)
+                .collect::<Vec<_>>(),
+        );
+        if found.len() == before {
+            break;
+        }
+    }
+    found.remove(&root);
+    found.into_iter().collect()
+}
+
+/// Memory that only this process uses, swapped memory included, and shared memory that it has mapped.
+fn private_bytes(process: i32) -> u64 {
+    std::fs::read_to_string(format!("/proc/{process}/status"))
+        .map(|text| private_of(&text))
+        .unwrap_or_default()
+}
+
+/// Reads the text of `/proc/PID/status`.
+fn private_of(text: &str) -> u64 {
+    text.lines()
+        .filter_map(|line| {
+            let (name, rest) = line.split_once(':')?;
+            ["RssAnon", "VmSwap"].contains(&name).then_some(rest)
+        })
+        .filter_map(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+        .map(|kilobytes| kilobytes.saturating_mul(1024))
+        .sum()
+}
+
+/// Bytes of files that exist only in memory and that a process holds open, made by `memfd_create`.
+/// The `tmpfs` in `/dev/shm` has a size of its own.
+///
+/// Such a file counts once, however many processes hold it.
+fn memory_files(processes: &[i32]) -> u64 {
+    open_files(processes, |target| target.starts_with("/memfd:"))
+}
+
+/// Bytes of files on disk that were deleted while a process holds them open. No walk over a directory finds them.
+pub(super) fn deleted_bytes(processes: &[i32]) -> u64 {
+    open_files(processes, |target| target.ends_with(" (deleted)") && !target.starts_with("/memfd:"))
+}
+
+fn open_files(processes: &[i32], fits: impl Fn(&str) -> bool) -> u64 {
+    let mut files: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for process in processes.iter().take(SEARCHED) {
+        let Ok(entries) = std::fs::read_dir(format!("/proc/{process}/fd")) else { continue };
+        for entry in entries.flatten().take(DESCRIPTORS) {
+            let path: PathBuf = entry.path();
+            let Ok(target) = std::fs::read_link(&path) else { continue };
+            if fits(&target.to_string_lossy())
+                && let Ok(file) = std::fs::metadata(&path)
+                && file.is_file()
+            {
+                files.insert((file.dev(), file.ino()), file.blocks().saturating_mul(512));
+            }
+        }
+    }
+    files.values().sum()
+}
+
+#[cfg(test)]
+mod tests;

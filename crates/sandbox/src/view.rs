@@ -1,0 +1,220 @@
+//! What a command sees of the file system: decided from a resolved plan and the facts about the host, without any IO.
+//!
+//! A path that nobody granted is in no list, so it does not exist inside. A hidden path is never granted; where a
+//! granted directory contains one, the level `full` covers it, and the level `partial` refuses the plan.
+
+use std::path::{Path, PathBuf};
+
+use crate::host::Host;
+use crate::machine::Level;
+use crate::plan::Access;
+
+/// Where the program that contains `enter` is inside, at the level `full`.
+pub(crate) const PROGRAM_INSIDE: &str = "/run/polity/enter";
+
+/// Where the socket of the proxy is inside.
+pub(crate) const PROXY_INSIDE: &str = "/run/polity/proxy";
+
+/// The paths of a plan, canonical and looked up on the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Places {
+    pub(crate) workspace: PathBuf,
+    pub(crate) access: Access,
+    pub(crate) home: PathBuf,
+    pub(crate) temporary: PathBuf,
+    /// Further readable paths that exist.
+    pub(crate) readable: Vec<PathBuf>,
+    /// Hidden paths that exist.
+    pub(crate) hidden: Vec<Hidden>,
+    /// Guarded paths that exist inside the workspace without a symbolic link in them, as absolute paths.
+    pub(crate) pinned: Vec<PathBuf>,
+    /// The program that contains `enter`.
+    pub(crate) program: PathBuf,
+    /// Files that stand for `/etc/passwd` and `/etc/group`.
+    pub(crate) names: Option<Names>,
+    /// The socket of the proxy on the host.
+    pub(crate) proxy: Option<PathBuf>,
+}
+
+/// A path that must not be seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hidden {
+    pub(crate) path: PathBuf,
+    pub(crate) kind: Kind,
+}
+
+/// What a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Directory,
+    File,
+}
+
+/// Files with the names of users and groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Names {
+    pub(crate) passwd: PathBuf,
+    pub(crate) group: PathBuf,
+}
+
+/// One thing that is put into the empty root, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Mount {
+    /// A symbolic link.
+    Link { at: PathBuf, to: PathBuf },
+    /// A path of the host, read-only.
+    Read { from: PathBuf, at: PathBuf },
+    /// A path of the host that can be changed.
+    Write { from: PathBuf, at: PathBuf },
+    /// An empty directory or file that covers a hidden path.
+    Cover { at: PathBuf, kind: Kind },
+}
+
+impl Mount {
+    /// The path inside.
+    pub(crate) fn at(&self) -> &Path {
+        match self {
+            Self::Link { at, .. }
+            | Self::Read { at, .. }
+            | Self::Write { at, .. }
+            | Self::Cover { at, .. } => at,
+        }
+    }
+}
+
+/// Why a plan cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// A directory that the command was to use is one that it must not see.
+    #[error("{} is inside the hidden directory {}; choose another directory", .path.display(), .hidden.display())]
+    Hidden {
+        /// The directory of the plan.
+        path: PathBuf,
+        /// The hidden path.
+        hidden: PathBuf,
+    },
+    /// A directory of the command contains one that it must not see, and this machine cannot cover it.
+    #[error(
+        "{} contains {}, which commands must not see, and only the sandbox level \"full\" can hide it; choose a directory that does not contain it, or raise the level (polity doctor)",
+        .path.display(),
+        .hidden.display()
+    )]
+    CannotCover {
+        /// The directory of the plan.
+        path: PathBuf,
+        /// The hidden path.
+        hidden: PathBuf,
+    },
+    /// A directory that cannot be granted as a whole.
+    #[error("{} cannot be given to commands as a whole; name the directories in it that they need", .0.display())]
+    TooWide(PathBuf),
+}
+
+/// Directories that belong to the kernel or to the sandbox itself, and so cannot be granted.
+const NEVER: [&str; 5] = ["/", "/proc", "/sys", "/dev", "/run"];
+
+/// Checks the places of a plan. What passes can be mounted, or given to Landlock, without showing a hidden path.
+pub(crate) fn check(places: &Places, level: Level) -> Result<(), Refused> {
+    let own = [&places.workspace, &places.home, &places.temporary];
+    for path in own.into_iter().chain(&places.readable) {
+        let beneath = ["/proc", "/sys", "/dev"].iter().any(|never| path.starts_with(never));
+        if beneath || NEVER.iter().any(|never| path == Path::new(never)) {
+            return Err(Refused::TooWide(path.clone()));
+        }
+        for Hidden { path: hidden, .. } in &places.hidden {
+            // A workspace or a home of the task may be inside the data directory, but may not be it.
+            let is_own = own.contains(&path) && path != hidden;
+            if path.starts_with(hidden) && !is_own {
+                return Err(Refused::Hidden { path: path.clone(), hidden: hidden.clone() });
+            }
+            if hidden.starts_with(path) && level < Level::Full && level > Level::None {
+                return Err(Refused::CannotCover { path: path.clone(), hidden: hidden.clone() });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is mounted at the level `full`, outer directories before inner ones.
+pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
+    let read = |path: &PathBuf| Mount::Read { from: path.clone(), at: path.clone() };
+    let write = |path: &PathBuf| Mount::Write { from: path.clone(), at: path.clone() };
+    let mut list: Vec<Mount> = Vec::new();
+    list.extend(host.links.iter().map(|(at, to)| Mount::Link { at: at.clone(), to: to.clone() }));
+    let is_hidden = |path: &PathBuf| places.hidden.iter().any(|hidden| path.starts_with(&hidden.path));
+    list.extend(host.system.iter().filter(|path| !is_hidden(path)).map(read));
+    list.extend(host.toolchains.iter().filter(|path| is_open(path, places)).map(read));
+    list.extend(places.readable.iter().map(read));
+    list.push(Mount::Write { from: places.temporary.clone(), at: PathBuf::from("/tmp") });
+    list.push(Mount::Link { at: PathBuf::from("/var/tmp"), to: PathBuf::from("/tmp") });
+    list.extend(
+        places.hidden.iter().map(|hidden| Mount::Cover { at: hidden.path.clone(), kind: hidden.kind }),
+    );
+    list.push(write(&places.home));
+    list.push(match places.access {
+        Access::ReadWrite => write(&places.workspace),
+        Access::ReadOnly => read(&places.workspace),
+    });
+    if let Some(names) = &places.names {
+        list.push(Mount::Read { from: names.passwd.clone(), at: PathBuf::from("/etc/passwd") });
+        list.push(Mount::Read { from: names.group.clone(), at: PathBuf::from("/etc/group") });
+    }
+    list.push(Mount::Read { from: places.program.clone(), at: PathBuf::from(PROGRAM_INSIDE) });
+    if let Some(proxy) = &places.proxy {
+        list.push(Mount::Read { from: proxy.clone(), at: PathBuf::from(PROXY_INSIDE) });
+    }
+    if places.access == Access::ReadWrite {
+        list.extend(pins(places));
+    }
+    // Stable: of two mounts at the same path, the later one of this function wins.
+    list.sort_by_key(|mount| mount.at().components().count());
+    // A cover is needed only where something is visible to be covered; bubblewrap would create the path otherwise.
+    let visible: Vec<PathBuf> = list
+        .iter()
+        .filter(|mount| matches!(mount, Mount::Read { .. } | Mount::Write { .. }))
+        .map(|mount| mount.at().to_owned())
+        .collect();
+    list.retain(|mount| match mount {
+        Mount::Cover { at, .. } => visible.iter().any(|path| at.starts_with(path)),
+        Mount::Link { .. } | Mount::Read { .. } | Mount::Write { .. } => true,
+    });
+    list
+}
+
+/// Mounts that keep guarded paths as they are.
+///
+/// A read-only mount on `.git/config` alone would not: the command could rename `.git`, which takes the mount with it,
+/// and make a new `.git`. So each directory between the workspace and the path is mounted on itself, because a mount
+/// point cannot be renamed or removed.
+fn pins(places: &Places) -> Vec<Mount> {
+    let mut list: Vec<Mount> = Vec::new();
+    for path in &places.pinned {
+        let between = path.ancestors().skip(1).take_while(|parent| *parent != places.workspace);
+        for parent in between.filter(|parent| parent.starts_with(&places.workspace)) {
+            let mount = Mount::Write { from: parent.to_owned(), at: parent.to_owned() };
+            if !list.contains(&mount) {
+                list.push(mount);
+            }
+        }
+    }
+    list.extend(places.pinned.iter().map(|path| Mount::Read { from: path.clone(), at: path.clone() }));
+    list
+}
+
+/// Whether a toolchain can be shown: it neither is in a hidden directory nor contains one.
+fn is_open(path: &Path, places: &Places) -> bool {
+    !places.hidden.iter().any(|hidden| path.starts_with(&hidden.path) || hidden.path.starts_with(path))
+}
+
+/// Directories that a command can read, for `PATH` and other variables.
+pub(crate) fn readable(places: &Places, host: &Host) -> Vec<PathBuf> {
+    let mut list: Vec<PathBuf> = host.links.iter().map(|(at, _)| at.clone()).collect();
+    list.extend(host.system.iter().cloned());
+    list.extend(host.toolchains.iter().filter(|path| is_open(path, places)).cloned());
+    list.extend(places.readable.iter().cloned());
+    list
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;

@@ -1,0 +1,182 @@
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+
+use super::{Hidden, Kind, Mount, Names, Places, Refused, check, mounts, readable};
+use crate::host::Host;
+use crate::machine::Level;
+use crate::plan::Access;
+use crate::walls::landlock::{Right, rules};
+
+fn places() -> Places {
+    Places {
+        workspace: "/data/ws/1".into(),
+        access: Access::ReadWrite,
+        home: "/data/home/1".into(),
+        temporary: "/data/tmp/1".into(),
+        readable: vec!["/srv/books".into()],
+        hidden: vec![Hidden { path: "/data".into(), kind: Kind::Directory }],
+        pinned: vec!["/data/ws/1/.git/config".into(), "/data/ws/1/.git/hooks".into()],
+        program: "/usr/bin/polity".into(),
+        names: Some(Names { passwd: "/data/out/1.passwd".into(), group: "/data/out/1.group".into() }),
+        proxy: None,
+    }
+}
+
+fn host() -> Host {
+    Host {
+        links: vec![("/bin".into(), "usr/bin".into())],
+        system: vec!["/usr".into(), "/opt".into(), "/etc/ssl/certs".into()],
+        toolchains: vec!["/home/p/.cargo/bin".into(), "/home/p/.rustup".into()],
+    }
+}
+
+/// The path of the host that a path inside leads to, and the mount that decides it.
+fn seen<'a>(list: &'a [Mount], path: &Path) -> Option<(&'a Mount, PathBuf)> {
+    let mount = list.iter().rev().find(|mount| path.starts_with(mount.at()))?;
+    let rest = path.strip_prefix(mount.at()).unwrap();
+    match mount {
+        // Joining nothing would add a slash.
+        Mount::Read { from, .. } | Mount::Write { from, .. } if rest == Path::new("") => {
+            Some((mount, from.clone()))
+        }
+        Mount::Read { from, .. } | Mount::Write { from, .. } => Some((mount, from.join(rest))),
+        Mount::Link { .. } | Mount::Cover { .. } => None,
+    }
+}
+
+#[test]
+fn only_what_is_granted_exists() {
+    let list = mounts(&places(), &host());
+    let at = |path: &str| seen(&list, Path::new(path)).map(|(_, host)| host.to_string_lossy().into_owned());
+    assert_eq!(at("/data/ws/1/a").as_deref(), Some("/data/ws/1/a"));
+    assert_eq!(at("/tmp/a").as_deref(), Some("/data/tmp/1/a"));
+    assert_eq!(at("/usr/bin/cc").as_deref(), Some("/usr/bin/cc"));
+    assert_eq!(at("/etc/passwd").as_deref(), Some("/data/out/1.passwd"));
+    assert_eq!(at("/home/p/.cargo/bin/cargo").as_deref(), Some("/home/p/.cargo/bin/cargo"));
+    for nothing in [
+        "/data/token",
+        "/data/ws/2",
+        "/home/p/.ssh",
+        "/home/p/.cargo/credentials.toml",
+        "/etc/shadow",
+        "/root",
+    ] {
+        assert_eq!(at(nothing), None, "{nothing}");
+    }
+}
+
+/// A guarded path cannot be changed, and no directory between it and the workspace can be renamed.
+#[test]
+fn guarded_paths_are_mount_points_all_the_way() {
+    let list = mounts(&places(), &host());
+    let is_mount = |path: &str| list.iter().filter(|mount| mount.at() == Path::new(path)).collect::<Vec<_>>();
+    assert!(matches!(is_mount("/data/ws/1/.git")[..], [Mount::Write { .. }]));
+    assert!(matches!(is_mount("/data/ws/1/.git/config")[..], [Mount::Read { .. }]));
+    assert!(matches!(is_mount("/data/ws/1/.git/hooks")[..], [Mount::Read { .. }]));
+    let reading = Places { access: Access::ReadOnly, ..places() };
+    let list = mounts(&reading, &host());
+    assert!(!list.iter().any(|mount| matches!(mount, Mount::Write { at, .. } if at.starts_with("/data/ws"))));
+}
+
+#[test]
+fn a_toolchain_in_a_hidden_directory_is_not_shown() {
+    let mut places = places();
+    places.hidden.push(Hidden { path: "/home/p/.rustup/secret".into(), kind: Kind::File });
+    assert!(!readable(&places, &host()).contains(&"/home/p/.rustup".into()));
+    assert!(readable(&places, &host()).contains(&"/home/p/.cargo/bin".into()));
+}
+
+#[test]
+fn what_is_too_wide_is_refused() {
+    for path in ["/", "/proc", "/proc/1", "/sys", "/dev", "/dev/shm", "/run"] {
+        let places = Places { readable: vec![path.into()], ..places() };
+        assert_eq!(check(&places, Level::Full), Err(Refused::TooWide(path.into())));
+    }
+    let places = Places { readable: vec!["/data/ws/2".into()], ..places() };
+    assert!(matches!(check(&places, Level::Full), Err(Refused::Hidden { .. })));
+}
+
+/// Paths of few names, so that they contain each other often.
+fn path() -> impl Strategy<Value = PathBuf> {
+    prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 1..5)
+        .prop_map(|names| names.iter().fold(PathBuf::from("/"), |path, name| path.join(name)))
+}
+
+fn some_places() -> impl Strategy<Value = (Places, Host)> {
+    let paths = || prop::collection::vec(path(), 0..4);
+    (path(), path(), path(), paths(), paths(), paths(), paths()).prop_map(
+        |(workspace, home, temporary, readable, hidden, system, toolchains)| {
+            let hidden = hidden.into_iter().map(|path| Hidden { path, kind: Kind::Directory }).collect();
+            let places =
+                Places { workspace, home, temporary, readable, hidden, pinned: Vec::new(), ..places() };
+            (places, Host { links: Vec::new(), system, toolchains })
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2048, max_global_rejects: 65_536, ..ProptestConfig::default() })]
+
+    /// At the level full, whatever the directories of a plan are, no path inside leads to a hidden one, unless it is in
+    /// a directory of the command itself.
+    #[test]
+    fn no_path_leads_to_a_hidden_one((places, host) in some_places(), inside in path()) {
+        prop_assume!(check(&places, Level::Full).is_ok());
+        let list = mounts(&places, &host);
+        if let Some((_, target)) = seen(&list, &inside) {
+            let own = [&places.workspace, &places.home, &places.temporary];
+            let is_own = |hidden: &Path| own.iter().any(|own| target.starts_with(own) && own.starts_with(hidden));
+            for hidden in &places.hidden {
+                prop_assert!(
+                    !target.starts_with(&hidden.path) || is_own(&hidden.path),
+                    "{:?} leads to {:?} in {:?}: {:#?}", inside, target, hidden.path, list
+                );
+            }
+        }
+    }
+
+    /// At the level partial, no rule opens a hidden path, unless it is in a directory of the command itself.
+    #[test]
+    fn no_rule_opens_a_hidden_path((places, host) in some_places()) {
+        // None of these directories exists, so one that contains a hidden path has no other entries.
+        let host = host.without(&places.hidden);
+        prop_assume!(check(&places, Level::Partial).is_ok());
+        let own = [&places.workspace, &places.home, &places.temporary];
+        for rule in rules(&places, &host, Level::Partial) {
+            for hidden in &places.hidden {
+                let is_own = own.iter().any(|own| rule.path.starts_with(own) && **own != hidden.path);
+                prop_assert!(!hidden.path.starts_with(&rule.path), "{:?} opens {:?}", rule, hidden);
+                prop_assert!(!rule.path.starts_with(&hidden.path) || is_own, "{:?} opens {:?}", rule, hidden);
+            }
+        }
+    }
+
+    /// Nothing can be written but the workspace, the home and the temporary directory.
+    #[test]
+    fn nothing_else_can_be_written((places, host) in some_places()) {
+        prop_assume!(check(&places, Level::Full).is_ok());
+        let own = [&places.workspace, &places.home, &places.temporary];
+        for mount in mounts(&places, &host) {
+            if let Mount::Write { from, .. } = mount {
+                prop_assert!(own.iter().any(|own| from.starts_with(own)), "{:?}", from);
+            }
+        }
+        for rule in rules(&places, &host, Level::Partial) {
+            if rule.right == Right::Write {
+                prop_assert!(own.contains(&&rule.path), "{:?}", rule);
+            }
+        }
+    }
+
+    /// Outer mounts come before inner ones; otherwise they would cover them.
+    #[test]
+    fn outer_mounts_come_first((places, host) in some_places()) {
+        let list = mounts(&places, &host);
+        for (index, outer) in list.iter().enumerate() {
+            for inner in &list[..index] {
+                prop_assert!(!inner.at().starts_with(outer.at()) || inner.at() == outer.at());
+            }
+        }
+    }
+}

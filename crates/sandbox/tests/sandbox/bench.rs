@@ -1,0 +1,230 @@
+//! A bench for one command: directories with canaries around a workspace, and a heart that beats while commands run.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use polity_sandbox::{
+    Access, Ended, Enter, Error, Excerpt, Level, Limits, Machine, Network, Plan, Running, guarded_paths,
+    probe, run, spawn,
+};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// The secret that no command may ever print.
+pub(crate) const CANARY: &str = "canary-7f3a91c2-do-not-read";
+
+/// Time that no test reaches unless something hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Bench {
+    root: TempDir,
+    pub(crate) machine: Machine,
+    pub(crate) plan: Plan,
+    /// A number that no other bench has, for `sleep`.
+    pub(crate) mark: String,
+}
+
+/// The program of this crate that contains `enter`.
+pub(crate) fn entrance() -> Enter {
+    Enter { program: PathBuf::from(env!("CARGO_BIN_EXE_polity-sandbox-enter")), first_arguments: Vec::new() }
+}
+
+impl Bench {
+    /// A bench at this level, or `None` if the machine does not reach it.
+    pub(crate) async fn at(level: Level) -> Option<Self> {
+        let machine = probe(&entrance()).await;
+        if machine.level < level {
+            println!(
+                "skipped: this machine has the level {:?}, not {level:?}: {:?}",
+                machine.level, machine.findings
+            );
+            return None;
+        }
+        let root = TempDir::new().unwrap();
+        let path = |name: &str| root.path().canonicalize().unwrap().join(name);
+        for directory in [
+            "data/home",
+            "data/tmp",
+            "data/out",
+            "data/workspaces/other",
+            "config",
+            "person/.ssh",
+            "ws/.git/hooks",
+            "ws/.vscode",
+        ] {
+            std::fs::create_dir_all(path(directory)).unwrap();
+        }
+        for file in [
+            "data/token",
+            "data/polity.db",
+            "data/workspaces/other/secret",
+            "config/app.json",
+            "person/.ssh/id_ed25519",
+            "person/notes",
+        ] {
+            std::fs::write(path(file), CANARY).unwrap();
+        }
+        std::fs::write(path("ws/.git/config"), "[core]\n\tbare = false\n").unwrap();
+        std::fs::write(path("ws/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::write(path("ws/.git/hooks/pre-commit"), "#!/bin/sh\nexit 0\n").unwrap();
+        std::fs::write(path("ws/.vscode/settings.json"), "{}\n").unwrap();
+        std::fs::write(path("ws/hello.txt"), "hello\n").unwrap();
+        let environment = BTreeMap::from(
+            [
+                ("PATH", "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"),
+                ("LANG", "C.UTF-8"),
+                ("OPENAI_API_KEY", CANARY),
+                ("SSH_AUTH_SOCK", CANARY),
+                ("LD_PRELOAD", CANARY),
+            ]
+            .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        let mut environment = environment;
+        environment.insert("HOME".to_owned(), path("person").to_string_lossy().into_owned());
+        let plan = Plan {
+            command: String::new(),
+            workspace: path("ws"),
+            access: Access::ReadWrite,
+            guarded: guarded_paths(&path("ws")),
+            readable: Vec::new(),
+            hidden: vec![path("data"), path("config")],
+            home: path("data/home"),
+            temporary: path("data/tmp"),
+            network: Network::None,
+            environment,
+            limits: Limits { timeout_ms: 60_000, ..Limits::default() },
+            output: path("data/out/output"),
+            excerpt: Excerpt::default(),
+        };
+        static BENCHES: AtomicU64 = AtomicU64::new(0);
+        let mark = format!("99{}{:04}", std::process::id(), BENCHES.fetch_add(1, Ordering::Relaxed));
+        Some(Self { root, machine: machine.at_most(level), plan, mark })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) async fn try_run(&self, command: &str) -> Result<Ended, Error> {
+        let plan = Plan { command: self.with_paths(command), ..self.plan.clone() };
+        let (entrance, cancel) = (entrance(), CancellationToken::new());
+        let run = run(plan, &self.machine, &entrance, &cancel, |_| {});
+        tokio::time::timeout(PATIENCE, run).await.expect("the command must end")
+    }
+
+    pub(crate) async fn run(&self, command: &str) -> Ended {
+        match self.try_run(command).await {
+            Ok(ended) => ended,
+            Err(error) => panic!("{command}: {error}"),
+        }
+    }
+
+    pub(crate) async fn spawn(&self, command: &str, cancel: &CancellationToken) -> Running {
+        let plan = Plan { command: self.with_paths(command), ..self.plan.clone() };
+        spawn(plan, &self.machine, &entrance(), cancel, |_| {}).await.unwrap()
+    }
+
+    /// Puts the paths of the bench and the number of this process into a command.
+    fn with_paths(&self, command: &str) -> String {
+        command
+            .replace("@DATA", &self.path("data").to_string_lossy())
+            .replace("@CONFIG", &self.path("config").to_string_lossy())
+            .replace("@PERSON", &self.path("person").to_string_lossy())
+            .replace("@WS", &self.path("ws").to_string_lossy())
+            .replace("@MARK", &self.mark)
+            .replace("@PID", &std::process::id().to_string())
+    }
+
+    /// Checks that no secret was changed, and that guarded files are what they were.
+    pub(crate) fn check_canaries(&self, name: &str) {
+        for file in [
+            "data/token",
+            "data/polity.db",
+            "data/workspaces/other/secret",
+            "config/app.json",
+            "person/.ssh/id_ed25519",
+            "person/notes",
+        ] {
+            assert_eq!(
+                std::fs::read_to_string(self.path(file)).unwrap(),
+                CANARY,
+                "{name}: {file} was changed"
+            );
+        }
+        let mode = |file: &str| {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::metadata(self.path(file)).unwrap().permissions().mode() & 0o7777
+        };
+        assert_eq!(mode("person/notes"), mode("data/token"), "{name}: a mode was changed");
+        assert_eq!(mode("person"), mode("config"), "{name}: a mode was changed");
+        assert_eq!(mode("person/notes") & 0o7133, 0, "{name}: a mode was changed");
+        let same = |file: &str, text: &str| {
+            assert_eq!(std::fs::read_to_string(self.path(file)).unwrap(), text, "{name}: {file} was changed");
+        };
+        same("ws/.git/config", "[core]\n\tbare = false\n");
+        same("ws/.git/hooks/pre-commit", "#!/bin/sh\nexit 0\n");
+        same("ws/.vscode/settings.json", "{}\n");
+        let hooks: Vec<_> = std::fs::read_dir(self.path("ws/.git/hooks")).unwrap().collect();
+        assert_eq!(hooks.len(), 1, "{name}: a hook was added");
+        for missing in ["ws/.git/config.worktree", "ws/.git/commondir", "ws/.idea", "ws/.mcp.json"] {
+            assert!(self.path(missing).symlink_metadata().is_err(), "{name}: {missing} was made");
+        }
+    }
+}
+
+/// All that a command wrote, as text.
+pub(crate) fn text(ended: &Ended) -> String {
+    String::from_utf8_lossy(&std::fs::read(&ended.output.file).unwrap()).into_owned()
+}
+
+/// Processes of this machine whose command line contains a text.
+pub(crate) fn processes_with(text: &str) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .flatten()
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(text))
+        .collect()
+}
+
+/// Beats in the async runtime, and remembers its longest pause.
+pub(crate) struct Heart {
+    longest: Arc<AtomicU64>,
+    task: tokio::task::JoinHandle<()>,
+}
+
+impl Heart {
+    pub(crate) fn start() -> Self {
+        let longest = Arc::new(AtomicU64::new(0));
+        let shared = Arc::clone(&longest);
+        let task = tokio::spawn(async move {
+            let mut last = Instant::now();
+            loop {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                let pause = u64::try_from(last.elapsed().as_millis()).unwrap();
+                shared.fetch_max(pause, Ordering::Relaxed);
+                last = Instant::now();
+            }
+        });
+        Self { longest, task }
+    }
+
+    pub(crate) fn longest_pause(&self) -> Duration {
+        Duration::from_millis(self.longest.load(Ordering::Relaxed))
+    }
+}
+
+impl Drop for Heart {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Whether a path is a directory beneath another on the host.
+pub(crate) fn exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
