@@ -18,9 +18,6 @@ use crate::error::Error;
 use crate::hop::{Answer, causes};
 use crate::shown::{one_line, shown_url};
 
-/// The header `Accept-Encoding` of all requests.
-pub(crate) const ACCEPTED_ENCODINGS: &str = "gzip, deflate, br, zstd";
-
 /// A body that brings nothing for this long is given up.
 const IDLE: Duration = Duration::from_secs(15);
 

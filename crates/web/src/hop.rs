@@ -8,7 +8,6 @@ use std::time::Duration;
 use reqwest::dns::{Addrs, Name, Resolving};
 use rustls::ClientConfig;
 
-use crate::body::ACCEPTED_ENCODINGS;
 use crate::error::Error;
 use crate::judge::{Destination, Refused, Target, judge_addresses};
 use crate::request::Request;
@@ -22,6 +21,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// The headers of an answer may have this size together, in bytes. The HTTP library has its own limits while it reads
 /// them: 100 headers and 400 KiB.
 const LARGEST_HEADERS: usize = 64 * 1024;
+
+/// The encodings that `body` decodes.
+const ACCEPTED_ENCODINGS: &str = "gzip, deflate, br, zstd";
 
 /// A response with its body still to come.
 pub(crate) struct Answer {

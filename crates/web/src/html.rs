@@ -17,6 +17,7 @@ use crate::shown::{one_line, visible_chars};
 
 pub use links::Link;
 pub use main_part::Part;
+pub use parse::Cut;
 
 /// The most text of HTML that is parsed, in bytes. What follows is left out.
 const LONGEST_HTML: usize = 8 * 1024 * 1024;
@@ -44,16 +45,6 @@ pub struct Readable {
     pub hidden: usize,
     /// Whether the page exceeded a bound and its rest is missing.
     pub cut: Cut,
-}
-
-/// Whether a page was too much to be read as a whole.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Cut {
-    /// All of the page was read.
-    #[default]
-    Whole,
-    /// The end of the page, or what was nested too deeply, is missing.
-    Shortened,
 }
 
 /// Reads an HTML document that was found at `url`.

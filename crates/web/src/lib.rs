@@ -24,9 +24,9 @@ mod redirect;
 
 mod resolve;
 
-// Circle: `body` reads the answer that `hop` defines, and `hop` names the encodings that `body` decodes.
-mod body;
 mod hop;
+
+mod body;
 
 mod web;
 

@@ -35,7 +35,7 @@ pub(crate) enum Next {
     /// The answer is the result.
     Done,
     /// The answer redirects; this is the next request.
-    Follow(Request),
+    Follow(Box<Request>),
 }
 
 /// Decides what follows an answer with this status and these headers.
@@ -63,7 +63,7 @@ pub(crate) fn next(request: &Request, status: StatusCode, headers: &HeaderMap) -
         kept = only(&kept, |name| !OF_BODY.contains(name));
     }
     let body: Option<Bytes> = request.body.clone().filter(|_| keeps_body);
-    Ok(Next::Follow(Request { method, url, headers: kept, body }))
+    Ok(Next::Follow(Box::new(Request { method, url, headers: kept, body })))
 }
 
 /// As the Fetch standard has it: 303 makes everything but HEAD a GET, 301 and 302 do so with POST.

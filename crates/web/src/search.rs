@@ -4,31 +4,20 @@ mod answer;
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use url::Url;
-
 use crate::error::Error;
 use crate::request::{Request, Response};
 use crate::settings::{AllowedHost, Search, Settings};
 use crate::shown::shown_url;
 use crate::web::{Call, Web};
+use bytes::Bytes;
+
+pub use answer::Hit;
 
 /// The longest query, in characters.
 const LONGEST_QUERY: usize = 400;
 
 /// The most results of one search.
 const MOST_HITS: usize = 20;
-
-/// One result of a search.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hit {
-    /// The title, in one line.
-    pub title: String,
-    /// The address.
-    pub url: Url,
-    /// A piece of the page or its description, in one line.
-    pub snippet: String,
-}
 
 impl Web {
     /// Searches the web: at most `limit` results, at most 20. The address of the provider is not subject to
@@ -97,7 +86,7 @@ fn hits(search: &Search, answer: &Response, limit: usize) -> Result<Vec<Hit>, Er
     let failed = |reason: String| Error::Search { provider, reason };
     match answer.status {
         200..=299 => {}
-        401 | 402 | 403 => return Err(failed(format!("it answered {}; {hint}", answer.status))),
+        401..=403 => return Err(failed(format!("it answered {}; {hint}", answer.status))),
         429 => {
             return Err(failed(
                 "it answered 429, too many requests; wait a minute and search again".to_owned(),

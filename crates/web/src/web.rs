@@ -127,7 +127,7 @@ impl Web {
             })?;
             let status = answer.response.status();
             match next(&request, status, answer.response.headers())? {
-                Next::Follow(following) => redirects.push(std::mem::replace(&mut request, following).url),
+                Next::Follow(following) => redirects.push(std::mem::replace(&mut request, *following).url),
                 Next::Done => {
                     let headers = selected(answer.response.headers());
                     let content_type = answer

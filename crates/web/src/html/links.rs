@@ -25,15 +25,16 @@ pub(super) fn settle(document: &Document, url: &Url) -> Vec<Link> {
     let mut links = Vec::new();
     let mut known = HashSet::new();
     for anchor in document.select("a").nodes() {
+        if is_sign(&anchor.text()) {
+            anchor.remove_from_parent();
+            continue;
+        }
         let Some(target) = anchor.attr("href").and_then(|href| base.join(href.trim()).ok()) else {
             anchor.remove_attr("href");
             continue;
         };
-        if is_in_page(&target, url) {
-            settle_anchor(anchor);
-            continue;
-        }
-        if !matches!(target.scheme(), "http" | "https" | "mailto") {
+        // A link to another place of the page is kept as its text.
+        if is_in_page(&target, url) || !matches!(target.scheme(), "http" | "https" | "mailto") {
             anchor.remove_attr("href");
             continue;
         }
@@ -60,14 +61,9 @@ fn is_in_page(target: &Url, page: &Url) -> bool {
     target.fragment().is_some() && bare(target) == bare(page)
 }
 
-/// A link within the page is kept as its text; the sign beside a heading that only holds such a link is removed.
-fn settle_anchor(anchor: &NodeRef<'_>) {
-    let text = anchor.text();
-    if matches!(text.trim(), "#" | "¶" | "§" | "🔗" | "\u{f0c1}") {
-        anchor.remove_from_parent();
-    } else {
-        anchor.remove_attr("href");
-    }
+/// Whether a link is only the sign beside a heading.
+fn is_sign(text: &str) -> bool {
+    matches!(text.trim(), "#" | "¶" | "§" | "🔗" | "\u{f0c1}")
 }
 
 /// Pictures that are loaded late have their address in another attribute.

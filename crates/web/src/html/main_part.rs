@@ -36,6 +36,8 @@ pub(super) fn of(document: Document) -> Main {
     let whole = whole(&document.clone());
     let config = Config {
         disable_json_ld: true,
+        // The language of a code block is in its class.
+        keep_classes: true,
         text_mode: TextMode::Markdown,
         // Chinese says in 200 characters what English says in 500.
         char_threshold: 200,

@@ -7,6 +7,10 @@ use dom_query::{Document, NodeRef};
 const DEEPEST: usize = 8;
 
 pub(super) fn simplify(document: &Document) {
+    // A remark in the text itself is part of it, although its element is that of things beside the text.
+    for remark in document.select("main aside, article aside, [role=main] aside").nodes() {
+        remark.rename("div");
+    }
     let mut open: Vec<(NodeRef<'_>, usize)> = vec![(document.root(), 0)];
     while let Some((node, depth)) = open.pop() {
         for child in node.element_children() {
@@ -23,6 +27,10 @@ pub(super) fn simplify(document: &Document) {
                 }
                 "dt" | "dd" | "figcaption" | "summary" | "address" | "legend" | "option" => {
                     child.rename("p");
+                    depth
+                }
+                "kbd" | "samp" | "tt" => {
+                    child.rename("code");
                     depth
                 }
                 "details" | "fieldset" | "center" | "hgroup" | "search" => {

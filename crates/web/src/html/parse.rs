@@ -4,6 +4,7 @@
 //! formatting tags that are never closed. So a filter between tokenizer and tree builder drops tags beyond the bounds;
 //! their text stays.
 
+mod attributes;
 mod sink;
 
 use std::cell::Cell;
@@ -18,7 +19,6 @@ use html5ever::tokenizer::{
 };
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts, TreeSink};
 
-use super::Cut;
 use sink::Counted;
 
 /// The most elements that may be open at once, formatting elements counted twice.
@@ -30,6 +30,16 @@ const MOST_NODES: usize = 150_000;
 /// The most attributes of an element that are kept.
 const MOST_ATTRIBUTES: usize = 40;
 
+/// Whether a page was too much to be read as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Cut {
+    /// All of the page was read.
+    #[default]
+    Whole,
+    /// The end of the page, or what was nested too deeply, is missing.
+    Shortened,
+}
+
 /// Parses a document, and says whether a bound cut something off.
 pub(super) fn document(html: &str) -> (Document, Cut) {
     let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
@@ -37,8 +47,9 @@ pub(super) fn document(html: &str) -> (Document, Cut) {
         Filter { builder: TreeBuilder::new(Counted::default(), options), cut: Cell::new(Cut::Whole) };
     let tokenizer = Tokenizer::new(filter, TokenizerOpts::default());
     let input = BufferQueue::default();
+    let html = attributes::bounded(html);
     // In pieces, so that a document beyond the bounds is not even tokenized to its end.
-    let mut rest = html;
+    let mut rest = &*html;
     while !rest.is_empty() && !tokenizer.sink.is_full() {
         let (piece, behind) = rest.split_at(rest.floor_char_boundary(16 * 1024));
         rest = behind;

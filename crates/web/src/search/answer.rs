@@ -4,12 +4,22 @@ use dom_query::Document;
 use serde::Deserialize;
 use url::Url;
 
-use super::Hit;
 use crate::shown::one_line;
 
 /// The longest title and snippet, in characters.
 const LONGEST_TITLE: usize = 200;
 const LONGEST_SNIPPET: usize = 500;
+
+/// One result of a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// The title, in one line.
+    pub title: String,
+    /// The address.
+    pub url: Url,
+    /// A piece of the page or its description, in one line.
+    pub snippet: String,
+}
 
 #[derive(Deserialize)]
 struct Results {
