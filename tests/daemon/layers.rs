@@ -12,6 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-society", &[]),
     ("polity-llm", &[]),
     ("polity-media", &[]),
+    ("polity-web", &[]),
     ("polity-routing", &["polity-society"]),
     ("polity-artifacts", &["polity-points", "polity-society"]),
     ("polity-registry", &["polity-society", "polity-llm"]),
@@ -199,7 +200,9 @@ fn each_world_outside_has_one_door() {
     let known = known_by_name(&metadata);
     for (library, doors) in [
         ("async-openai", &["polity-llm"][..]),
-        ("reqwest", &["polity-llm", "polity-client"]),
+        ("reqwest", &["polity-llm", "polity-client", "polity-web"]),
+        ("html5ever", &["polity-web"]),
+        ("dom_query", &["polity-web"]),
         ("sqlx", &["polity-artifacts", "polity-store"]),
         ("axum", &["polity-api", "polity-openai", "polity-mcp", "polity-tests", "polity"]),
         ("rmcp", &["polity-mcp"]),

@@ -1,0 +1,64 @@
+//! Which addresses are public: everything else needs an entry in `allowHosts`.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Whether an address belongs to the public internet, so that agents may reach it without an exception.
+///
+/// The rule follows IANA's registries of special-purpose addresses and is strict where they leave a choice. An IPv6
+/// address that embeds an IPv4 address is as public as the embedded one if a gateway (NAT64) translates it, and not
+/// public if the mechanism is obsolete (6to4, Teredo, IPv4-compatible). A NAT64 gateway with a prefix of its own
+/// network cannot be recognised.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let octets = address.octets();
+    match octets {
+        // "This network", loopback, private networks.
+        [0 | 10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] => false,
+        // Shared addresses of carriers (RFC 6598), which hold the metadata of some clouds too.
+        [100, 64..=127, ..] => false,
+        // Link-local, with the metadata of most clouds.
+        [169, 254, ..] => false,
+        // Protocol assignments, three documentation ranges, relays of 6to4, benchmarking.
+        [192, 0, 0 | 2, _] | [198, 51, 100, _] | [203, 0, 113, _] | [192, 88, 99, _] | [198, 18..=19, ..] => {
+            false
+        }
+        // The platform address of Azure: public by its number, but each virtual machine reaches its own host there.
+        [168, 63, 129, 16] => false,
+        // Multicast, reserved, broadcast.
+        [224..=255, ..] => false,
+        _ => true,
+    }
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let segments = address.segments();
+    let [.., high, low] = segments;
+    let [a, b] = high.to_be_bytes();
+    let [c, d] = low.to_be_bytes();
+    let embedded = Ipv4Addr::new(a, b, c, d);
+    match segments {
+        // IPv4-mapped, and the well-known prefix of NAT64.
+        [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(embedded),
+        // ISATAP: a router of the own site unpacks the IPv4 address.
+        [_, _, _, _, 0 | 0x200, 0x5efe, ..] if !is_public_v4(embedded) => false,
+        // Protocol assignments, among them Teredo, ORCHID and benchmarking.
+        [0x2001, 0..=0x1ff, ..] => false,
+        // Documentation.
+        [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
+        // 6to4.
+        [0x2002, ..] => false,
+        // Global unicast. Outside it: unspecified, loopback, IPv4-compatible, discard, unique local (with the metadata
+        // of AWS at fd00:ec2::254), link-local, site-local, multicast, and whatever is not assigned.
+        [0x2000..=0x3fff, ..] => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

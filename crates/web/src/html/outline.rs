@@ -1,0 +1,45 @@
+//! Renames elements that the Markdown writer does not know, so that their text does not run together, and flattens
+//! lists and quotations that are nested too deeply, because each level writes all lines inside it again.
+
+use dom_query::{Document, NodeRef};
+
+/// The most lists, quotations and tables in one another that are kept.
+const DEEPEST: usize = 8;
+
+pub(super) fn simplify(document: &Document) {
+    // A remark in the text itself is part of it, although its element is that of things beside the text.
+    for remark in document.select("main aside, article aside, [role=main] aside").nodes() {
+        remark.rename("div");
+    }
+    let mut open: Vec<(NodeRef<'_>, usize)> = vec![(document.root(), 0)];
+    while let Some((node, depth)) = open.pop() {
+        for child in node.element_children() {
+            let name = child.node_name().unwrap_or_default();
+            let nested = match &*name {
+                "ul" | "ol" | "blockquote" | "table" | "dl" | "menu" if depth >= DEEPEST => {
+                    child.rename("div");
+                    depth
+                }
+                "ul" | "ol" | "blockquote" | "table" => depth + 1,
+                "menu" => {
+                    child.rename("ul");
+                    depth + 1
+                }
+                "dt" | "dd" | "figcaption" | "summary" | "address" | "legend" | "option" => {
+                    child.rename("p");
+                    depth
+                }
+                "kbd" | "samp" | "tt" => {
+                    child.rename("code");
+                    depth
+                }
+                "details" | "fieldset" | "center" | "hgroup" | "search" => {
+                    child.rename("div");
+                    depth
+                }
+                _ => depth,
+            };
+            open.push((child, nested));
+        }
+    }
+}

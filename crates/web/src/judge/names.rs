@@ -1,0 +1,16 @@
+//! Names that public DNS does not know.
+
+/// Endings that are reserved for one machine or network: RFC 6761, RFC 6762 with its appendix G, RFC 7686, RFC 8375,
+/// and `.internal`, which ICANN reserved for private use.
+const PRIVATE_ENDINGS: &[&str] =
+    &["localhost", "local", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "onion"];
+
+/// Whether a name can only be one of this machine or its network. Such names are not even resolved, because asking
+/// for them tells the network about them. The addresses of all other names are judged anyway.
+pub(super) fn can_only_be_private(name: &str) -> bool {
+    let is_single_label = !name.contains('.');
+    is_single_label
+        || PRIVATE_ENDINGS.iter().any(|ending| {
+            name.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        })
+}

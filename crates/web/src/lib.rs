@@ -1,0 +1,51 @@
+//! Safe access to the web for the tools of agents: requests, readable pages, and search.
+//!
+//! This crate must not know agents, tasks, models, the database or the command line. It decides nothing about rights;
+//! its caller does, and gives its own rules about URLs as [`Permit`]. What it returns was written by strangers: the
+//! caller presents it as a quotation.
+//!
+//! The path of data of a request: *[`Request`] → `judge` (may a request go to this URL?) → `resolve` (once) → `judge`
+//! (are all addresses public?) → `hop` (connects to these addresses and no others) → `redirect` (what follows? back to
+//! `judge`) → `body` (decompressed and bounded) → [`Response`]*; for a page then *`page` → `html` → [`Page`]*. `address`,
+//! `judge`, `redirect` and `html` are plain functions over plain data; only `resolve`, `hop` and `body` do IO.
+
+mod shown;
+
+mod address;
+mod settings;
+
+mod judge;
+
+mod error;
+
+mod request;
+
+mod redirect;
+
+mod resolve;
+
+mod hop;
+
+mod body;
+
+mod web;
+
+mod html;
+
+mod page;
+
+mod search;
+
+#[cfg(test)]
+mod testing;
+
+pub use address::is_public;
+pub use error::Error;
+pub use html::{Cut, Link, Part, Readable, read_html};
+pub use judge::{Destination, Refused, Target, judge_addresses, judge_url};
+pub use page::{OtherPage, Page, TextPage, page_of};
+pub use request::{Request, Response};
+pub use resolve::{Resolve, SystemResolver};
+pub use search::Hit;
+pub use settings::{AllowedHost, AllowedHostError, Search, SearchKey, Settings};
+pub use web::{Call, Permit, Web};

@@ -1,0 +1,146 @@
+//! Fetches a page and turns it into text.
+
+mod charset;
+mod filename;
+mod kind;
+
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+use url::Url;
+
+use crate::error::Error;
+use crate::html::{Cut, Link, Part, Readable, read_html};
+use crate::request::{Request, Response};
+use crate::shown::visible_chars;
+use crate::web::{Call, Web};
+
+use kind::Kind;
+
+/// What a page is asked for.
+const ACCEPT: &str =
+    "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,application/json;q=0.9,*/*;q=0.8";
+
+/// Pages that are converted at the same time, in all of the process. A hostile page can keep a thread busy for
+/// seconds, but no more threads than these.
+static CONVERSIONS: Semaphore = Semaphore::const_new(4);
+
+/// What was found at an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// Something that can be read as text.
+    Text(Box<TextPage>),
+    /// Anything else, as bytes.
+    Other(OtherPage),
+}
+
+/// A page as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextPage {
+    /// The HTTP status: a page of 404 has a text too.
+    pub status: u16,
+    /// The address that answered, after all redirects.
+    pub url: Url,
+    /// The media type, without parameters.
+    pub mime: String,
+    /// The title.
+    pub title: Option<String>,
+    /// The author.
+    pub byline: Option<String>,
+    /// The name of the site.
+    pub site: Option<String>,
+    /// When the page was published, as it says itself.
+    pub published: Option<String>,
+    /// Markdown if the page was HTML, otherwise the text as it is. The same page always gives the same text.
+    pub text: String,
+    /// Which part of the page the text is.
+    pub part: Part,
+    /// The links of an HTML page, each once, at most 200.
+    pub links: Vec<Link>,
+    /// Characters of hidden text that were left out.
+    pub hidden: usize,
+    /// Whether the page exceeded a bound and its rest is missing.
+    pub cut: Cut,
+}
+
+/// A page that is not text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherPage {
+    /// The HTTP status.
+    pub status: u16,
+    /// The address that answered, after all redirects.
+    pub url: Url,
+    /// The media type, without parameters, as the server says.
+    pub mime: String,
+    /// A name for the file, without directories.
+    pub filename: String,
+    /// The bytes.
+    pub bytes: Bytes,
+}
+
+impl Web {
+    /// Fetches a page and reads it. HTML becomes Markdown, other text stays as it is, the rest is returned as bytes.
+    pub async fn page(&self, url: &str, call: &Call) -> Result<Page, Error> {
+        let request = Request::new("GET", url, [("accept", ACCEPT)], None)?;
+        let work = async {
+            let response = self.follow(request, call).await?;
+            let permit = CONVERSIONS.acquire().await.map_err(|_| Error::Conversion)?;
+            let converted = tokio::task::spawn_blocking(move || {
+                let page = page_of(response);
+                drop(permit);
+                page
+            });
+            converted.await.map_err(|_| Error::Conversion)
+        };
+        self.bounded(call, work).await
+    }
+}
+
+/// Turns a response into a page. Pure; for HTML it may take a second.
+pub fn page_of(response: Response) -> Page {
+    let Response { status, final_url: url, content_type, headers, body, .. } = response;
+    let content_type = content_type.unwrap_or_default();
+    let (kind, mime) = kind::of(&content_type, &body);
+    let text = match kind {
+        Kind::Html => {
+            let html = charset::decode(&body, &content_type);
+            let Readable { title, byline, site, published, language: _, markdown, part, links, hidden, cut } =
+                read_html(&html, &url);
+            TextPage {
+                status,
+                url,
+                mime,
+                title,
+                byline,
+                site,
+                published,
+                text: markdown,
+                part,
+                links,
+                hidden,
+                cut,
+            }
+        }
+        Kind::Text => TextPage {
+            status,
+            url,
+            mime,
+            title: None,
+            byline: None,
+            site: None,
+            published: None,
+            text: visible_chars(&charset::decode(&body, &content_type)),
+            part: Part::Whole,
+            links: Vec::new(),
+            hidden: 0,
+            cut: Cut::Whole,
+        },
+        Kind::Other => {
+            let filename = filename::of(&headers, &url);
+            return Page::Other(OtherPage { status, url, mime, filename, bytes: body });
+        }
+    };
+    Page::Text(Box::new(text))
+}
+
+#[cfg(test)]
+mod tests;

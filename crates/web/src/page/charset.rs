@@ -1,0 +1,44 @@
+//! Decodes text: by its byte order mark, by the header, by what the text says about itself, as UTF-8, or as
+//! windows-1252, in this order.
+
+use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+
+/// A document declares its encoding within this many bytes.
+const DECLARED_WITHIN: usize = 2048;
+
+pub(super) fn decode(body: &[u8], content_type: &str) -> String {
+    let encoding = match Encoding::for_bom(body) {
+        Some((encoding, _)) => encoding,
+        None => of_header(content_type)
+            .or_else(|| declared(body))
+            .unwrap_or_else(|| if std::str::from_utf8(body).is_ok() { UTF_8 } else { WINDOWS_1252 }),
+    };
+    encoding.decode(body).0.into_owned()
+}
+
+fn of_header(content_type: &str) -> Option<&'static Encoding> {
+    let charset = content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']))
+    })?;
+    Encoding::for_label(charset.as_bytes())
+}
+
+/// Finds `<meta charset=…>`, `<meta … content="text/html; charset=…">` or `<?xml … encoding=…?>`.
+fn declared(body: &[u8]) -> Option<&'static Encoding> {
+    let start = body.get(..body.len().min(DECLARED_WITHIN))?;
+    let start = String::from_utf8_lossy(start).to_ascii_lowercase();
+    let in_tag = |tag: &str, key: &str| {
+        start.split(tag).skip(1).find_map(|rest| {
+            let attributes = rest.split('>').next()?;
+            let (_, value) = attributes.split_once(key)?;
+            let value = value.trim_start().strip_prefix('=')?.trim_start().trim_start_matches(['"', '\'']);
+            let end =
+                value.find(|char: char| matches!(char, '"' | '\'' | ';' | '/' | '?') || char.is_whitespace());
+            Encoding::for_label(value.get(..end.unwrap_or(value.len()))?.as_bytes())
+        })
+    };
+    let encoding = in_tag("<meta", "charset").or_else(|| in_tag("<?xml", "encoding"))?;
+    // Whoever can write ASCII letters in a declaration does not write UTF-16.
+    Some(if encoding == UTF_16BE || encoding == UTF_16LE { UTF_8 } else { encoding })
+}

@@ -1,0 +1,25 @@
+//! Finds the addresses of a name.
+
+use std::io;
+use std::net::IpAddr;
+
+use futures::future::BoxFuture;
+
+/// Finds the addresses of names. Each hop of a request asks once, judges all addresses, and connects to those only.
+pub trait Resolve: Send + Sync {
+    /// Returns all addresses of a name.
+    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
+}
+
+/// The resolver of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+impl Resolve for SystemResolver {
+    fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! What the person decides about the web: `tools.web.*` in `app.json`.
+
+mod allowed;
+
+use std::fmt;
+
+use serde::Deserialize;
+use url::Url;
+
+pub(crate) use allowed::bare;
+pub use allowed::{AllowedHost, AllowedHostError};
+
+/// The settings `tools.web.*`. Values such as `${NAME}` are replaced before they arrive here.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Settings {
+    /// Hosts and addresses that agents may reach although they are not public. Empty by default.
+    pub allow_hosts: Vec<AllowedHost>,
+    /// Where `search` asks. Without it there is no search.
+    pub search: Option<Search>,
+    /// The largest response body, before and after decompression. Default: 20 MiB.
+    pub max_bytes: u64,
+    /// Redirects per request. Default: 10.
+    pub max_redirects: u32,
+    /// Time for a whole request with its redirects and, for a page, its conversion. Default: 30 seconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            allow_hosts: Vec::new(),
+            search: None,
+            max_bytes: 20 * 1024 * 1024,
+            max_redirects: 10,
+            timeout_ms: 30_000,
+        }
+    }
+}
+
+/// A search provider: `{"searxng": {"url": …}}`, `{"brave": {"key": …}}` or `{"tavily": {"key": …}}`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Search {
+    /// A SearXNG instance whose settings allow the format `json`. Its address may be private, because the person
+    /// named it.
+    Searxng {
+        /// The address of the instance, such as `http://127.0.0.1:8888`.
+        url: Url,
+    },
+    /// The Brave Search API.
+    Brave {
+        /// The subscription token.
+        key: SearchKey,
+    },
+    /// The Tavily API.
+    Tavily {
+        /// The API key.
+        key: SearchKey,
+    },
+}
+
+/// The key of a search provider. Its debug output does not show it.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct SearchKey(String);
+
+impl SearchKey {
+    /// Takes the key as the provider issued it.
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SearchKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("SearchKey(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! How text from outside is shown in one line of an error or a field.
+
+/// The longest piece of outside text in an error, in characters.
+const LONGEST: usize = 200;
+
+/// Removes what nobody sees: control characters, zero-width and direction characters, tags and variation selectors,
+/// in which orders to a model can be hidden. Keeps line breaks and tabs.
+pub(crate) fn visible_chars(text: &str) -> String {
+    text.chars().filter(|char| !is_unseen(*char)).collect()
+}
+
+fn is_unseen(char: char) -> bool {
+    match char {
+        '\n' | '\t' => false,
+        // Soft hyphen, Mongolian vowel separator, zero-width space, direction marks and overrides, invisible
+        // operators, byte order mark, annotations. The joiners U+200C and U+200D are part of words and emoji.
+        '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => true,
+        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
+        // Variation selectors of the supplementary plane, and the copy of ASCII in the tags block.
+        '\u{e0000}'..='\u{e0fff}' => true,
+        _ => char.is_control(),
+    }
+}
+
+/// Returns text as one line of at most `longest` characters.
+pub(crate) fn one_line(text: &str, longest: usize) -> String {
+    let visible = visible_chars(text);
+    let mut line = String::new();
+    let mut length = 0;
+    for word in visible.split_whitespace() {
+        let gap = usize::from(!line.is_empty());
+        let room = longest.saturating_sub(length + gap);
+        if room == 0 {
+            line.push('…');
+            return line;
+        }
+        if gap == 1 {
+            line.push(' ');
+        }
+        let taken = word.chars().take(room).count();
+        line.extend(word.chars().take(room));
+        length += gap + taken;
+        if taken < word.chars().take(room + 1).count() {
+            line.push('…');
+            return line;
+        }
+    }
+    line
+}
+
+/// Shows a URL, or another text of a server, in an error.
+pub(crate) fn shown_url(text: &str) -> String {
+    one_line(text, LONGEST)
+}
+
+#[cfg(test)]
+mod tests;

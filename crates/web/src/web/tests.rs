@@ -1,0 +1,3 @@
+mod bodies;
+mod places;
+mod slow;
