@@ -1,0 +1,1 @@
+//! What the person sees of a workspace: its files, its history, and how it differs from what it began with.
