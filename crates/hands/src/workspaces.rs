@@ -40,6 +40,7 @@ mod tests;
 
 pub use merge::{Merged, MergedFile};
 
+pub use reading::{Commit, FileChange, FileDiff, FileEntry};
 pub use retire::Retired;
 
 use crate::call::{Access, Caller, Place, Root};

@@ -5,7 +5,7 @@
 use super::path::TreePath;
 use super::problem::Problem;
 use super::walk::{Kind, Stamp};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, Permissions};
@@ -171,6 +171,21 @@ impl Beneath {
         file.sync_all()
     }
 
+    /// Returns whether this process may make and remove files in the nearest directory above a path.
+    pub(super) fn may_write(&self, path: &TreePath) -> bool {
+        let (directories, _) = path.split();
+        let Ok(mut nearest) = self.handle.try_clone() else { return false };
+        for directory in directories {
+            match enter(&nearest, directory) {
+                Ok(next) => nearest = next,
+                Err(Errno::ACCESS) => return false,
+                Err(_) => break,
+            }
+        }
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        rustix::fs::accessat(&nearest, ".", access, AtFlags::empty()).is_ok()
+    }
+
     /// Removes a file, and the directories above it that become empty.
     pub(super) fn remove(&self, path: &TreePath) -> Result<(), Problem> {
         let Parent::Open(parent, name) = self.parent(path)? else { return Ok(()) };
@@ -205,8 +220,10 @@ impl Beneath {
         }
         for directory in directories.iter().rev() {
             let Parent::Open(parent, name) = self.parent(directory)? else { return Ok(()) };
-            rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR)
-                .map_err(|error| self.failed("remove", directory, error.into()))?;
+            match rustix::fs::unlinkat(&parent, &name, AtFlags::REMOVEDIR) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(error) => return Err(self.failed("remove", directory, error.into())),
+            }
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use super::repository::{Repository, replace};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Entries that are listed of a directory that is in the way of a file.
@@ -150,19 +151,28 @@ pub(super) async fn apply(
     directory: &Path,
     changes: &[Change],
 ) -> Result<Vec<TreePath>, Problem> {
-    let deleted = deleted(changes);
+    // The files are judged again for writing when the deletions are done: what then is still in the way, stays.
+    let first_write = changes.iter().position(|change| change.new.is_some()).unwrap_or(changes.len());
+    let (deletions, writes) = changes.split_at(first_write);
+    let nothing = BTreeSet::new();
     let mut left = Vec::new();
-    for (at, some) in changes.chunks(FILES_AT_ONCE).enumerate() {
-        let judged = judge(repository, directory, some, &deleted).await?;
+    for some in deletions.chunks(FILES_AT_ONCE).chain(writes.chunks(FILES_AT_ONCE)) {
+        let judged = judge(repository, directory, some, &nothing).await?;
         let directory = directory.to_owned();
         let stayed = in_background(move || {
             let beneath = Beneath::open(&directory)?;
             let mut stayed = Vec::new();
-            for (within, judged) in judged.into_iter().enumerate() {
-                if judged.step == Step::Conflict {
+            for (number, judged) in judged.into_iter().enumerate() {
+                let is_carried_out = match carry_out(&beneath, &judged, number) {
+                    Ok(()) => judged.step != Step::Conflict,
+                    // A file that cannot be written must not hold up all further work on the task.
+                    Err(Problem::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                        false
+                    }
+                    Err(problem) => return Err(problem),
+                };
+                if !is_carried_out {
                     stayed.push(judged.change.path);
-                } else {
-                    carry_out(&beneath, &judged, at * FILES_AT_ONCE + within)?;
                 }
             }
             Ok(stayed)
@@ -170,6 +180,17 @@ pub(super) async fn apply(
         left.extend(stayed.await?);
     }
     Ok(left)
+}
+
+/// Returns the files that could not be written because a directory on the way must not be changed.
+pub(super) async fn protected(directory: &Path, changes: &[Change]) -> Result<Vec<TreePath>, Problem> {
+    let directory = directory.to_owned();
+    let paths: Vec<TreePath> = changes.iter().map(|change| change.path.clone()).collect();
+    in_background(move || {
+        let beneath = Beneath::open(&directory)?;
+        Ok(paths.into_iter().filter(|path| !beneath.may_write(path)).collect())
+    })
+    .await
 }
 
 impl Journal {
@@ -187,7 +208,7 @@ impl Journal {
     pub(super) fn read(file: &Path) -> Result<Option<Self>, Problem> {
         let failed = Problem::io("read", file);
         match fs::read(file) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed(error)),
             Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| failed(error.into())),
         }

@@ -196,6 +196,14 @@ impl Locked<'_> {
         if !overlaps.is_empty() {
             return Err(conflict(overlaps));
         }
+        let protected = journal::protected(into.directory, &changes).await?;
+        if let Some(path) = protected.first() {
+            return Err(Problem::refused(format!(
+                "Polity may not write {} in {}. Ask the person to permit it.",
+                path,
+                into.directory.display()
+            )));
+        }
         let commits = repository.count(&into.commit, theirs).await?;
         let author = Author::agent(caller.agent.as_str(), &caller.role);
         let message = format!("Merge the work of {agent}\n\n{AGENT_TRAILER} {}\n", caller.agent);

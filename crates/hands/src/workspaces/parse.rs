@@ -61,6 +61,15 @@ pub(super) struct Change {
     pub(super) new: Option<Leaf>,
 }
 
+/// Returns whether a change makes a file a link, a link a submodule, or the like.
+pub(super) fn is_other_kind(change: &Change) -> bool {
+    let is_file = |leaf: &Leaf| matches!(leaf.mode, Mode::Plain | Mode::Program);
+    match (&change.old, &change.new) {
+        (Some(old), Some(new)) => old.mode != new.mode && !(is_file(old) && is_file(new)),
+        _ => false,
+    }
+}
+
 /// The files of a tree.
 pub(super) type Tree = BTreeMap<TreePath, Leaf>;
 

@@ -76,7 +76,7 @@ pub(super) fn step(
         }
         Disk::Blocked(path) if old.is_none() && deleted.contains(path) => Step::Change(Endings::Stored),
         // Something else is where the deleted file was: the file itself is gone.
-        Disk::Blocked(_) if new.is_none() => Step::Nothing,
+        Disk::Blocked(_) | Disk::Directory(_) if new.is_none() => Step::Nothing,
         _ => Step::Conflict,
     }
 }
@@ -168,7 +168,7 @@ mod tests {
         check(old, None, file("mine\n"), Step::Conflict);
         check(old, None, Disk::Nothing, Step::Nothing);
         check(old, None, Disk::Blocked(path("d")), Step::Nothing);
-        check(old, None, Disk::Directory(vec![]), Step::Conflict);
+        check(old, None, Disk::Directory(vec![path("f/mine")]), Step::Nothing);
     }
 
     #[test]

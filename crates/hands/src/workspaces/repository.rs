@@ -191,6 +191,12 @@ impl Repository {
         }
     }
 
+    /// Returns the commit that the history of this one began with.
+    pub(super) async fn first_commit(&self, commit: &str) -> Result<Option<String>, Problem> {
+        let call = self.call(&["rev-list", "--first-parent", "--max-parents=0", commit]);
+        Ok(self.word(call).await?.lines().last().map(str::to_owned))
+    }
+
     /// Returns how many commits `new` has that `old` lacks.
     pub(super) async fn count(&self, old: &str, new: &str) -> Result<u64, Problem> {
         let word = self.word(self.call(&["rev-list", "--count", new, &format!("^{old}")])).await?;

@@ -1,8 +1,12 @@
 //! Tests with a real git, in temporary directories.
 
 mod hiring;
+mod hostile;
 mod merging;
+mod person;
+mod reading;
 mod settling;
+mod tool;
 
 use super::git::{Found, Git};
 use super::{Opened, Settled, Workspaces};
