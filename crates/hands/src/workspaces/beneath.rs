@@ -4,7 +4,6 @@
 
 use super::path::TreePath;
 use super::problem::Problem;
-use super::walk::{Kind, Stamp};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -12,8 +11,9 @@ use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The beginning of the names of files that are being written. No snapshot contains them.
 pub(super) const UNFINISHED: &str = ".polity-unfinished-";
@@ -61,6 +61,53 @@ impl Execution {
     /// Returns whether the owner may execute the file.
     pub(super) fn of(metadata: &Metadata) -> Self {
         if metadata.permissions().mode() & 0o100 == 0 { Self::Plain } else { Self::Program }
+    }
+}
+
+/// What an entry of a directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A regular file.
+    File,
+    /// A symbolic link.
+    Link,
+    /// A directory.
+    Directory,
+    /// A pipe, a socket or a device.
+    Special,
+}
+
+/// The times and numbers that change whenever a file changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    /// The size in bytes.
+    pub(super) size: u64,
+    /// The time of the last change of the content, in seconds and nanoseconds.
+    pub(super) modified: (i64, i64),
+    /// The time of the last change of the file. No program can set it back.
+    pub(super) changed: (i64, i64),
+    /// The number of the file.
+    pub(super) inode: u64,
+    /// The permissions.
+    pub(super) mode: u64,
+}
+
+impl Stamp {
+    /// Returns the stamp of an opened file.
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+            inode: metadata.ino(),
+            mode: u64::from(metadata.mode()),
+        }
+    }
+
+    /// Returns whether the file last changed before this time since 1970.
+    pub(super) fn is_older_than(&self, time: Duration) -> bool {
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        self.changed.0 < seconds && self.modified.0 < seconds
     }
 }
 

@@ -147,7 +147,7 @@ impl Locked<'_> {
             }
             (None, Root::Person { directory, access: Access::Write }) => {
                 let person = self.person(directory).await?;
-                repository.make(Some(&person)).await?;
+                repository.make(Some(&person.lender)).await?;
                 let commit = present(&repository, &person, directory).await?;
                 Into {
                     commit,
@@ -235,7 +235,11 @@ impl Locked<'_> {
     }
 
     /// Describes the conflicts that git found.
-    async fn describe(&self, repository: &Repository, merged: &MergedTree) -> Result<Vec<Conflict>, Problem> {
+    pub(super) async fn describe(
+        &self,
+        repository: &Repository,
+        merged: &MergedTree,
+    ) -> Result<Vec<Conflict>, Problem> {
         let mut found: BTreeMap<TreePath, &str> =
             merged.conflicts.keys().map(|path| (path.clone(), "content")).collect();
         for (kind, paths) in &merged.kinds {

@@ -5,7 +5,7 @@
 
 use super::git::{Call, Git, Input};
 use super::problem::Problem;
-use super::repository::{Repository, clear_lock};
+use super::repository::{Lender, Repository, clear_lock};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
@@ -15,12 +15,8 @@ use tokio_util::sync::CancellationToken;
 pub(super) struct Person {
     /// The directory of git for this directory.
     pub(super) own: PathBuf,
-    /// The directory of git that all worktrees of the repository share.
-    pub(super) common: PathBuf,
-    /// The directory of the objects.
-    pub(super) objects: PathBuf,
-    /// `sha1` or `sha256`.
-    pub(super) object_format: String,
+    /// What the repository of a task borrows.
+    pub(super) lender: Lender,
     /// The commit that is checked out.
     pub(super) head: String,
 }
@@ -151,7 +147,7 @@ impl Person {
         let repository = Repository::at(git, own.clone(), cancel);
         let Some(head) = repository.tip("HEAD").await? else { return Ok(Err(Unusable::NoCommit)) };
         let objects = common.join("objects");
-        Ok(Ok(Self { own, common, objects, object_format, head }))
+        Ok(Ok(Self { own, lender: Lender { common, objects, object_format }, head }))
     }
 
     /// Gives the person's repository the branch of an agent with all its commits. Returns why not, if that fails: the
@@ -180,9 +176,9 @@ impl Person {
         let call = task.call(&["pack-objects", "--revs", "--local", "--stdout", "--quiet"]);
         let wanted = format!("{tip}\n^{}\n", self.head);
         let pack = task.run(call.reading(Input::Bytes(wanted.into_bytes()))).await?.succeeded()?;
-        let call = task.call(&["unpack-objects", "-q"]).set("GIT_OBJECT_DIRECTORY", &self.objects);
+        let call = task.call(&["unpack-objects", "-q"]).set("GIT_OBJECT_DIRECTORY", &self.lender.objects);
         task.finish(call.reading(Input::Bytes(pack))).await?.succeeded()?;
-        clear_lock(&self.common.join(format!("{branch}.lock"))).await?;
+        clear_lock(&self.lender.common.join(format!("{branch}.lock"))).await?;
         let expected = before.unwrap_or_else(|| "0".repeat(tip.len()));
         let call = own.call(&["update-ref", "-m", "polity", &branch, tip, &expected]);
         let answer = own.finish(call).await?;

@@ -3,11 +3,12 @@
 use super::beneath::Beneath;
 use super::git::Input;
 use super::journal::in_background;
+use super::opening::check_directory;
 use super::parse::{self, Change};
 use super::problem::Problem;
 use super::repository::{Author, Repository};
 use super::snapshot::{self, NextCommit};
-use super::{AGENT_TRAILER, Locked, TURN_TRAILER, Workspaces, base_of, check_directory, repository, walk};
+use super::{AGENT_TRAILER, Locked, TURN_TRAILER, Workspaces, base_of, repository, walk};
 use crate::call::{Place, Root};
 use polity_society::id::TaskId;
 use polity_society::refusal::Refusal;
@@ -176,7 +177,7 @@ impl Locked<'_> {
             (None, Root::Person { directory, .. }) => {
                 let person = self.person(directory).await?;
                 std::fs::create_dir_all(&self.task).map_err(Problem::io("make", &self.task))?;
-                repository.make(Some(&person)).await?;
+                repository.make(Some(&person.lender)).await?;
                 (person.head.clone(), person.head, directory.clone())
             }
             (None, Root::Made) => return Ok(Vec::new()),

@@ -6,7 +6,6 @@
 use super::git::{Answer, Call, Git, Input};
 use super::parse::{self, Change, MergedTree, Tree};
 use super::path::quoted;
-use super::person::Person;
 use super::problem::Problem;
 use std::ffi::OsString;
 use std::fs;
@@ -44,6 +43,17 @@ pub(super) struct Repository {
     /// The directory of the repository.
     pub(super) directory: PathBuf,
     cancel: CancellationToken,
+}
+
+/// A repository whose objects another one reads.
+#[derive(Clone, Debug)]
+pub(super) struct Lender {
+    /// The directory of git that all worktrees of the repository share.
+    pub(super) common: PathBuf,
+    /// The directory of the objects.
+    pub(super) objects: PathBuf,
+    /// `sha1` or `sha256`.
+    pub(super) object_format: String,
 }
 
 /// Who made a commit.
@@ -267,10 +277,10 @@ impl Repository {
     }
 
     /// Makes the repository of a task, if there is none. A repository that was half made is made anew.
-    pub(super) async fn make(&self, person: Option<&Person>) -> Result<(), Problem> {
+    pub(super) async fn make(&self, lender: Option<&Lender>) -> Result<(), Problem> {
         if self.directory.is_dir() {
-            return match person {
-                Some(person) => self.borrow(person, &self.directory),
+            return match lender {
+                Some(lender) => self.borrow(lender, &self.directory),
                 None => Ok(()),
             };
         }
@@ -278,15 +288,15 @@ impl Repository {
         remove_all(&unfinished)?;
         fs::create_dir_all(&unfinished).map_err(Problem::io("make", &unfinished))?;
         let new = self.beside(unfinished.clone());
-        let format = person.map_or("sha1", |person| person.object_format.as_str());
+        let format = lender.map_or("sha1", |lender| lender.object_format.as_str());
         let call = new.call(&["init", "--bare", "--quiet", "--template=", "--initial-branch=main"]);
         new.run(call.with(format!("--object-format={format}"))).await?.succeeded()?;
         let info = unfinished.join("info");
         fs::create_dir_all(&info).map_err(Problem::io("make", &info))?;
         let attributes = info.join("attributes");
         fs::write(&attributes, ATTRIBUTES).map_err(Problem::io("write", &attributes))?;
-        match person {
-            Some(person) => new.borrow(person, &unfinished)?,
+        match lender {
+            Some(lender) => new.borrow(lender, &unfinished)?,
             None => {
                 let empty = new.call(&["hash-object", "-t", "tree", "-w", "--stdin"]);
                 let empty = new.word(empty).await?;
@@ -298,14 +308,14 @@ impl Repository {
         fs::rename(&unfinished, &self.directory).map_err(Problem::io("make", &self.directory))
     }
 
-    /// Lets this repository read the objects of the person's.
-    fn borrow(&self, person: &Person, directory: &Path) -> Result<(), Problem> {
+    /// Lets this repository read the objects of another one.
+    fn borrow(&self, lender: &Lender, directory: &Path) -> Result<(), Problem> {
         let info = directory.join("objects/info");
         fs::create_dir_all(&info).map_err(Problem::io("make", &info))?;
-        let line = [quoted(person.objects.as_os_str().as_bytes()).as_slice(), b"\n"].concat();
+        let line = [quoted(lender.objects.as_os_str().as_bytes()).as_slice(), b"\n"].concat();
         replace(&info.join("alternates"), &line)?;
         // A clone without its early history says here where the history begins.
-        match fs::read(person.common.join("shallow")) {
+        match fs::read(lender.common.join("shallow")) {
             Ok(shallow) => replace(&directory.join("shallow"), &shallow),
             Err(_) => Ok(()),
         }

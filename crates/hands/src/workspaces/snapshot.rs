@@ -3,11 +3,11 @@
 //! Polity reads the files itself, through a handle on the directory. Git never looks at them, so nothing in a workspace
 //! can make git start a program or follow a link.
 
-use super::beneath::{Beneath, Execution, Found, UNFINISHED};
+use super::beneath::{Beneath, Execution, Found, Stamp};
 use super::parse::{Leaf, Mode, Tree};
-use super::path::{TreePath, is_git_name, quoted};
+use super::path::{TreePath, quoted};
 use super::problem::Problem;
-use super::walk::{self, Entry, Stamp};
+use super::walk::{self, Entry};
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 use std::collections::{HashMap, HashSet};
@@ -176,11 +176,6 @@ pub(super) fn compare(
     let is_inside = |path: &TreePath| submodules.iter().any(|submodule| path.is_below(submodule));
     difference.changes.retain(|(path, _)| !is_inside(path));
     Ok(difference)
-}
-
-/// Returns whether a name belongs to no snapshot: git's own files, and files that are being written.
-pub(super) fn is_left_out(name: &[u8]) -> bool {
-    is_git_name(name) || name.starts_with(UNFINISHED.as_bytes())
 }
 
 /// A commit that a stream makes.

@@ -4,6 +4,7 @@ mod hiring;
 mod hostile;
 mod merging;
 mod person;
+mod properties;
 mod reading;
 mod settling;
 mod tool;

@@ -1,15 +1,11 @@
 //! Lists the files of a workspace that belong to it: all but git's own, and those that ignore files name.
 
-use super::beneath::{Beneath, Found, read};
-use super::path::TreePath;
+use super::beneath::{Beneath, Found, Kind, Stamp, UNFINISHED, read};
+use super::path::{TreePath, is_git_name};
 use super::problem::Problem;
-use super::snapshot::is_left_out;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// Directories inside each other. Files that are deeper do not belong to the workspace: a command of an agent can nest
 /// directories without end.
@@ -25,53 +21,6 @@ pub(super) struct Entry {
     pub(super) path: TreePath,
     /// When it last changed, if that is known.
     pub(super) stamp: Option<Stamp>,
-}
-
-/// What an entry of a directory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A regular file.
-    File,
-    /// A symbolic link.
-    Link,
-    /// A directory.
-    Directory,
-    /// A pipe, a socket or a device.
-    Special,
-}
-
-/// The times and numbers that change whenever a file changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    /// The size in bytes.
-    pub(super) size: u64,
-    /// The time of the last change of the content, in seconds and nanoseconds.
-    pub(super) modified: (i64, i64),
-    /// The time of the last change of the file. No program can set it back.
-    pub(super) changed: (i64, i64),
-    /// The number of the file.
-    pub(super) inode: u64,
-    /// The permissions.
-    pub(super) mode: u64,
-}
-
-impl Stamp {
-    /// Returns the stamp of an opened file.
-    pub(super) fn of(metadata: &Metadata) -> Self {
-        Self {
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-            inode: metadata.ino(),
-            mode: u64::from(metadata.mode()),
-        }
-    }
-
-    /// Returns whether the file last changed before this time since 1970.
-    pub(super) fn is_older_than(&self, time: Duration) -> bool {
-        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-        self.changed.0 < seconds && self.modified.0 < seconds
-    }
 }
 
 /// The rules of the ignore files on the way to a directory, the innermost first.
@@ -127,6 +76,11 @@ pub(super) fn files(beneath: &Beneath) -> Result<Vec<Entry>, Problem> {
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(files)
+}
+
+/// Returns whether a name belongs to no snapshot: git's own files, and files that are being written.
+fn is_left_out(name: &[u8]) -> bool {
+    is_git_name(name) || name.starts_with(UNFINISHED.as_bytes())
 }
 
 fn rules_of(beneath: &Beneath, directory: Option<&TreePath>) -> Result<Option<Gitignore>, Problem> {

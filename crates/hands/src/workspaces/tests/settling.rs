@@ -176,7 +176,7 @@ async fn a_file_that_cannot_be_read_does_not_stop_the_others() {
     let agent = world.shared("ann-1");
     let directory = world.open(&agent).await.directory;
     write(&directory, "closed", "1");
-    fs::set_permissions(directory.join("closed"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(directory.join("closed"), fs::Permissions::from_mode(0o000)).unwrap();
     write(&directory, "open", "2");
     let settled = world.settle(&agent, 1).await;
     assert!(settled.commit.is_some());
