@@ -11,3 +11,5 @@ pub mod arguments;
 pub mod call;
 pub mod table;
 pub mod tool;
+// Circle: the submodules work on the locked workspaces of a task, which workspaces declares.
+pub mod workspaces;
