@@ -17,7 +17,7 @@ serve
 blind="$(polity send --wait --data "$data" --attach "$picture" "What is in this picture?")" ||
     fail "polity send ended with exit code $?"
 
-# The daemon keeps running. The history of root holds the picture itself, not a description, so the second message
+# The daemon keeps running. The history of root contains the picture itself, not a description, so the second message
 # needs no attachment.
 declare_input '["text", "vision"]'
 task="$(polity tasks --data "$data" --json | sed 's/.*"id":"\([^"]*\)".*/\1/')"

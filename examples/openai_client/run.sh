@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Starts a daemon and asks it with OpenAI's official clients, for Python and, if it is installed, for JavaScript.
-# PYTHON names a Python that has the package openai [default: python3], NODE_MODULES a directory of npm packages with
-# openai [default: the one that node finds from this directory].
+# Starts a daemon and asks it with OpenAI's official clients, for Python and, if it is installed, for JavaScript. PYTHON
+# names a Python that has the package openai [default: python3], NODE_MODULES a directory of npm packages with openai
+# [default: the directory that node finds from here].
 source "$(dirname "$0")/../society.sh"
 
 python="${PYTHON:-python3}"

@@ -1,5 +1,5 @@
 //! Runs a society in a program of your own and gives its agents a tool of your own. The tool books tables in a
-//! restaurant, which here is a map. A scripted model stands in for a real one (`polity_llm::HttpModel`).
+//! restaurant, which here is a map. A scripted model replaces a real model (`polity_llm::HttpModel`).
 
 #![expect(clippy::print_stdout, reason = "the output shows what happened")]
 

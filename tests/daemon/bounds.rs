@@ -149,7 +149,7 @@ fn an_answer_that_is_under_way_is_kept_when_the_process_is_asked_to_end() {
 
 #[test]
 fn a_call_that_waits_is_not_begun_when_the_process_is_asked_to_end() {
-    // The service takes one call at a time: the gate holds that call back, and the others wait for it.
+    // The service takes one call at a time: the gate holds that call back, and all other calls wait for it.
     let gate = Gate::default();
     let closed = gate.clone();
     let play = six_for_ever(100, 10);

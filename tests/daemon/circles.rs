@@ -13,7 +13,7 @@ const DEFENCE: &str = "// Circle: ";
 /// The path of a module: the names from the root of its crate to the module itself.
 type Module = Vec<String>;
 
-/// The files of one crate, without those of tests.
+/// The files of one crate, without test files.
 struct Crate {
     files: BTreeMap<Module, String>,
 }

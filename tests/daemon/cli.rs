@@ -1,4 +1,4 @@
-//! The commands that ask a daemon, each against a real one, and the commands that read without one.
+//! Tests each command that asks a daemon, with a real daemon, and the commands that read without a daemon.
 
 mod lists;
 mod offline;
@@ -22,7 +22,7 @@ fn serve(polity: &Polity) -> Running {
     daemon
 }
 
-/// Starts a daemon whose models are the built-in ones.
+/// Starts a daemon with the built-in models.
 #[track_caller]
 fn rehearsing() -> (Polity, Running) {
     let polity = Polity::new(&json!({"services": []}), &app(&json!({"language": "en"})));
@@ -30,7 +30,7 @@ fn rehearsing() -> (Polity, Running) {
     (polity, daemon)
 }
 
-/// Starts a daemon whose only model is that of a server.
+/// Starts a daemon whose only model is on the given server.
 #[track_caller]
 fn served(server: &ScriptedServer) -> (Polity, Running) {
     let polity = home(server, &json!({}));

@@ -27,20 +27,20 @@ const GLANCE: Duration = Duration::from_micros(200);
 
 /// How a process ended.
 enum Ended {
-    /// It was killed while it was alive.
+    /// The process was killed before it ended by itself.
     Killed,
-    /// It ended before there was anything to resume.
+    /// The process ended before there was anything to resume.
     NothingBegun,
-    /// It finished the task.
+    /// The process finished the task.
     Finished,
 }
 
 /// The moment at which a process is killed.
 #[derive(Debug)]
 enum Moment {
-    /// After this many more lines of its output.
+    /// When the process has printed this many more lines.
     Lines(usize),
-    /// After this many more requests at the server, while the last of them is being answered.
+    /// When the server has got this many more requests, while it answers the last of them.
     Requests(usize),
     Never,
 }

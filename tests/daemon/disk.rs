@@ -63,7 +63,7 @@ fn check_start(orders: &[(Order, i64)], says: &str) {
     let server = ScriptedServer::start(|_| Answer::say("done"));
     let mut polity = home(&server, &json!({}));
     let layer = Layer::below(&mut polity);
-    // First on an empty data directory, then on one that holds a society.
+    // First on an empty data directory, then on a data directory with a society.
     for asked in [0, 1] {
         for &(order, number) in orders {
             layer.order(order, number);

@@ -109,7 +109,7 @@ fn host() -> String {
     host.to_owned()
 }
 
-/// Returns the direct dependencies of a crate, without those of its tests and build scripts.
+/// Returns the direct dependencies of a crate, without the dependencies of its tests and build scripts.
 fn known_to(package: &Package) -> BTreeSet<&str> {
     let normal = package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
     normal.map(|dependency| dependency.name.as_str()).collect()
@@ -216,7 +216,7 @@ fn each_world_outside_has_one_door() {
     }
 }
 
-/// Collects the Rust files below a directory, except those of tests.
+/// Collects the Rust files below a directory, except test files.
 fn sources(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     for entry in std::fs::read_dir(directory).expect("a directory of the repository") {
         let path = entry.expect("an entry").path();

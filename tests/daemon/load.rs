@@ -125,7 +125,7 @@ fn at_rest(work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> (S
 
 /// Queues `each` messages for each of `agents` agents. Ten other agents send them, in turn.
 ///
-/// The agents are copies of the hired reader, and the messages are copies of the one that it received.
+/// The agents are copies of the hired reader, and the messages are copies of the message that the reader received.
 fn fill(polity: &Polity, agents: i64, each: i64) {
     let mut database = Database::write(&polity.data_dir());
     database.execute("BEGIN");

@@ -79,8 +79,8 @@ fn check_delay(wall: i64) -> i64 {
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn a_delayed_message_comes_once_wherever_the_clock_is_set_to() {
-    // With a correct clock, and with one that is set back, the message comes after its minute: not earlier, and not ten
-    // years late.
+    // With a correct clock, and with a clock that is set back, the message comes after its minute: not earlier, and not
+    // ten years late.
     assert!(check_delay(0) >= 60);
     assert!(check_delay(-TEN_YEARS) >= 60);
     check_delay(TEN_YEARS);

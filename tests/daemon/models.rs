@@ -417,7 +417,7 @@ fn what_was_tried_is_not_forgotten_while_the_history_is_summed_up() {
 fn a_server_that_is_down_is_left_alone_by_all() {
     let down = ScriptedServer::start(|_| Answer::error(500, json!({"error": "down"})));
     let up = ScriptedServer::start(polity_tests::society(2, 4));
-    // A call has two attempts, of which the first service gets one. The pause after a failure is longer than the test.
+    // A call has two attempts. The first service gets one of these. The pause after a failure is longer than the test.
     let retry = json!({"retry": {"maxAttempts": 2, "baseDelayMs": 600_000, "maxDelayMs": 600_000}});
     let polity = with_fallback(&down, &up, &retry);
     let ended = run(&polity, &["go", "--json"]).expect_code(0);

@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 /// A listener whose connections a handler can break through their [`Breaker`].
 pub(crate) struct BreakableListener(pub(crate) TcpListener);
 
-/// A TCP connection whose next write fails once its breaker was used.
+/// A TCP connection. After its breaker was used, the next write fails.
 pub(crate) struct BreakableStream {
     stream: TcpStream,
     breaker: Breaker,

@@ -22,9 +22,9 @@ pub enum Sender {
     System,
     /// Another agent.
     Agent {
-        /// The name of its role, from the header line.
+        /// The name of the agent's role, from the header line.
         role: String,
-        /// Its id, from the header line.
+        /// The id of the agent, from the header line.
         id: String,
     },
 }

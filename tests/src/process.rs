@@ -81,7 +81,7 @@ impl Polity {
         self.home().join("data")
     }
 
-    /// Writes a file below `config/`; an existing one is overwritten in place.
+    /// Writes a file below `config/`; an existing file is overwritten in place.
     pub fn write_config(&self, name: &str, text: &str) {
         std::fs::write(self.config_dir().join(name), text).expect("a configuration file");
     }
@@ -296,7 +296,7 @@ impl Running {
         self.line(&self.stdout, text)
     }
 
-    /// Waits for a line on the standard error, like [`Running::stdout_line`].
+    /// Does the same as [`Running::stdout_line`], but for the standard error.
     #[track_caller]
     pub fn stderr_line(&self, text: &str) -> String {
         self.line(&self.stderr, text)
@@ -393,7 +393,7 @@ fn binary() -> &'static Path {
     BINARY.get_or_init(|| built(Points::Absent))
 }
 
-/// Returns the binary with failure points, built like [`binary`].
+/// Returns the binary with failure points. It is built in the same way as [`binary`].
 fn binary_with_points() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| built(Points::Present))
@@ -434,7 +434,7 @@ fn built(points: Points) -> PathBuf {
     binary
 }
 
-/// Returns the library of the layer (`tests/layer`), built like the binary.
+/// Returns the library of the layer (`tests/layer`). It is built in the same way as the binary.
 pub(crate) fn layer() -> &'static Path {
     static LAYER: OnceLock<PathBuf> = OnceLock::new();
     LAYER.get_or_init(|| {

@@ -139,7 +139,7 @@ impl ScriptedServer {
         }
     }
 
-    /// Returns all violations so far, both of the schema and of the other rules.
+    /// Returns all violations so far, both violations of the schema and violations of other rules.
     pub fn schema_violations(&self) -> Vec<String> {
         self.shared.seen().violations.clone()
     }
@@ -341,7 +341,7 @@ fn body(sent: Sent) -> Body {
         if !sent.pause.is_zero() {
             tokio::time::sleep(sent.pause).await;
         }
-        // Lets the connection send the previous piece before this one, or before the break.
+        // Lets the connection send the previous piece before this piece, or before the break.
         tokio::task::yield_now().await;
         piece
     }))

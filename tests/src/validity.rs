@@ -33,8 +33,8 @@ struct Leaves {
     problems: Vec<String>,
 }
 
-/// Collects the problems of an error. Of the alternatives of an `anyOf`, only one counts: the one that the request
-/// probably means.
+/// Collects the problems of an error. Of the alternatives of an `anyOf`, only the alternative that the request probably
+/// means counts.
 ///
 /// This is the alternative with the fewest errors in the fields that name the kind. If several are equal in this, the
 /// alternative with the deepest errors counts, and then the alternative with the fewest problems.

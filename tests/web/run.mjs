@@ -388,7 +388,7 @@ async function staysPut(page, daemon) {
   await page.locator(".top-end button").first().click();
   await page.locator("dialog.help input[name=letters]").check();
   await closeDialog(page);
-  // Any request or dialog that those keys caused would come before the requests of the next two lines.
+  // If the keys above caused a request or a dialog, it would come before the requests of the next two lines.
   await go(page, "tasks");
   await page.evaluate(() => fetch("/api/tasks"));
   assert.deepEqual(steered, []);

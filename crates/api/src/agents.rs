@@ -20,7 +20,7 @@ use std::sync::Arc;
 struct ConversationQuery {
     /// The task; by default, the task that the agent was hired for or, for root, the task that root worked for last.
     task: Option<TaskId>,
-    /// Only entries before this one. Pass the `next` of the previous part.
+    /// Only entries before this entry. Pass the `next` of the previous part.
     #[schemars(range(min = 0))]
     before: Option<i64>,
     /// Largest number of entries to return.

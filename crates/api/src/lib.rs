@@ -61,7 +61,7 @@ pub struct Ending {
     pub closing: CancellationToken,
 }
 
-/// Builds all routes behind the guard, including the mounted ones. Mounted routers must use full paths and no fallback.
+/// Builds all routes behind the guard, including mounted routes. Mounted routers must use full paths and no fallback.
 pub fn app(
     society: Arc<Society>,
     guard: Guard,

@@ -1,4 +1,4 @@
-//! `/api/messages`: reads messages and takes those of the person.
+//! `/api/messages`: reads messages, and accepts messages from the person.
 
 mod post;
 

@@ -122,7 +122,7 @@ impl Problem {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", detail)
     }
 
-    /// The request needs a running society, but this one is open read-only.
+    /// The request needs a running society, but this society is open read-only.
     pub(crate) fn read_only(why: &str) -> Self {
         let advice = format!("{why}: the data directory is open read-only; start a polity: polity serve");
         Self::new(StatusCode::CONFLICT, "read_only", advice)

@@ -77,7 +77,7 @@ pub enum Scope {
     Subtree,
 }
 
-/// An action of the person on agents.
+/// An action that the person takes on agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum SteerAction {
@@ -89,7 +89,7 @@ pub enum SteerAction {
     Resume,
 }
 
-/// Selects a page of events: those after an event, or those before it.
+/// Selects a page of events: the events after a given event, or the events before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The events after the event with this number, oldest first.

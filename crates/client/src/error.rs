@@ -76,7 +76,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed a moment later, with the same daemon or the next one.
+    /// Whether the same call may succeed a moment later, with the same daemon or with the next daemon.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Find(FindError::NotServing(_)) | Self::Lost { .. } => true,

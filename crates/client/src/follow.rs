@@ -30,7 +30,7 @@ pub enum Followed {
     /// The stream has reached a daemon, for the first time or after [`Followed::Lost`]. Or the stream had to jump to
     /// another event, because the data directory was replaced or old events were deleted. The reader should reload.
     Connected,
-    /// The daemon is gone; the stream continues with the next one.
+    /// The daemon is gone; the stream continues with the next daemon.
     Lost,
     /// The stream cannot continue.
     Failed(Error),

@@ -130,7 +130,7 @@ mod tests {
         check("data: a\n", &[]);
         check(": still here\n\n: still here\n\n", &[]);
         check("retry: 10\nunknown: x\ndata: a\n\n", &[frame(None, "message", "a")]);
-        // An id stays valid until the next one, even if its own event has no data.
+        // An id stays valid until the next id, even if the event with the id has no data.
         check("id: 1\n\ndata: a\n\n", &[frame(Some("1"), "message", "a")]);
         check(
             "id: 1\ndata: a\n\nid: a\0b\ndata: b\n\n",

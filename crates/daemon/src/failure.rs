@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 /// Bad usage, configuration or data directory.
 pub(crate) const USAGE: u8 = 2;
-/// A bug in polity, or a fault of the machine, such as a failing disk or a full disk behind standard output.
+/// A bug in polity, or a fault of the machine, such as a failing disk or standard output that cannot be written.
 const DEFECT: u8 = 1;
 const TIMED_OUT: u8 = 124;
 const INTERRUPTED: u8 = 130;
@@ -200,7 +200,7 @@ impl Failure {
             | Self::RootPaused(_)
             | Self::NothingToResume(_) => USAGE,
             Self::Client(error) => of_client(error),
-            // For example, the disk is full. The user can correct that, like a data directory without write permission.
+            // For example, the disk is full. The user can correct that, so the exit code is that of wrong usage.
             Self::Prompt(PromptError::Store(error))
             | Self::Steer(SteerError::Store(error))
             | Self::Unreadable(error)

@@ -22,7 +22,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// running during a check or a backup.
 const CARE_LOCK: &str = "care.lock";
 
-/// The configuration directory, and why this one was chosen.
+/// The configuration directory, and why it was chosen.
 pub(crate) struct ConfigDirectory {
     pub(crate) path: PathBuf,
     reason: Reason,
@@ -34,9 +34,9 @@ enum Reason {
     Named,
     /// `./config` contains this file.
     Here(&'static str),
-    /// It is the user's own configuration directory.
+    /// The directory is the user's own configuration directory.
     Own,
-    /// It is the user's own, and some of its files were just created with the defaults.
+    /// The directory is the user's own, and some files in it were just created with the defaults.
     Made,
 }
 
@@ -53,8 +53,8 @@ impl fmt::Display for ConfigDirectory {
     }
 }
 
-/// Returns the configuration directory: the named one, else `./config`, else the user's own. If the user's own
-/// directory lacks a file, it is created from the built-in defaults.
+/// Returns the configuration directory: the named directory, else `./config`, else the user's own directory. If the
+/// user's own directory lacks a file, it is created from the built-in defaults.
 pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
     let mut directory = config_as_it_is(named)?;
     if matches!(directory.reason, Reason::Own)
@@ -87,7 +87,7 @@ pub(crate) struct DataDirectory {
     _lock: File,
 }
 
-/// Locks the data directory: the named one, else the user's own. Creates it if it does not exist.
+/// Locks the data directory: the named directory, else the user's own. Creates it if it does not exist.
 pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
     let path = data_path(named)?;
     let unusable = |source| Failure::Data { path: path.clone(), source };
@@ -124,7 +124,7 @@ fn remove_stale_note(data: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the path of the data directory: the named one, else the user's own. Neither creates nor locks it.
+/// Returns the path of the data directory: the named directory, else the user's own. Neither creates nor locks it.
 pub(crate) fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     match named {
         Some(named) => Ok(named),
@@ -138,9 +138,9 @@ pub(crate) fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
 /// What a maintenance command does in a data directory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Care {
-    /// It only reads, so several such commands can run at the same time.
+    /// The command only reads, so several such commands can run at the same time.
     Look,
-    /// It removes data, so no other maintenance command can run at the same time.
+    /// The command removes data, so no other maintenance command can run at the same time.
     Clean,
 }
 
@@ -151,8 +151,8 @@ pub(crate) struct CaredFor {
     _lock: Option<File>,
 }
 
-/// Locks the data directory of a society for maintenance: the named one, else the user's own. Fails if it does not
-/// exist.
+/// Locks the data directory of a society for maintenance: the named directory, else the user's own. Fails if it does
+/// not exist.
 pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, Failure> {
     let path = data_path(named)?;
     if !polity_store::maintenance::is_data_directory(&path) {
@@ -170,7 +170,7 @@ pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, 
     }
 }
 
-/// Creates a directory that only its owner may read, because it will hold what the user says. Also syncs the parent
+/// Creates a directory that only its owner may read, because it will contain what the user says. Also syncs the parent
 /// directories, so that a power cut does not lose the new directory with all its content.
 fn make_private(path: &Path) -> io::Result<()> {
     let made: Vec<&Path> = path.ancestors().take_while(|ancestor| !ancestor.exists()).collect();

@@ -36,7 +36,7 @@ use polity_client::Client;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// The option that selects the daemon, for commands that need one.
+/// The option that selects the daemon, for commands that need a daemon.
 #[derive(Debug, Args)]
 pub(crate) struct At {
     /// The data directory whose daemon is used [default: `polity` in your user data directory].

@@ -11,7 +11,7 @@ pub(crate) struct Interruption {
 }
 
 impl Interruption {
-    /// Starts to listen. Before this call, such a signal ends the process at once.
+    /// Starts to listen for the signals. Before this call, a signal ends the process at once.
     pub(crate) fn listen() -> io::Result<Self> {
         #[cfg(unix)]
         use tokio::signal::unix::{SignalKind, signal};

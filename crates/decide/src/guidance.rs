@@ -2,7 +2,8 @@
 
 use polity_llm::Tool;
 
-/// Windows up to this size, in tokens, always get short rules and few tools: more would confuse small models.
+/// Windows up to this size, in tokens, always get short rules and few tools, because longer rules
+/// and more tools would confuse small models.
 const SMALL_WINDOW: u64 = 8_192;
 
 /// The tools that no agent can do without, even in a small window.

@@ -30,8 +30,8 @@ pub fn verdict(standing: &Standing) -> Verdict {
     Verdict::Idle(standing.outcome())
 }
 
-/// Returns whether root's last message to the person counts as final although it promised more. It does if root has
-/// sent nothing more after a nudge.
+/// Returns whether root's last message to the person counts as final although it promised more.
+/// This is so if root has sent nothing more after a nudge.
 pub fn interim_is_final(standing: &Standing) -> bool {
     standing.nudged
         && standing.expectant

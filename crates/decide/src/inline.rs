@@ -182,7 +182,8 @@ pub fn holds_bytes(value: &Value) -> bool {
     }
 }
 
-/// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`]. What the run decodes to does not matter.
+/// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`]. This does not depend on the bytes
+/// that the run encodes.
 pub fn leave_out_in(value: &mut Value) {
     match value {
         Value::String(text) => *text = leave_out(text),

@@ -6,8 +6,8 @@ use polity_registry::Retry;
 use polity_society::id::{ArtifactId, ServiceId};
 use std::time::Duration;
 
-/// Longest pause that a call waits out because the service asked for it, if there is no other service to ask. If the
-/// service asks for a longer pause, the call fails, and the reason contains the time when the pause ends.
+/// The longest pause for which a call waits if the service asked for a pause and there is no other service.
+/// If the service asks for a longer pause, the call fails, and the reason contains the time when the pause ends.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
 /// The longest pause that callers grant to a service. Some servers ask for a pause that makes no sense.
@@ -101,7 +101,7 @@ impl Tried {
     /// for which that request was made.
     pub fn describe_media(&mut self, failure: &CallError, media: Vec<ArtifactId>, revision: u64) {
         self.media = MediaUse::Described;
-        // If the request was too long, its media need not be to blame: a shorter history may be enough.
+        // If the request was too long, perhaps its media are not the cause, and a shorter history is enough.
         self.suspected =
             (failure.kind != FailureKind::ContextOverflow).then_some(Suspected { media, revision });
     }

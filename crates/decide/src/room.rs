@@ -51,8 +51,8 @@ fn bound(service: &Service) -> Option<u64> {
     Some((window * FULL_PERCENT / 100).min(window.saturating_sub(answer)).max(window / 4))
 }
 
-/// Chooses what to sum up so that the conversation fits again; `None` if nothing can go. `costs` holds the tokens of
-/// each record that the request shows; `tokens` is the number of tokens of the whole request.
+/// Chooses what to sum up so that the conversation fits again; `None` if nothing can be left out. `costs`
+/// contains the tokens of each record that the request shows; `tokens` is the number of tokens of the whole request.
 pub fn compaction(
     history: &History,
     costs: &[u64],

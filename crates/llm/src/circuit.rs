@@ -53,7 +53,7 @@ pub(crate) enum Found {
 }
 
 impl Circuit {
-    /// Closes the circuit, because another server has replaced the old one. The numbers of probes continue, so that
+    /// Closes the circuit, because another server has replaced the old server. The numbers of probes continue, so that
     /// the circuit ignores the result of a probe of the old server.
     pub(crate) fn forget(&mut self) {
         self.state = State::default();

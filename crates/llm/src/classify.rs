@@ -279,7 +279,7 @@ fn kind_of(status: u16, text: &str) -> FailureKind {
     }
 }
 
-/// Guesses the status of an error that came without one, from its codes.
+/// Guesses the HTTP status of an error without a status, from its codes.
 fn status_of_codes(text: &str) -> u16 {
     let says = |phrase| text.contains(phrase);
     if says("rate_limit") || says("ratelimit") || says("insufficient_quota") {

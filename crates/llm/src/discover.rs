@@ -16,7 +16,7 @@ const MAX_LIST: usize = 1024 * 1024;
 pub struct Found {
     /// The kind of server that usually listens on this port.
     pub server: ServerKind,
-    /// Its base URL, in the form that an endpoint needs.
+    /// The base URL of the server, in the form that an endpoint needs.
     pub base_url: String,
     /// The names of its models in the server's order, without embedding models. Never empty.
     pub models: Vec<String>,

@@ -30,8 +30,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether another endpoint has the same server, model, key and headers. If so, the pauses and failures of one
-    /// apply to the other too.
+    /// Whether another endpoint has the same server, model, key and headers. If so, pauses and failures of one endpoint
+    /// apply to both.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let header =
             |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());

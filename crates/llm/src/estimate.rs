@@ -31,7 +31,7 @@ pub fn estimate_prompt_tokens(request: &Request) -> u64 {
 pub(crate) fn estimate_usage(prompt_tokens: u64, reply: &Reply) -> Usage {
     let text = reply.text.as_deref().map_or(0, estimate_tokens);
     let calls: u64 = reply.tool_calls.iter().map(call_tokens).sum();
-    // These fields hold the model's thinking, which is paid for like any other output.
+    // These fields contain the model's thinking, which costs as much as any other output.
     let fields: u64 = reply.extra.values().map(|value| estimate_tokens(&value.to_string())).sum();
     Usage { prompt_tokens, completion_tokens: text + calls + fields, source: UsageSource::Estimated }
 }

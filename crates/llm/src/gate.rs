@@ -21,7 +21,7 @@ pub struct Gate {
 /// What a caller is willing to wait for at a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// Longest pause that the caller waits out when the service asks for one.
+    /// Longest pause, requested by the service, for which the caller waits.
     pub longest_pause: Duration,
     /// Whether the caller waits while the circuit is open.
     pub while_open: WhileOpen,
@@ -314,7 +314,8 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        // Hold the lock: otherwise a new, lower limit could count this place as owed while it is being given back.
+        // Hold the lock: otherwise, if the limit is lowered at this moment, this place could count as still used
+        // although it is free.
         let mut state = self.shared.state();
         if let Some(probe) = self.probe.take() {
             state.circuit.abandoned(probe, Instant::now());

@@ -139,7 +139,7 @@ mod tests {
     use serde_json::json;
     use std::future::pending;
 
-    /// Longer than any test takes.
+    /// A time limit that no test reaches.
     const LONG: Duration = Duration::from_secs(600);
 
     #[test]

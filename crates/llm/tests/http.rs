@@ -324,7 +324,7 @@ fn too_late(error: &CallError, field: &str) {
 async fn a_first_byte_that_does_not_come_is_named() {
     let first_byte = Some(Duration::from_millis(50));
     let timeouts = Timeouts { first_byte, ..Timeouts::default() };
-    // One server sends nothing at all, the other only the head of its response.
+    // One server sends nothing at all. The second server sends only the head of its response.
     let silent = serve(Router::new().route("/v1/chat/completions", post(pending::<()>))).await;
     let head =
         Server::start(|| event_stream(Body::from_stream(stream::pending::<io::Result<Bytes>>()))).await;
@@ -436,7 +436,7 @@ async fn answers_once(then: fn(tokio::net::TcpStream)) -> (String, Arc<Mutex<u32
 
 #[tokio::test]
 async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
-    // One server closes the connection in an orderly way, the other resets it.
+    // One server closes the connection in an orderly way. The second server resets it.
     for then in [drop as fn(tokio::net::TcpStream), |socket| socket.set_zero_linger().unwrap()] {
         let (address, connections) = answers_once(then).await;
         let model = HttpModel::new().unwrap();

@@ -50,13 +50,13 @@ pub(crate) enum Tool {
 /// What a tool does to the society.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It changes nothing.
+    /// The tool changes nothing.
     Reads,
-    /// It adds something; a second call adds it again.
+    /// The tool adds something; a second call adds it again.
     Adds,
-    /// It changes what agents do; a second call has no further effect.
+    /// The tool changes what agents do; a second call has no further effect.
     Steers,
-    /// It ends the work of agents; a second call has no further effect.
+    /// The tool ends the work of agents; a second call has no further effect.
     Ends,
 }
 

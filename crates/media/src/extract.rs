@@ -102,7 +102,7 @@ impl DocumentFormat {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extracted {
     /// Lines end with a line feed, tabs separate cells, and the notes to a slide are between `<notes>` and `</notes>`.
-    /// Empty if the document holds only pictures of text.
+    /// Empty if the document contains only pictures of text.
     pub text: String,
     /// Whether this is all of the document's text.
     pub completeness: Completeness,

@@ -46,8 +46,8 @@ impl Default for ImageBounds {
 
 /// What to do with metadata (such as EXIF, GPS, XMP and comments) in a picture that needs no other change.
 ///
-/// A picture that is encoded again loses them in any case. A colour profile does not count as metadata, because it
-/// affects how the picture looks.
+/// A picture that is encoded again loses its metadata in any case. A colour profile does not count as metadata, because
+/// it affects how the picture looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Metadata {
     /// Leave metadata in the file.
@@ -77,21 +77,21 @@ pub enum Fitted {
 pub enum Change {
     /// The picture had several frames; only the first was kept.
     FirstFrameOnly,
-    /// It was rotated or mirrored as its metadata required.
+    /// The picture was rotated or mirrored as its metadata required.
     Oriented,
-    /// It was scaled down.
+    /// The picture was scaled down.
     Scaled {
         /// The size of the upright picture before scaling.
         from: Size,
         /// The size of the upright picture after scaling.
         to: Size,
     },
-    /// Its pixels were encoded again, in another format or with more loss.
+    /// The pixels were encoded again, in another format or with more loss.
     Reencoded {
         /// The MIME type before the change.
         from: &'static str,
     },
-    /// Its metadata was removed.
+    /// The metadata of the picture was removed.
     MetadataRemoved,
     /// Only the declared type was corrected, because servers refuse a wrong type. The bytes are unchanged.
     TypeCorrected,
@@ -122,7 +122,7 @@ pub enum ImageError {
         /// The type of the recognised format or, if none was recognised, the declared type.
         mime_type: String,
     },
-    /// The format is one that servers accept, in a variant that is not supported here. A server may be able to read it.
+    /// Servers accept the format, but this crate does not support this variant of it. A server may be able to read it.
     #[error("this variant of {mime_type} cannot be read here")]
     UnknownVariant {
         /// The type of the recognised format.
@@ -131,7 +131,7 @@ pub enum ImageError {
     /// The picture is damaged or ends too early, so no server would be able to read it either.
     #[error("the picture is damaged")]
     Damaged(#[source] ::image::ImageError),
-    /// Its size is beyond [`MAX_DECODED_BYTES`] or [`MAX_DECODED_EDGE`].
+    /// The size of the picture is beyond [`MAX_DECODED_BYTES`] or [`MAX_DECODED_EDGE`].
     #[error("a picture of {} by {} pixels is too large to decode", .0.width, .0.height)]
     TooManyPixels(Size),
     /// Decoding the picture takes more memory than is allowed.

@@ -103,7 +103,7 @@ impl Conversation {
         Self::new(&instructions, said, "messages")
     }
 
-    /// Creates a conversation from messages. `at` is the field of the body that holds them, for errors.
+    /// Creates a conversation from messages. `at` is the field of the body that contains them, for errors.
     pub(crate) fn new(instructions: &[String], said: Vec<ChatMessage>, at: &str) -> Result<Self, Problem> {
         let answered =
             said.iter().rposition(|said| said.speaker == Speaker::Assistant).map_or(0, |at| at + 1);

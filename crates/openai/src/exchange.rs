@@ -49,8 +49,8 @@ pub(crate) struct Sent {
     pub(crate) awaits: MessageId,
 }
 
-/// Finds the exchange that a request repeats, or begins a new one. The message of the exchange has been sent when this
-/// returns.
+/// Finds the exchange that a request repeats, or begins a new exchange. When this function returns, the message of the
+/// exchange has been sent.
 pub(crate) async fn open(
     society: &Society,
     conversation: &Conversation,
@@ -106,7 +106,7 @@ struct Standing {
     state: ExchangeState,
     /// The state of its task; `Open` if the task has not begun.
     task: TaskState,
-    /// When the exchange was begun or answered, whichever is later.
+    /// The later of two times: when the exchange was begun, and when it was answered.
     last: Timestamp,
 }
 
@@ -261,7 +261,7 @@ async fn send(
     Ok(Sent { key, task, message, answer: None, awaits })
 }
 
-/// Prefixes the key of an exchange, so that the key of its message cannot collide with those of other interfaces.
+/// Prefixes the key of an exchange, so that the key of its message cannot collide with keys from other interfaces.
 fn post_key(key: &str) -> String {
     format!("openai {key}")
 }

@@ -130,7 +130,7 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Reads the events up to the one with this number.
+    /// Reads the events up to the event with this number.
     async fn read(&mut self, last: i64) -> Result<(), Problem> {
         loop {
             let page = self.society.events_after(self.seen, PAGE, &self.filter).await.map_err(of_store)?;

@@ -166,7 +166,7 @@ fn correct(
     splices.extend(append(text, object, &fields));
 }
 
-/// Adds fields after the last one, with the same layout.
+/// Adds fields after the last field, with the same layout.
 fn append(text: &str, object: &Object<'_>, fields: &[(&str, String)]) -> Vec<Splice> {
     let written = |(name, value): &(&str, String)| format!("{name:?}: {value}");
     if fields.is_empty() {
@@ -205,7 +205,7 @@ fn gap_before(text: &str, object: &Object<'_>, property: &ObjectProp<'_>) -> Str
     let between = text.get(from..property.start()).unwrap_or_default();
     let space = between.rsplit(|character: char| !character.is_whitespace()).next().unwrap_or_default();
     let space = match space.rfind('\n') {
-        // Leave out empty lines, which would separate the new field from the last one.
+        // Leave out empty lines, which would separate the new field from the last field.
         Some(at) => {
             let line = space.get(at..).unwrap_or_default();
             if space.contains("\r\n") { format!("\r{line}") } else { line.to_owned() }

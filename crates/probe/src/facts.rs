@@ -85,7 +85,7 @@ impl Facts {
         side.get(capability).copied()
     }
 
-    /// Adds the facts of another answer, which override those that are already here.
+    /// Adds the facts of another answer. They override the existing facts.
     pub(crate) fn add(&mut self, other: Self) {
         if other.server != Server::Other {
             self.server = other.server;

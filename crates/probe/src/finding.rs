@@ -11,11 +11,11 @@ use strum::{IntoStaticStr, VariantArray};
 pub enum Severity {
     /// All is well.
     Ok,
-    /// It works, but could be better.
+    /// The service works, but could be better.
     Hint,
-    /// It works, but probably not as intended.
+    /// The service works, but probably not as intended.
     Warning,
-    /// It does not work.
+    /// The service does not work.
     Problem,
 }
 

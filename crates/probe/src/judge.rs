@@ -14,9 +14,9 @@ use std::time::Duration;
 const SMALL_WINDOW: u64 = 8_192;
 /// A service is slow if a short answer takes longer than this.
 const SLOW: Duration = Duration::from_secs(20);
-/// Number of models that are suggested in place of a missing one.
+/// Number of models that are suggested in place of a missing model.
 const GUESSES: usize = 3;
-/// Least similarity of a suggested name to the missing one, between 0 and 1.
+/// Minimum similarity between a suggested name and the missing name, between 0 and 1.
 const NEAR: f64 = 0.5;
 
 /// Returns all findings about a service.
@@ -193,7 +193,7 @@ fn of_capabilities(service: &Service, facts: &Facts) -> Vec<Finding> {
                     format!("{server} reports that the model has {name:?}, but it is not declared"),
                     format!("add {name:?} to capabilities.{side}, or run `polity doctor --fix`"),
                 )),
-                // `of_tools` reports this one.
+                // `of_tools` reports this capability.
                 Support::HasNot if is_declared && *capability != Capability::TOOL_CALLING => {
                     findings.push(Finding::warning(
                         "not_there",

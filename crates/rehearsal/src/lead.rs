@@ -169,7 +169,7 @@ impl<'s, 'a> Work<'s, 'a> {
         Ok(())
     }
 
-    /// Returns a contact that is in the search results for every one of the needs.
+    /// Returns a contact that is in the search results for every need.
     fn found(&self) -> Option<AgentId> {
         let mut lists =
             self.scene.calls(Tool::FindCapableAgents.name()).map(|(_, called)| match called.outcome() {
@@ -320,7 +320,7 @@ fn ids_in(agents: &Value) -> Vec<AgentId> {
     agents.as_array().into_iter().flatten().filter_map(id).collect()
 }
 
-/// Joins the texts with line breaks, without the empty ones.
+/// Joins the texts with line breaks, and leaves out empty texts.
 fn joined(texts: impl IntoIterator<Item = String>) -> String {
     texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
 }

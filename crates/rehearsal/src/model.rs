@@ -30,7 +30,7 @@ pub enum BuiltIn {
 }
 
 impl BuiltIn {
-    /// Both models; a society starts on the first.
+    /// Both models. A new society uses the first.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name of the model, which is also the id of its service.

@@ -14,9 +14,9 @@ const MOST_QUOTED_CHARS: usize = 20_000;
 /// What an agent does next.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Move {
-    /// It ends its turn with this text.
+    /// The agent ends its turn with this text.
     Say(String),
-    /// It calls tools.
+    /// The agent calls tools.
     Call(Vec<Call>),
 }
 
@@ -51,8 +51,8 @@ impl Tool {
     }
 }
 
-/// Returns what another agent said in a message. Only lines with the mark count, since the system added the others. If
-/// no line has the mark, all lines count, because then another model wrote them.
+/// Returns what another agent said in a message. Only lines with the mark count, since the system added all other
+/// lines. If no line has the mark, all lines count, because then another model wrote them.
 pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
     let marked: Vec<&str> = inbound.lines.iter().filter_map(|line| marked_part(line, words)).collect();
     if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }

@@ -42,7 +42,7 @@ impl Contact<'_> {
 /// One thing that happened.
 #[derive(Debug)]
 pub(crate) enum PastEvent<'a> {
-    /// A message came from outside.
+    /// The agent got a message.
     Heard(Inbound<'a>),
     /// The agent called a tool.
     Called(Called<'a>),

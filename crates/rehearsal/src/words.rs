@@ -81,7 +81,7 @@ impl Words {
         lines.iter().map(|line| format!("{}{}{line}", self.mark, self.quote)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the original line, if [`Self::quoted`] made this one.
+    /// Returns the original line, if [`Self::quoted`] made this line.
     pub(crate) fn unquoted<'a>(&self, line: &'a str) -> Option<&'a str> {
         line.strip_prefix(&self.mark)?.strip_prefix(&self.quote)
     }

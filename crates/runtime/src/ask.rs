@@ -304,7 +304,8 @@ impl Call<'_> {
         let called = self.handles.model.call(&service.endpoint, &made.request).await;
         polity_points::point!("ask::after_attempt");
         if let Some(asked) = called.as_ref().err().and_then(|failure| failure.retry_after) {
-            // The pause begins before the pass is returned: otherwise a waiting caller would get in first.
+            // Begin the pause before giving the pass of the gate back.
+            // Otherwise a waiting caller would get through the gate first.
             self.handles.gates.of(service).pause(policy::shared_pause(asked));
         }
         let retry = &snapshot.settings.retry;

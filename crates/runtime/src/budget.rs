@@ -255,7 +255,8 @@ impl Budgets {
         self.all().get(task).map(|budget| budget.state().worked())
     }
 
-    /// Forgets the budget of an idle task, unless something still uses it. The caller has written the task's time.
+    /// Forgets the budget of an idle task, unless something still uses it.
+    /// The caller has already written the working time of the task.
     pub(crate) fn forget(&self, task: &TaskId) {
         let mut all = self.all();
         let unused = |budget: &Arc<Budget>| Arc::strong_count(budget) == 1;
@@ -264,7 +265,7 @@ impl Budgets {
         }
     }
 
-    /// Reserves what a call may cost, if it may be made.
+    /// If a call is allowed, reserves the amount that it may cost.
     pub(crate) async fn reserve(
         &self,
         store: &Store,

@@ -158,7 +158,8 @@ async fn drive(
     }
 }
 
-/// Returns whether an agent may continue its turn. The turn may have been ended, stopped or paused meanwhile.
+/// Returns whether an agent is still allowed to continue its turn. Somebody may have ended, stopped
+/// or paused it meanwhile.
 async fn goes_on(tx: &mut Tx, conversation: &Conversation, turn: &OpenTurn) -> Result<bool, Error> {
     let is_open = turns::open(&mut tx.connection, conversation).await?.as_ref() == Some(turn);
     Ok(is_open && !holds::held(&mut tx.connection, conversation).await?)

@@ -124,7 +124,7 @@ impl Prompt {
 pub struct MessageToUser {
     /// The message as it is stored.
     pub message: Message,
-    /// Its text in the current language, without the header and the reply hint that models get.
+    /// The text of the message in the current language, without the header and the reply hint that models get.
     pub text: String,
 }
 
@@ -379,9 +379,9 @@ async fn note_reports(
 /// How often old data is removed.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes expired events and artifacts that were never sent, and forgets old tasks, at start and every hour, until the
-/// society stops. Setting the clock forward makes no event old: the age is counted from the time at start plus the time
-/// that has passed since.
+/// Removes expired events and artifacts that were never sent, and forgets old tasks, at start
+/// and every hour, until the society stops. If the clock is set forward, events do not become older.
+/// Their age is counted with the time at start plus the time that has passed since.
 async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
     let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
     let mut hours = tokio::time::interval(RETENTION);

@@ -1,7 +1,7 @@
 //! Starts the driver of a conversation when there is work for it, and notices when a task is over.
 //!
-//! Only rows decide what must be done. A bell merely draws attention to them, so it may be lost, doubled or rung for
-//! nothing without harm.
+//! Only rows decide what must be done. A bell only draws attention to them. So it does no harm if a bell is lost,
+//! rings twice or rings for nothing.
 
 use crate::driver::{self, Abandoned};
 use crate::handles::Handles;
@@ -208,8 +208,8 @@ impl Supervisor {
         self.running.insert(conversation, Running { halt, again: Again::Quiet });
     }
 
-    /// Makes drivers leave the model calls and tools that they wait for. The drivers are not aborted: what they are
-    /// writing is finished before the next driver starts.
+    /// Makes drivers leave the model calls and tools that they wait for. The drivers are not aborted:
+    /// if a driver is writing, it finishes the write before the next driver starts.
     fn halt(&self, is_meant: impl Fn(&Conversation) -> bool) {
         for (conversation, running) in &self.running {
             if is_meant(conversation) {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether an address belongs to the public internet: not to this machine, a private network, a link, or a range that
-/// is reserved. An address that contains another one is judged by both.
+/// is reserved. An address that contains another address must be public in both forms.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

@@ -13,7 +13,7 @@ use crate::view::{Kind, Mount};
 /// the kernel gives a process with user 0 its capabilities back when it executes a file.
 pub(crate) const USER: u32 = 1000;
 
-/// Size of `/dev/shm`. What it holds is memory.
+/// Size of `/dev/shm`. Its content is kept in memory.
 const SHARED_MEMORY: u64 = 256 << 20;
 
 /// Returns the arguments of bubblewrap up to and including `--`.

@@ -1,4 +1,4 @@
-//! The domains that a command may reach: decided from a name and a port, without any IO.
+//! Decides from a name and a port whether a command may reach a domain, without any IO.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ pub struct Domains(Vec<Pattern>);
 enum Pattern {
     /// `example.org`: this name alone.
     Exactly(String),
-    /// `*.example.org`: all names beneath this one, but not itself.
+    /// `*.example.org`: all names below `example.org`, but not `example.org` itself.
     Beneath(String),
 }
 
@@ -82,16 +82,17 @@ fn pattern(entry: &str) -> Result<Pattern, NotADomain> {
     };
     let domain = name(rest).ok_or_else(refused)?;
     match (beneath, domain.contains('.')) {
-        // All of a top-level domain is as good as no list.
+        // An entry for a whole top-level domain would permit almost everything.
         (true, false) => Err(refused()),
         (true, true) => Ok(Pattern::Beneath(domain)),
         (false, _) => Ok(Pattern::Exactly(domain)),
     }
 }
 
-/// Returns a host name in lower case and without a dot at its end; `None` if it is none.
+/// Returns a host name in lower case and without a dot at its end; `None` if the text is no host name.
 ///
-/// A name whose last part begins with a digit is none: `inet_aton` takes `0x7f.1` and `2130706433` for addresses.
+/// A text whose last part begins with a digit is no host name: `inet_aton` reads `0x7f.1` and `2130706433` as
+/// addresses.
 fn name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let is_label = |label: &str| {

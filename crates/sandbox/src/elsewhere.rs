@@ -1,4 +1,4 @@
-//! What this crate does where there are no sandboxes: it says so.
+//! The crate on systems without sandboxes: it reports that there are none.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -31,7 +31,7 @@ pub fn enter(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(64)
 }
 
-/// A command that runs. There is none here.
+/// A running command. On these systems there never is one.
 #[derive(Debug)]
 pub struct Running(Infallible);
 

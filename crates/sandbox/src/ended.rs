@@ -1,4 +1,4 @@
-//! How a command ends, and why one cannot be run.
+//! How a command ends, and why a command cannot be run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) const LONGEST_COMMAND: usize = 128 * 1024 - 1;
 /// Why a command could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The plan asks for what must not be granted.
+    /// The plan asks for something that must not be granted.
     #[error(transparent)]
     Refused(#[from] Refused),
     /// A list of domains needs namespaces.
@@ -23,7 +23,7 @@ pub enum Error {
         "a list of domains needs the sandbox level \"full\"; set tools.sandbox.network to \"none\" or \"full\", or raise the level (polity doctor)"
     )]
     DomainsNeedFull,
-    /// The list of domains has an entry that names none.
+    /// The list of domains has an entry that names no domain.
     #[error(transparent)]
     NotADomain(#[from] NotADomain),
     /// The command is too long for one argument.
@@ -100,7 +100,7 @@ pub enum How {
     Lost,
 }
 
-/// What a command used at its peak, as far as the samples show it.
+/// The peak usage of a command, according to the samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {

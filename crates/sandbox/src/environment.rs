@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Variables that are passed on unchanged. None of them holds a secret or a path.
+/// Variables that are passed on unchanged. None of them contains a secret or a path.
 const PASSED: [&str; 8] =
     ["LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SOURCE_DATE_EPOCH"];
 
@@ -20,7 +20,7 @@ const PLACES: [&str; 9] = [
     "NIX_SSL_CERT_FILE",
 ];
 
-/// The `PATH` if nothing of the daemon's is visible.
+/// The `PATH` of a command that can see no directory of the daemon's `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// The directories that variables of the command name.
@@ -64,7 +64,7 @@ pub fn environment(
         ("SHELL", "/bin/sh".to_owned()),
         ("USER", "agent".to_owned()),
         ("LOGNAME", "agent".to_owned()),
-        // No command can answer a pager or a prompt.
+        // A command has nobody who could answer a pager or a prompt.
         ("PAGER", "cat".to_owned()),
         ("GIT_PAGER", "cat".to_owned()),
         ("GIT_TERMINAL_PROMPT", "0".to_owned()),
@@ -82,7 +82,7 @@ pub(crate) fn proxy(port: u16) -> BTreeMap<String, String> {
         .map(|name| (name, address.clone()))
         .into_iter()
         .chain(local)
-        // Node.js looks at the others only with this one.
+        // Node.js reads the other variables only if this variable is set.
         .chain([("NODE_USE_ENV_PROXY", "1".to_owned())])
         .map(|(name, value)| (name.to_owned(), value))
         .collect()

@@ -15,7 +15,7 @@ pub(crate) const PORT: u16 = 3128;
 /// Threads at the same time; two for each connection.
 const THREADS: usize = 256;
 
-/// Starts the forwarder. Connections are accepted from now on, even if the forwarder has not come so far yet.
+/// Starts the forwarder. Clients can connect from now on, even if the forwarder does not handle connections yet.
 pub(crate) fn start() -> Result<(), String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))
         .map_err(|error| format!("failed to listen on 127.0.0.1:{PORT}: {error}"))?;

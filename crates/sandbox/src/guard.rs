@@ -1,8 +1,8 @@
 //! Guarded paths: files in a workspace that can start programs outside, and that a command must therefore leave alone.
 //!
-//! Where the sandbox cannot make such a path read-only (it does not exist yet, or Landlock guards the workspace, which
-//! cannot except a part of a directory), the supervisor notes it before the command and puts it back afterwards. A
-//! program of the person that reads the path in between sees what the command wrote.
+//! In some cases the sandbox cannot make such a path read-only: the path does not exist yet, or Landlock guards the
+//! workspace and cannot except a part of a directory. Then the supervisor notes the path before the command and
+//! restores it afterwards. A program of the person that reads the path in between sees what the command wrote.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read as _, Write as _};
@@ -13,10 +13,10 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Bytes of guarded files that can be noted. More means that somebody keeps data there.
+/// Maximum number of bytes of guarded files that can be noted. With more bytes, somebody keeps data there.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Directories in each other that can be noted.
+/// Maximum nesting of directories that can be noted.
 const DEPTH: usize = 32;
 
 /// Why guarded paths could not be noted.
@@ -32,7 +32,7 @@ pub(crate) enum SnapshotError {
     Outside(PathBuf),
 }
 
-/// Guarded paths as they were.
+/// The noted state of guarded paths.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     workspace: OwnedFd,
@@ -54,7 +54,7 @@ enum Entry {
         mode: u32,
         entries: Vec<(OsString, Entry)>,
     },
-    /// A socket or the like, which is neither noted nor put back.
+    /// A socket or another special file, which is neither noted nor restored.
     Other,
 }
 
@@ -85,7 +85,7 @@ impl Snapshot {
             let Some((last, parents)) = names.split_last() else { continue };
             let missing = if *before == Entry::Missing { Missing::Refuse } else { Missing::Make };
             let Ok(parent) = descend(&self.workspace, parents, missing) else { continue };
-            // What cannot be noted, because it is too large for example, is not what it was.
+            // A path that cannot be noted any more, for example because it is too large now, has changed.
             let now = note(&parent, last, path, &mut (2 * MOST_BYTES), DEPTH).unwrap_or(Entry::Other);
             if now != *before && *before != Entry::Other {
                 restored.push(path.clone());
@@ -106,7 +106,7 @@ const DIRECTORY: OFlags =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Refuse,
-    /// Make it, in place of whatever has its name.
+    /// Make the directory, in place of anything else that has its name.
     Make,
 }
 
@@ -137,7 +137,7 @@ fn descend(from: &OwnedFd, names: &[&OsStr], missing: Missing) -> Result<OwnedFd
     Ok(handle)
 }
 
-/// Notes what is at a name, directories with all that is in them.
+/// Notes what is at a name. Notes a directory together with its content.
 fn note(
     parent: &OwnedFd,
     name: &OsStr,
@@ -189,7 +189,7 @@ fn note(
     }
 }
 
-/// Makes a name what it was.
+/// Restores what a name had before the command.
 fn put_back(parent: &OwnedFd, name: &OsStr, before: &Entry) -> std::io::Result<()> {
     remove(parent, name)?;
     match before {
@@ -214,10 +214,11 @@ fn put_back(parent: &OwnedFd, name: &OsStr, before: &Entry) -> std::io::Result<(
     Ok(())
 }
 
-/// Removes whatever has a name. Nothing outside the directory is touched, because the handle names it.
+/// Removes the file or directory with a name. Nothing outside the parent directory is touched, because the parent is an
+/// open handle.
 ///
-/// A directory that cannot be removed, because a command nested it too deeply for example, is renamed: under another
-/// name it starts nothing.
+/// A directory that cannot be removed, for example because a command nested it too deeply, is renamed. Under another
+/// name, it starts no program.
 fn remove(parent: &OwnedFd, name: &OsStr) -> std::io::Result<()> {
     let directory = Path::new("/proc/self/fd").join(parent.as_raw_fd().to_string());
     let path = directory.join(name);

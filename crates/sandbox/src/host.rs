@@ -1,16 +1,16 @@
-//! Reads from the host which system directories exist. Which ones a command may see is decided here, and only here.
+//! Reads from the host which system directories exist. Only this file decides which of them a command may see.
 
 use std::path::{Path, PathBuf};
 
 use crate::view::Hidden;
 
-/// Directories of the operating system. A symbolic link, as `/bin` often is, stays one inside.
+/// Directories of the operating system. A symbolic link, as `/bin` often is, is also a symbolic link inside.
 const SYSTEM: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
 
 /// Files and directories outside [`SYSTEM`] that programs need to run: names, certificates, time zone, the paths of
-/// libraries and alternatives. None may hold a secret: `/etc/ssl/private`, `/etc/shadow`, and files in which people
-/// write passwords for package servers (`/etc/npmrc`, `/etc/pip.conf`, `/etc/gitconfig`) are not in the list.
+/// libraries and alternatives. None of them may contain a secret: `/etc/ssl/private`, `/etc/shadow`, and files in which
+/// people write passwords for package servers (`/etc/npmrc`, `/etc/pip.conf`, `/etc/gitconfig`) are not in the list.
 const SETTINGS: [&str; 46] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -63,8 +63,8 @@ const SETTINGS: [&str; 46] = [
 /// Beginnings of names in `/etc` whose rest is a version, such as `java-17-openjdk`.
 const VERSIONED: [&str; 4] = ["java-", "python3.", "ImageMagick-", "R"];
 
-/// Toolchains in the home of the person. None of these directories is meant for secrets; those of a toolchain that
-/// also keeps a token, as Cargo does in `credentials.toml`, are named one by one.
+/// Toolchains in the home of the person. None of these directories is meant for secrets. If a toolchain also keeps a
+/// token, as Cargo does in `credentials.toml`, its harmless directories are listed one by one.
 const TOOLCHAINS: [&str; 20] = [
     ".cargo/bin",
     ".cargo/registry",
@@ -88,7 +88,7 @@ const TOOLCHAINS: [&str; 20] = [
     "go/bin",
 ];
 
-/// Variables that move a toolchain, and its parts that may be read.
+/// Variables that change the place of a toolchain, each with the parts of the toolchain that a command may read.
 const MOVED: [(&str, &[&str]); 5] = [
     ("CARGO_HOME", &["bin", "registry", "git"]),
     ("RUSTUP_HOME", &[""]),
@@ -100,7 +100,7 @@ const MOVED: [(&str, &[&str]); 5] = [
 /// What exists on the host of all that a command may read without being told so.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Host {
-    /// Symbolic links at the root: where, and their text.
+    /// Symbolic links in the root directory, each with its target.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
     /// System directories, and files of [`SETTINGS`].
     pub(crate) system: Vec<PathBuf>,
@@ -157,7 +157,8 @@ impl Host {
         host
     }
 
-    /// The same host without these hidden paths: a directory that contains one is replaced by what else is in it.
+    /// The same host without these hidden paths: a directory that contains a hidden path is replaced by its other
+    /// entries.
     ///
     /// Only the level `partial` needs this, because Landlock cannot except a part of a directory.
     pub(crate) fn without(self, hidden: &[Hidden]) -> Self {
@@ -169,7 +170,7 @@ impl Host {
     }
 }
 
-/// Replaces each path that contains a hidden one by its entries, and leaves out what is hidden.
+/// Replaces each path that contains a hidden path by its entries, and leaves out hidden paths.
 fn avoid(paths: Vec<PathBuf>, hidden: &[Hidden], entries: &impl Fn(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
     let mut open = paths;
     let mut result = Vec::new();

@@ -1,6 +1,7 @@
-//! The process inside: limits itself, puts up its walls, and becomes the shell.
+//! The process inside: limits itself, builds its walls, and becomes the shell.
 //!
-//! At the level `full` it runs inside bubblewrap's namespaces; at the others, directly beneath the supervisor.
+//! At the level `full` it runs inside bubblewrap's namespaces. At the other levels, it is a direct child of the
+//! supervisor.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -27,7 +28,7 @@ const SHELLS: [&str; 6] = [
 /// The kernel prefers a command over the daemon when memory runs out.
 const OUT_OF_MEMORY_SCORE: &str = "800";
 
-/// How much a command gives way to the daemon and its supervisor.
+/// The nice value of a command: the daemon and the supervisor have priority over it.
 const NICE: i32 = 5;
 
 /// Runs the process inside. It returns only if it failed.
@@ -77,17 +78,18 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
     let _ = rustix::process::setpriority_process(None, NICE);
     // Not fatal: the file is read-only at the level `full`, where memory is limited by the supervisor alone.
     let _ = std::fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
-    // Files that the command makes are the person's alone where it shares the machine with other users.
+    // At the lower levels, the command shares the machine with other users. Then only the person may read the files
+    // that it makes.
     let umask = if inside.level == Level::Full { 0o022 } else { 0o077 };
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask));
     std::env::set_current_dir(&inside.directory)
         .map_err(|error| format!("failed to enter {}: {error}", inside.directory.display()))?;
     limit(inside.limits)?;
-    // The supervisor kills the whole tree; this is for the case that the supervisor itself is killed.
+    // Normally the supervisor kills the whole tree. This covers the case that the supervisor itself is killed.
     if inside.level != Level::Full {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
             .map_err(|error| format!("failed to tie the command to its supervisor: {error}"))?;
-        // Already a session of its own where the supervisor's child is; harmless to try again.
+        // At some levels, the process already has its own session. Then this call fails, which does no harm.
         let _ = rustix::process::setsid();
     }
     drop_capabilities(inside.level)?;
@@ -112,7 +114,7 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
 fn limit(limits: ProcessLimits) -> Result<(), String> {
     use rlimit::Resource;
     let set = |resource: Resource, value: u64| {
-        // A limit that the daemon itself has is not raised.
+        // Never exceeds a limit that the daemon itself has.
         let hard = resource.get_hard().unwrap_or(u64::MAX);
         let value = value.min(hard);
         resource.set(value, value).map_err(|error| format!("failed to set {}: {error}", resource.as_name()))

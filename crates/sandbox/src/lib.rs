@@ -1,7 +1,7 @@
 //! Runs one shell command of an agent in a sandbox, and reports how it ended.
 //!
 //! This crate must not know tools, models, SQL, agents or tasks. It knows a [`Plan`]: the command, the directories that
-//! it may use, its network and its limits. Whatever a plan does not grant does not exist inside.
+//! it may use, its network and its limits. Paths that a plan does not grant do not exist inside.
 //!
 //! The path of data: *[`Plan`] + facts about the host → `view` (what the command sees) and `walls` (what it may do),
 //! both without IO → a launch → the supervisor, a process of its own → bubblewrap → the process inside, which puts up
@@ -10,7 +10,7 @@
 //! which calls [`enter`] when it is started with the arguments of [`Enter`].
 //!
 //! Nothing here is safe against a fault of the kernel. At the level `partial`, a command and the programs of the person
-//! share the machine's processes and files, and only Landlock and seccomp stand between; see [`Level`].
+//! share the machine's processes and files, and only Landlock and seccomp separate them; see [`Level`].
 //!
 //! Only Linux has sandboxes. Elsewhere [`probe`] finds the level `none`, and [`run`] refuses.
 

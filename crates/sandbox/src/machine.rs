@@ -23,7 +23,7 @@ pub struct Machine {
     pub level: Level,
     /// Path of bubblewrap, if it works.
     pub bubblewrap: Option<PathBuf>,
-    /// Whether bubblewrap can mount a `/proc` of the sandbox's own. In some containers it cannot.
+    /// Whether bubblewrap can mount a separate `/proc` for the sandbox. In some containers it cannot.
     pub proc: OwnProc,
     /// Version of the kernel's Landlock interface; 0 means none.
     pub landlock: u32,
@@ -34,7 +34,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The same machine, but used at this level or a lower one.
+    /// The same machine, but used at this level or at a lower level.
     pub fn at_most(&self, level: Level) -> Self {
         Self { level: self.level.min(level), ..self.clone() }
     }

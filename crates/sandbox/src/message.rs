@@ -23,7 +23,7 @@ pub(crate) struct Launch {
     pub(crate) limits: Limits,
     /// Directories whose growth counts as disk use.
     pub(crate) growing: Vec<PathBuf>,
-    /// What reaches all processes of the command at the same time.
+    /// The means to reach all processes of the command at the same time.
     pub(crate) leash: Leash,
     /// The workspace, if guarded paths must be put back there.
     pub(crate) guard: Option<Guard>,
@@ -63,7 +63,8 @@ pub(crate) enum WayOut {
 pub(crate) struct ProcessLimits {
     pub(crate) memory_bytes: u64,
     pub(crate) file_bytes: u64,
-    /// Processes of the user in the sandbox's own user namespace, where the kernel counts them so.
+    /// Maximum number of processes of the user in the sandbox's user namespace. Absent if the kernel does not count
+    /// them per namespace.
     pub(crate) processes: Option<u64>,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct ProcessLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum FromInside {
-    /// All walls stand; the shell starts now.
+    /// All walls are installed; the shell starts now.
     Ready,
     /// A wall could not be built, or the shell could not be started.
     Failed(String),
@@ -81,7 +82,7 @@ pub(crate) enum FromInside {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum FromSupervisor {
-    /// All walls stand; the shell starts now.
+    /// All walls are installed; the shell starts now.
     Ready,
     /// The command was not started, for this reason.
     Failed(String),

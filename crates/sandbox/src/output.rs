@@ -62,7 +62,7 @@ impl Recorder {
         })
     }
 
-    /// Takes bytes. Those beyond the limit are dropped.
+    /// Takes bytes. Bytes beyond the limit are dropped.
     pub(crate) async fn take(&mut self, bytes: &[u8]) -> std::io::Result<Room> {
         let left = usize::try_from(self.limit.saturating_sub(self.total)).unwrap_or(usize::MAX);
         let kept = &bytes[..bytes.len().min(left)];

@@ -83,6 +83,6 @@ impl Default for Excerpt {
 pub struct Enter {
     /// Absolute path of the program, usually the running program itself.
     pub program: PathBuf,
-    /// Arguments after which the program calls [`enter`](crate::enter) with all further ones.
+    /// Arguments after which the program calls [`enter`](crate::enter) with all further arguments.
     pub first_arguments: Vec<String>,
 }

@@ -15,7 +15,7 @@ mod advice;
 
 use advice::Facts;
 
-/// Time for one try. Each takes milliseconds.
+/// Time limit for one try. A try normally takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Tries what this machine can enforce, and says in plain sentences what is missing.
@@ -38,7 +38,7 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Makes the namespaces of the level `full`, with an own `/proc` if that works. The error is what bubblewrap said.
+/// Makes the namespaces of the level `full`, with a separate `/proc` if that works. The error is what bubblewrap said.
 async fn try_bubblewrap(program: &Path) -> Result<OwnProc, String> {
     const NAMESPACES: [&str; 9] = [
         "--unshare-user",
@@ -98,7 +98,7 @@ pub(crate) fn inside() -> ExitCode {
         let wall = Wall { sockets: Sockets::None, separation: Separation::Landlock };
         let filters = seccomp::filters(wall).map_err(|error| format!("seccomp: {error}"))?;
         seccomp::apply(&filters).map_err(|error| format!("seccomp: {error}"))?;
-        // The wall must hold, not only stand.
+        // Installing the wall is not enough: it must also refuse the call.
         match rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None) {
             Err(rustix::io::Errno::PERM) => Ok(version),
             Ok(_) | Err(_) => Err("seccomp did not refuse a socket".to_owned()),

@@ -1,8 +1,8 @@
-//! The way out to a list of domains: an HTTP proxy in the daemon, on a Unix socket that is visible inside.
+//! Gives access to a list of domains: an HTTP proxy in the daemon, on a Unix socket that is visible inside.
 //!
 //! It knows `CONNECT` and plain requests. The name is checked against the list, then resolved, then each address is
 //! checked, and the connection goes to the address that was checked. What a command says inside an encrypted connection
-//! is not examined: a server that serves several names can be asked for any of them.
+//! is not examined: a command can ask a server with several names for any of these names.
 
 mod request;
 
@@ -20,7 +20,7 @@ use crate::address::is_public;
 use crate::domains::Domains;
 use request::{Request, parse};
 
-/// Connections of one command at the same time. Each may hold two descriptors of the daemon.
+/// Connections of one command at the same time. Each may use two descriptors of the daemon.
 const CONNECTIONS: usize = 128;
 
 /// Longest head of a request.

@@ -120,7 +120,7 @@ pub async fn spawn(
     connection.write_all(&line).await.map_err(start("describe the command to the supervisor"))?;
 
     let shared = Arc::new(Mutex::new(recorder.so_far()));
-    // Dropping `Running` cancels this command, not those that share the caller's token.
+    // Dropping `Running` cancels this command only, and no other command that shares the caller's token.
     let cancel = cancel.child_token();
     let watch =
         Watch { child, connection, pipe, recorder, shared: Arc::clone(&shared), began, scratch, proxy };
@@ -266,12 +266,12 @@ fn how(report: &Report, stopped: Option<How>) -> How {
 struct Scratch {
     passwd: PathBuf,
     group: PathBuf,
-    /// Made only for a list of domains.
+    /// Created only if the network is a list of domains.
     proxy: PathBuf,
 }
 
 impl Scratch {
-    /// Makes them, beside the file of the output.
+    /// Makes the files, beside the file of the output.
     async fn new(output: &Path) -> Result<Self, Error> {
         let beside = |ending: &str| {
             let mut name = output.as_os_str().to_owned();
@@ -392,7 +392,7 @@ fn text(text: OsString) -> Result<String, Error> {
     text.into_string().map_err(|text| Error::NotText(PathBuf::from(text)))
 }
 
-/// The limits of each process, so that one process alone does not come far before the next sample.
+/// The limits of each process, so that one process alone cannot exceed the limits by much before the next sample.
 fn process_limits(limits: &Limits, machine: &Machine) -> ProcessLimits {
     let counts = machine.level == Level::Full && machine.kernel >= COUNTS_PER_NAMESPACE;
     ProcessLimits {
@@ -427,7 +427,7 @@ fn look_up(plan: &Plan, enter: &Enter, names: Names, level: Level) -> Result<(Pl
     let mut unpinned = Vec::new();
     for path in &plan.guarded {
         let whole = workspace.join(path);
-        // A symbolic link on the way could be replaced without touching what it leads to.
+        // A symbolic link in the path could be replaced without touching its target.
         match whole.canonicalize() {
             Ok(canonical) if canonical == whole && level == Level::Full => pinned.push(whole),
             Ok(_) | Err(_) => unpinned.push(path.clone()),

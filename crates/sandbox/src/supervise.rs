@@ -34,11 +34,11 @@ const PAUSE: Duration = Duration::from_millis(15);
 /// Shortest time between two samples of memory and disk.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(25);
 
-/// The part of its time that the supervisor may spend on samples is one in this number.
+/// The supervisor may spend one of this many parts of its time on samples.
 const SHARE: u32 = 10;
 
-/// How much the supervisor gives way to other programs if the system lets it choose: not at all, and less than they do.
-/// A command gives way to it (`inside::NICE`), so a command with thousands of busy processes does not keep it from
+/// The priority of the supervisor, if the system permits setting it: higher than that of other programs. A command has
+/// a lower priority (`inside::NICE`), so a command with thousands of busy processes does not keep the supervisor from
 /// ending them.
 const NICE: i32 = -10;
 
@@ -57,9 +57,9 @@ fn supervise() -> Result<(), String> {
     let daemon = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)
         .map(UnixStream::from)
         .map_err(|error| format!("standard input is not the daemon: {error}"))?;
-    // Descriptors that the daemon did not mean to pass on must not reach the command.
+    // Descriptors that the daemon has passed on by accident must not reach the command.
     close_fds::set_fds_cloexec(3, &[]);
-    // Whatever walks over what a command made runs out of descriptors before it runs out of stack.
+    // A walk over directories that a command has nested then runs out of descriptors before it runs out of stack.
     if let Ok(hard) = rlimit::Resource::NOFILE.get_hard() {
         let _ = rlimit::Resource::NOFILE.set(hard.min(1024), hard);
     }
@@ -115,9 +115,10 @@ impl<'a> Supervisor<'a> {
             let what = what.to_owned();
             move |error: std::io::Error| format!("failed to {what}: {error}")
         };
-        // Signals from the daemon's terminal must not reach the command, and orphans must come back to the supervisor.
+        // Signals from the daemon's terminal must not reach the command, and orphans must become children of the
+        // supervisor.
         let _ = rustix::process::setsid();
-        // Only root can; the others keep the priority of the daemon.
+        // Only root can do this. Without root, the supervisor keeps the priority of the daemon.
         let _ = rustix::process::setpriority_process(None, NICE);
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| format!("failed to adopt orphans: {error}"))?;
@@ -180,8 +181,8 @@ impl<'a> Supervisor<'a> {
                 break Why::Stopped;
             }
             let begin = Instant::now();
-            // The number of all threads of the machine costs one small file. Only when it grows as fast as a command
-            // with too many processes would let it grow, the processes of the command are counted at once.
+            // The number of all threads of the machine costs one small file. If this number grows as fast as it would
+            // with too many processes of a command, the processes of the command are counted at once.
             if begin < next && !threads.grew_by(launch.limits.processes) {
                 if let Some(exceeded) =
                     verdict::exceeded(&launch.limits, self.started.elapsed(), &Usage::default())
@@ -233,7 +234,7 @@ impl<'a> Supervisor<'a> {
         let daemon_is_gone = if daemon.is_empty() {
             false
         } else {
-            // The daemon sends nothing more, so whatever can be read is the end of the connection.
+            // The daemon sends nothing more, so a successful read means the end of the connection.
             !matches!((&*self.daemon).read(&mut [0; 64]), Ok(1..))
         };
         Ok(Events { daemon_is_gone })
@@ -243,7 +244,8 @@ impl<'a> Supervisor<'a> {
     fn listen(&mut self) {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = (&self.inside).read(&mut buffer) {
-            // The process inside says two lines. A command that got hold of the connection is not believed to say more.
+            // The process inside says two lines. If a command has got access to the connection and writes more, this is
+            // ignored.
             if self.said.len() < 64 << 10 {
                 self.said.extend_from_slice(&buffer[..count]);
             }

@@ -1,7 +1,7 @@
-//! What a command sees of the file system: decided from a resolved plan and the facts about the host, without any IO.
+//! Decides what a command sees of the file system, from a resolved plan and facts about the host, without any IO.
 //!
-//! A path that nobody granted is in no list, so it does not exist inside. A hidden path is never granted; where a
-//! granted directory contains one, the level `full` covers it, and the level `partial` refuses the plan.
+//! A path that nobody granted is in no list, so it does not exist inside. A hidden path is never granted; if a granted
+//! directory contains a hidden path, the level `full` covers the path, and the level `partial` refuses the plan.
 
 use std::path::{Path, PathBuf};
 
@@ -113,7 +113,8 @@ pub enum Refused {
 /// Directories that belong to the kernel or to the sandbox itself, and so cannot be granted.
 const NEVER: [&str; 5] = ["/", "/proc", "/sys", "/dev", "/run"];
 
-/// Checks the places of a plan. What passes can be mounted, or given to Landlock, without showing a hidden path.
+/// Checks the places of a plan. Places that pass the check can be mounted, or given to Landlock, without showing a
+/// hidden path.
 pub(crate) fn check(places: &Places, level: Level) -> Result<(), Refused> {
     let own = [&places.workspace, &places.home, &places.temporary];
     for path in own.into_iter().chain(&places.readable) {
@@ -166,9 +167,9 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
     if places.access == Access::ReadWrite {
         list.extend(pins(places));
     }
-    // Stable: of two mounts at the same path, the later one of this function wins.
+    // The sort is stable: of two mounts at the same path, the mount that this function adds later wins.
     list.sort_by_key(|mount| mount.at().components().count());
-    // A cover is needed only where something is visible to be covered; bubblewrap would create the path otherwise.
+    // A cover is needed only over a visible path. For any other path, bubblewrap would create the path.
     let visible: Vec<PathBuf> = list
         .iter()
         .filter(|mount| matches!(mount, Mount::Read { .. } | Mount::Write { .. }))
@@ -183,9 +184,9 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
 
 /// Mounts that keep guarded paths as they are.
 ///
-/// A read-only mount on `.git/config` alone would not: the command could rename `.git`, which takes the mount with it,
-/// and make a new `.git`. So each directory between the workspace and the path is mounted on itself, because a mount
-/// point cannot be renamed or removed.
+/// A read-only mount on `.git/config` alone is not enough: the command could rename `.git`, which takes the mount with
+/// it, and make a new `.git`. So each directory between the workspace and the path is mounted on itself, because a
+/// mount point cannot be renamed or removed.
 fn pins(places: &Places) -> Vec<Mount> {
     let mut list: Vec<Mount> = Vec::new();
     for path in &places.pinned {

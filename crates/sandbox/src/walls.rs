@@ -34,11 +34,11 @@ pub(crate) enum Separation {
     Namespaces,
     /// Landlock, which can stop signals to processes outside.
     LandlockWithScopes,
-    /// Landlock, which cannot stop signals; seccomp refuses nearly all of them.
+    /// Landlock, which cannot stop signals; seccomp refuses nearly all signals.
     Landlock,
 }
 
-/// What seccomp refuses beyond what it refuses to every command.
+/// What seccomp refuses in addition to the calls that it refuses to every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wall {
     pub(crate) sockets: Sockets,
@@ -53,16 +53,16 @@ pub(crate) fn wall(machine: &Machine, network: &Network) -> Option<Wall> {
         (Level::Full, network) => Some(Wall {
             sockets: match network {
                 Network::None | Network::Domains(_) => Sockets::InternetAndUnix,
-                // Abstract Unix sockets belong to the network namespace. In that of the host, the command could
-                // connect to those of other programs, such as a container runtime or an X server.
+                // Abstract Unix sockets belong to the network namespace. In the network namespace of the host, the
+                // command could connect to sockets of other programs, such as a container runtime or an X server.
                 Network::Full if scopes => Sockets::InternetAndUnix,
                 Network::Full => Sockets::Internet,
             },
             separation: Separation::Namespaces,
         }),
         (Level::Partial, network) => Some(Wall {
-            // Landlock cannot stop a connection to a Unix socket by its path, for example that of a container runtime
-            // or of the person's session bus, over which a command could start programs outside.
+            // Landlock cannot stop a connection to a Unix socket by its path, for example to the socket of a container
+            // runtime or of the person's session bus. Over such a socket, a command could start programs outside.
             sockets: match network {
                 Network::None | Network::Domains(_) => Sockets::None,
                 Network::Full => Sockets::Internet,

@@ -142,8 +142,8 @@ pub async fn chain(connection: &mut SqliteConnection, id: &AgentId) -> Result<Ve
     rows.iter().map(read).collect()
 }
 
-/// Returns the agent in whose own worktree an agent works, and the commit on which the worktree is based; `None` if the
-/// agent works in the workspace that the task shares.
+/// Returns the owner of the worktree in which an agent works, and the commit on which this worktree is based;
+/// `None` if the agent works in the workspace that the task shares.
 pub async fn worktree(
     connection: &mut SqliteConnection,
     id: &AgentId,

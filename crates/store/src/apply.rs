@@ -138,8 +138,8 @@ async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Resul
     Ok(())
 }
 
-/// Closes the requests that an ended agent has read but will never answer. Their askers stop waiting. Each asker is
-/// told why, except an asker that has itself ended the agent.
+/// Closes the requests that an ended agent has read but will never answer. Their askers stop waiting.
+/// Each asker is told why. An asker that has itself ended the agent is not told.
 async fn close_requests(
     tx: &mut Tx,
     snapshot: &Snapshot,

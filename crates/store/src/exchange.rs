@@ -79,8 +79,8 @@ impl Exchanges {
         exchanges::posted(&mut *self.store.reader().await?, key).await
     }
 
-    /// Returns an agent of the exchange that the person has paused: the receiver, or the agent that the conversation is
-    /// with. No answer can come until that agent is resumed.
+    /// Returns an agent of the exchange if the person has paused that agent. It is the receiver of the message,
+    /// or the agent that the conversation is with. No answer can come until that agent is resumed.
     pub async fn paused(&self, key: &str) -> Result<Option<AgentId>, Error> {
         exchanges::paused(&mut *self.store.reader().await?, key).await
     }

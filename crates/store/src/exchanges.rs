@@ -187,7 +187,7 @@ pub async fn posted(
     }))
 }
 
-/// Returns an agent of the exchange that is paused. This is the receiver of the message, or the agent
+/// Returns an agent of the exchange if that agent is paused. It is the receiver of the message, or the agent
 /// that the conversation is with.
 pub async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Option<AgentId>, Error> {
     let id: Option<String> = sqlx::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;

@@ -1,9 +1,9 @@
 //! Stores a society in SQLite. One writer commits jobs in groups; many readers read at the same time.
 //!
-//! Only this crate and `polity_artifacts::index` contain SQL. It knows nothing about turns, tools, prompts or models:
-//! it stores and returns what its callers pass. The path of a write: a caller hands [`Store::write`] a job; the writer
-//! runs all waiting jobs in one transaction, each behind a savepoint. After the commit it answers the callers, rings
-//! the [`Bell`]s and announces the newest event.
+//! Only this crate and `polity_artifacts::index` contain SQL. This crate knows nothing about turns,
+//! tools, prompts or models: it stores and returns what its callers pass. The path of a write:
+//! a caller hands [`Store::write`] a job; the writer runs all waiting jobs in one transaction, each behind a savepoint.
+//! After the commit it answers the callers, rings the [`Bell`]s and announces the newest event.
 //!
 //! The functions for a table are free functions that take a connection, so each can be part of any transaction.
 
@@ -231,8 +231,8 @@ impl Store {
     /// Opens the database of a data directory for writing, creates or migrates its schema, and starts the writer.
     pub async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
         let open = |source| Error::of_file(file, source);
-        // The file is private, because it holds what people tell the society. SQLite gives the files that it creates
-        // beside it the same permissions.
+        // The file is private, because it contains what people tell the society.
+        // SQLite gives the files that it creates beside it the same permissions.
         create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
         let options = SqliteConnectOptions::new()
             .filename(file)
@@ -296,8 +296,7 @@ impl Store {
         self.writer.run(job).await
     }
 
-    /// Does the same as [`Store::write`] for a job that can refuse its request.
-    /// What the job wrote before the refusal stays.
+    /// Does the same as [`Store::write`] for a job that can refuse its request. The writes before the refusal stay.
     pub async fn write_unless_refused<T, R, F>(&self, job: F) -> Result<T, R>
     where
         T: Send + 'static,

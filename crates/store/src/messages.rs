@@ -69,9 +69,9 @@ const MARK_REMINDED: &str = "UPDATE messages SET reminded = 1 WHERE id IN (SELEC
 const SETTLE_INTERIM: &str = "UPDATE messages SET finality = 'final' WHERE id = ?1 AND finality = 'interim'";
 const FAIL: &str = "UPDATE messages SET state = 'failed'
     WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
-/// The open requests to a party in a task. An agent can answer only what it has read. For the person queued requests
-/// count too, because nobody knows what a person has read. A request of the person stays open even if the turn that
-/// read it failed.
+/// The open requests to a party in a task. An agent can answer only what it has read.
+/// For the person, queued requests count too, because nobody knows what a person has read.
+/// A request of the person stays open even if the turn that read it failed.
 const OPEN_TO: &str = "SELECT id, sender, on_behalf_of FROM messages INDEXED BY messages_open_requests
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
     AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')
@@ -230,7 +230,7 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
         Body::Notice(notice) => (NOTICE, serde_json::to_string(notice), [].as_slice()),
     };
     let body = body.map_err(|error| damaged("messages", message.id.as_str(), error))?;
-    // A due time that has passed means no delay.
+    // If the due time has passed, the message is not delayed.
     let due_at = message.due_at.filter(|due_at| *due_at > tx.now);
     sqlx::query(INSERT)
         .bind(sequence)
@@ -273,8 +273,8 @@ pub async fn with_state(
     Ok((read(&row)?, state(&row)))
 }
 
-/// Returns the state of the message in a row. The column `answered_by` shows whether the message was answered; the
-/// column `state` holds all other states.
+/// Returns the state of the message in a row. The column `answered_by` shows whether the message was answered;
+/// the column `state` contains all other states.
 pub(crate) fn state(row: &SqliteRow) -> MessageState {
     if row.get::<Option<String>, _>("answered_by").is_some() {
         return MessageState::Answered;

@@ -31,7 +31,7 @@ pub enum Record {
         summary: String,
         /// At least this many of the newest entries stay unchanged.
         keep_recent: u64,
-        /// The other entries that stay unchanged.
+        /// Determines which other entries stay unchanged.
         #[serde(default)]
         keeps: Keeps,
     },

@@ -9,8 +9,8 @@ use polity_society::refusal::Refusal;
 /// Why a job in a transaction stopped before its end.
 #[derive(Debug)]
 pub enum Stopped<R = Refusal> {
-    /// The request was refused. What the transaction has written stays, such as the notices at the pair limit, unless
-    /// the caller undoes it.
+    /// The request was refused. The writes of the transaction stay, such as the notices at the pair limit.
+    /// The caller can undo them.
     Refused(R),
     /// The database failed. The writer undoes the whole job.
     Broken(Error),

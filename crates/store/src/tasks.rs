@@ -101,8 +101,8 @@ pub struct Standing {
     pub asks_user: bool,
     /// Root's last turn failed, or root is parked: nothing more will come from it.
     pub root_failed: bool,
-    /// Root's last turn failed, and no model was ever reached: none has answered a call of the task or refused a
-    /// request. A server that rejects the key or does not have the model does not count as reached.
+    /// Root's last turn failed, and no model was ever reached: no model has answered a call of the task
+    /// or refused a request. A server that rejects the key or does not have the model does not count as reached.
     pub unreached: bool,
 }
 

@@ -103,7 +103,7 @@ impl AgentState {
     }
 }
 
-/// A filter for agents. They come in the order of hiring, so parents come before children.
+/// A filter for agents. Lists are in the order of hiring, so parents come before children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentFilter {
@@ -260,7 +260,7 @@ pub struct RoleView {
     pub service_id: ServiceId,
     /// The capabilities that the role requires.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools that agents of the role may use. An empty list means those of the role's creator.
+    /// The groups of tools that agents of the role may use. An empty list means the groups of the role's creator.
     pub tool_groups: Vec<ToolGroup>,
     /// Number of agents of the role that have not ended.
     pub agents: u64,
@@ -282,7 +282,7 @@ pub struct RolePatch {
     /// The new required capabilities. Only `serviceId` changes the service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capabilities: Option<Vec<String>>,
-    /// The new groups of tools. An empty list means those of the role's creator.
+    /// The new groups of tools. An empty list means the groups of the role's creator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_groups: Option<Vec<ToolGroup>>,
 }

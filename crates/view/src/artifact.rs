@@ -42,7 +42,7 @@ pub struct ArtifactView {
     pub damage: Option<String>,
 }
 
-/// A filter for artifacts. They come newest first.
+/// A filter for artifacts. Lists begin with the newest artifact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ArtifactFilter {

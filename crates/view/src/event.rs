@@ -146,7 +146,7 @@ pub enum Event {
         /// The stopped agent.
         agent: AgentId,
     },
-    /// A party got to know another one, and can write to it from now on.
+    /// A party got to know another party, and can write to it from now on.
     ContactAdded {
         /// The party that has the new contact.
         owner: AgentId,
@@ -369,7 +369,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         problems: Vec<String>,
     },
-    /// A changed configuration was rejected. The last good one stays in force.
+    /// A changed configuration was rejected. The last valid configuration stays in force.
     ConfigRefused {
         /// The revision that stays in force.
         revision: u64,
@@ -463,7 +463,7 @@ pub enum NextAttempt {
 pub enum SummarySource {
     /// The model of the agent's service wrote it.
     Model,
-    /// No model could write one, so only the last entries were kept.
+    /// No model could write a summary, so only the last entries were kept.
     Entries,
 }
 

@@ -101,10 +101,10 @@ pub struct MessageFilter {
     /// Only messages to the person that the person has not been shown.
     #[serde(skip_serializing_if = "is_false")]
     pub unshown: bool,
-    /// Only messages that were accepted after this one.
+    /// Only messages that were accepted after this message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<MessageId>,
-    /// Only messages that were accepted before this one.
+    /// Only messages that were accepted before this message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<MessageId>,
     /// The order of the messages.

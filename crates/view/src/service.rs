@@ -31,10 +31,10 @@ pub struct ServiceView {
     /// The size of the context window in tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// The most calls that it takes at the same time.
+    /// Maximum number of calls that the service takes at the same time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_concurrent: Option<u64>,
-    /// The service that is asked if this one fails.
+    /// The service that is asked if this service fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<ServiceId>,
     /// The price of its tokens.
@@ -124,11 +124,11 @@ pub struct ConfigView {
     pub problems: Vec<ConfigProblem>,
     /// The services in the order of the file.
     pub services: Vec<ServiceId>,
-    /// The service for roles that ask for no particular one.
+    /// The service for roles that ask for no particular service.
     pub default_service: ServiceId,
     /// The limits that keep a society from running away.
     pub limits: Limits,
-    /// The directory with prompts that replace the built-in ones.
+    /// The directory with prompts that replace the built-in prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompts: Option<String>,
 }

@@ -68,7 +68,7 @@ impl TaskState {
     }
 }
 
-/// A filter for tasks. They come newest first.
+/// A filter for tasks. Lists begin with the newest task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TaskFilter {

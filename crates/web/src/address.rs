@@ -1,4 +1,4 @@
-//! Which addresses are public: everything else needs an entry in `allowHosts`.
+//! Decides which addresses are public. All other addresses need an entry in `allowHosts`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,9 +20,9 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     match octets {
         // "This network", loopback, private networks.
         [0 | 10 | 127, ..] | [172, 16..=31, ..] | [192, 168, ..] => false,
-        // Shared addresses of carriers (RFC 6598), which hold the metadata of some clouds too.
+        // Shared addresses of carriers (RFC 6598), which also include the metadata servers of some clouds.
         [100, 64..=127, ..] => false,
-        // Link-local, with the metadata of most clouds.
+        // Link-local addresses, which include the metadata servers of most clouds.
         [169, 254, ..] => false,
         // Protocol assignments, three documentation ranges, relays of 6to4, benchmarking.
         [192, 0, 0 | 2, _] | [198, 51, 100, _] | [203, 0, 113, _] | [192, 88, 99, _] | [198, 18..=19, ..] => {
@@ -54,7 +54,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         // 6to4.
         [0x2002, ..] => false,
         // Global unicast. Outside it: unspecified, loopback, IPv4-compatible, discard, unique local (with the metadata
-        // of AWS at fd00:ec2::254), link-local, site-local, multicast, and whatever is not assigned.
+        // of AWS at fd00:ec2::254), link-local, site-local, multicast, and addresses that are not assigned.
         [0x2000..=0x3fff, ..] => true,
         _ => false,
     }

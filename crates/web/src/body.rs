@@ -21,7 +21,7 @@ use crate::shown::{one_line, shown_url};
 /// A body that brings nothing for this long is given up.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// The most encodings that a body may have, one in another.
+/// Maximum number of encodings of a body, each applied to the result of another.
 const MOST_ENCODINGS: usize = 3;
 
 /// The largest window of zstd, as a power of two: 8 MiB, which RFC 9659 makes the limit of the web.

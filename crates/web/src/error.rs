@@ -2,21 +2,21 @@
 
 use crate::judge::Refused;
 
-/// A request that brought nothing back.
+/// Why a request got no response.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The text is no URL.
     #[error("`{url}` is not a web address ({reason}): write it in full, such as https://example.org/page")]
     NotAUrl {
-        /// What was given.
+        /// The text that the caller gave.
         url: String,
-        /// The parser's reason.
+        /// The reason that the parser gives.
         reason: String,
     },
     /// The method is unknown or not for tools.
     #[error("the method `{method}` is not available: use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS")]
     Method {
-        /// What was given.
+        /// The text that the caller gave.
         method: String,
     },
     /// The request sets a header that only polity may set.
@@ -30,7 +30,7 @@ pub enum Error {
     BadHeader {
         /// The name of the header.
         name: String,
-        /// What is wrong with it.
+        /// The problem with the header.
         reason: &'static str,
     },
     /// The URL may not be requested.
@@ -51,7 +51,7 @@ pub enum Error {
     NotPermitted {
         /// The URL that was asked for.
         url: String,
-        /// The caller's reason.
+        /// The reason that the caller gives.
         reason: String,
     },
     /// The server wants a request that changes something to be repeated elsewhere.
@@ -95,17 +95,17 @@ pub enum Error {
     Unresolved {
         /// The name.
         host: String,
-        /// The resolver's reason.
+        /// The reason that the resolver gives.
         reason: String,
     },
-    /// No connection, or no secure one.
+    /// No connection, or no secure connection.
     #[error(
         "failed to connect to `{host}` ({reason}): the server may be down; try later or use another source"
     )]
     Unreachable {
         /// The host.
         host: String,
-        /// What went wrong.
+        /// The cause of the failure.
         reason: String,
     },
     /// The connection broke, or what came was not HTTP.
@@ -115,7 +115,7 @@ pub enum Error {
     Broken {
         /// The host.
         host: String,
-        /// What went wrong.
+        /// The cause of the failure.
         reason: String,
     },
     /// The body is compressed in an unknown way.
@@ -192,7 +192,7 @@ pub enum Error {
         "polity failed to set up its HTTP client ({reason}): this is a fault of the installation, tell the user"
     )]
     Setup {
-        /// The library's reason.
+        /// The reason that the library gives.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! One request to one server: resolve its name once, judge what was found, connect to that and nothing else.
+//! One request to one server: resolves its name once, judges the addresses, and connects to these addresses only.
 
 use std::error::Error as _;
 use std::net::{IpAddr, SocketAddr};

@@ -31,13 +31,13 @@ pub struct Readable {
     pub byline: Option<String>,
     /// The name of the site.
     pub site: Option<String>,
-    /// When the page was published, as it says itself.
+    /// When the page was published, according to the page itself.
     pub published: Option<String>,
     /// The language, such as `en`.
     pub language: Option<String>,
     /// The readable text.
     pub markdown: String,
-    /// Which part of the page the text is.
+    /// The part of the page from which the text comes.
     pub part: Part,
     /// The links of the whole page, each once, at most 200.
     pub links: Vec<Link>,

@@ -39,7 +39,7 @@ enum Standing {
     MustBePublic,
 }
 
-/// Why polity does not go to a URL. The texts are read by models.
+/// Why polity refuses to request a URL. Models read these texts.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The scheme is neither `http` nor `https`.
@@ -143,8 +143,8 @@ pub fn judge_url(url: &Url, settings: &Settings) -> Result<Target, Refused> {
     }
 }
 
-/// Judges what the name of a target resolved to, and returns where to connect. A single address that is not public
-/// refuses the whole target: a name that mixes both is an attack or a mistake.
+/// Judges what the name of a target resolved to, and returns where to connect. If a single address is not public, the
+/// whole target is refused: a name with both kinds of addresses is an attack or a mistake.
 pub fn judge_addresses(
     target: &Target,
     found: &[IpAddr],

@@ -16,12 +16,12 @@ use crate::web::{Call, Web};
 
 use kind::Kind;
 
-/// What a page is asked for.
+/// The value of `Accept` in requests for a page.
 const ACCEPT: &str =
     "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,application/json;q=0.9,*/*;q=0.8";
 
-/// Pages that are converted at the same time, in all of the process. A hostile page can keep a thread busy for
-/// seconds, but no more threads than these.
+/// Pages that are converted at the same time, in all of the process. A hostile page can keep a thread busy for seconds.
+/// This number limits how many threads are busy.
 static CONVERSIONS: Semaphore = Semaphore::const_new(4);
 
 /// What was found at an address.
@@ -48,11 +48,11 @@ pub struct TextPage {
     pub byline: Option<String>,
     /// The name of the site.
     pub site: Option<String>,
-    /// When the page was published, as it says itself.
+    /// When the page was published, according to the page itself.
     pub published: Option<String>,
     /// Markdown if the page was HTML, otherwise the text as it is. The same page always gives the same text.
     pub text: String,
-    /// Which part of the page the text is.
+    /// The part of the page from which the text comes.
     pub part: Part,
     /// The links of an HTML page, each once, at most 200.
     pub links: Vec<Link>,
@@ -78,7 +78,8 @@ pub struct OtherPage {
 }
 
 impl Web {
-    /// Fetches a page and reads it. HTML becomes Markdown, other text stays as it is, the rest is returned as bytes.
+    /// Fetches a page and reads it. HTML becomes Markdown, other text stays as it is, and all other bodies are returned
+    /// as bytes.
     pub async fn page(&self, url: &str, call: &Call) -> Result<Page, Error> {
         let request = Request::new("GET", url, [("accept", ACCEPT)], None)?;
         let work = async {

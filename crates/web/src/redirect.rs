@@ -1,4 +1,4 @@
-//! What follows a redirect. Pure: where it may lead is judged when the next request is sent.
+//! Decides what follows a redirect. Pure: the target is judged when the next request is sent.
 
 use bytes::Bytes;
 use http::header::{
@@ -12,8 +12,7 @@ use crate::error::Error;
 use crate::request::{Request, only_reads, text_of};
 use crate::shown::shown_url;
 
-/// The headers that are sent on to another origin. All others may carry a secret for the first one, whatever their
-/// name.
+/// The headers that are sent on to another origin. Any other header may contain a secret for the first origin.
 const HARMLESS: &[HeaderName] = &[
     ACCEPT,
     ACCEPT_LANGUAGE,
@@ -66,7 +65,7 @@ pub(crate) fn next(request: &Request, status: StatusCode, headers: &HeaderMap) -
     Ok(Next::Follow(Box::new(Request { method, url, headers: kept, body })))
 }
 
-/// As the Fetch standard has it: 303 makes everything but HEAD a GET, 301 and 302 do so with POST.
+/// Follows the Fetch standard: 303 turns every method except HEAD into GET; 301 and 302 turn POST into GET.
 fn method_after(status: StatusCode, method: &Method) -> Method {
     let becomes_get = match status.as_u16() {
         303 => *method != Method::HEAD,
@@ -76,7 +75,7 @@ fn method_after(status: StatusCode, method: &Method) -> Method {
     if becomes_get { Method::GET } else { method.clone() }
 }
 
-/// Whether two URLs have the same origin, or the second is the first one's host moved from http to https.
+/// Whether two URLs have the same origin, or the second has the host of the first and only changes from http to https.
 fn is_same_or_secured(from: &Url, to: &Url) -> bool {
     let is_same = from.origin() == to.origin();
     let is_secured = from.scheme() == "http"

@@ -16,7 +16,7 @@ pub use allowed::{AllowedHost, AllowedHostError};
 pub struct Settings {
     /// Hosts and addresses that agents may reach although they are not public. Empty by default.
     pub allow_hosts: Vec<AllowedHost>,
-    /// Where `search` asks. Without it there is no search.
+    /// The provider that `search` asks. Without a provider there is no search.
     pub search: Option<Search>,
     /// The largest response body, before and after decompression. Default: 20 MiB.
     pub max_bytes: u64,

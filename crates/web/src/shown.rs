@@ -3,8 +3,8 @@
 /// The longest piece of outside text in an error, in characters.
 const LONGEST: usize = 200;
 
-/// Removes what nobody sees: control characters, zero-width and direction characters, tags and variation selectors,
-/// in which orders to a model can be hidden. Keeps line breaks and tabs.
+/// Removes characters that nobody sees, because orders to a model can be hidden in them: control characters, zero-width
+/// and direction characters, tags and variation selectors. Keeps line breaks and tabs.
 pub(crate) fn visible_chars(text: &str) -> String {
     text.chars().filter(|char| !is_unseen(*char)).collect()
 }

@@ -1,4 +1,4 @@
-//! A server and a resolver whose answers tests write.
+//! A server and a resolver whose answers are set by tests.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,11 +15,11 @@ use crate::resolve::Resolve;
 use crate::settings::Settings;
 use crate::web::{Call, Web};
 
-/// What a server does with a request.
+/// The reaction of a server to a request.
 pub(crate) enum Reply {
     /// Sends these bytes and closes the connection.
     Bytes(Vec<u8>),
-    /// Sends the first bytes, then the second ones for ever, with a pause before each.
+    /// Sends the first bytes once, then the second bytes for ever, with a pause before each.
     Endless(Vec<u8>, Vec<u8>, Duration),
     /// Sends these bytes and then nothing, without closing the connection.
     Silent(Vec<u8>),
@@ -128,7 +128,7 @@ fn is_complete(request: &[u8]) -> bool {
     body.len() >= length.unwrap_or(0)
 }
 
-/// Answers each question about a name with the next of its answers, and the last one for ever.
+/// Answers each question about a name with the next of its answers, and repeats the last answer for ever.
 #[derive(Default)]
 pub(crate) struct Names {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,

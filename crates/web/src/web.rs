@@ -22,7 +22,7 @@ use crate::shown::shown_url;
 /// The caller's own rules about URLs: `Err` contains the reason for the model.
 pub type Permit = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
-/// What the caller of a tool says about one call.
+/// The instructions of a tool's caller for one call.
 #[derive(Clone)]
 pub struct Call {
     /// Ends the call at once.
@@ -80,7 +80,7 @@ impl Web {
         &self.settings
     }
 
-    /// Sends a request, follows its redirects, and returns the last answer, whatever its status.
+    /// Sends a request, follows its redirects, and returns the last answer, with any status.
     pub async fn request(&self, request: Request, call: &Call) -> Result<Response, Error> {
         self.bounded(call, self.follow(request, call)).await
     }
@@ -101,7 +101,7 @@ impl Web {
         }
     }
 
-    /// Sends a request and those that its redirects ask for. Each hop is judged anew.
+    /// Sends a request, and further requests for its redirects. Each hop is judged again.
     pub(crate) async fn follow(&self, first: Request, call: &Call) -> Result<Response, Error> {
         let limit = self.settings.max_redirects;
         let mut request = first;

@@ -13,8 +13,8 @@ use super::society::{Act, act, name};
 
 /// Percentage of requests that get a bad answer.
 const BAD: u8 = 30;
-/// Maximum number of attempts of one call that fail on purpose, at all services together. A call has six attempts. One
-/// of the other two is left for a failure that the call shares with other calls, and the last one gets a good answer.
+/// Maximum number of attempts of one call that fail on purpose, at all services together. A call has six attempts. The
+/// fifth is left for a failure that the call shares with other calls, and the sixth gets a good answer.
 const MOST_OF_A_CALL: u32 = 4;
 /// The length of the pause that a service asks for.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
@@ -128,7 +128,7 @@ fn with_one_id(act: Act) -> Answer {
     Answer::raw("text/event-stream", format!("data: {}\n\ndata: [DONE]\n\n", json!({"choices": [choice]})))
 }
 
-/// Returns the intended calls; the arguments of the first one lack their last brace.
+/// Returns the intended calls; the arguments of the first call lack their last brace.
 fn malformed(act: Act) -> Answer {
     let Act::Call(mut calls) = act else { panic!("expected calls") };
     let first = calls.first_mut().expect("a call");
@@ -242,7 +242,8 @@ impl Chaos {
             // These two faults take time, so each comes only once or twice.
             Fault::Paused if times(fault) >= 2 => Fault::RateLimited,
             Fault::Hang if times(fault) >= 1 => Fault::Reset,
-            // Later in a turn an empty answer would count as an answer, and two in a row would end the turn.
+            // Later in a turn, an empty answer would count as an answer, and two empty answers in a row would end the
+            // turn.
             Fault::Empty if seen > 0 || asked.messages().len() > 2 || asked.heard().len() > 1 => Fault::Html,
             Fault::Malformed if matches!(act, Act::Say(_)) => Fault::DoubledIds,
             Fault::UnknownTool | Fault::Malformed if was_refused(asked) => Fault::Half,

@@ -97,7 +97,7 @@ fn comparable(shown: &str) -> Vec<String> {
 }
 
 /// Begins two tasks whose workers wait at the gate, kills the daemon, and resumes them on a terminal: through the next
-/// daemon, or without one. Returns what the terminal has shown.
+/// daemon, or without a daemon. Returns what the terminal has shown.
 #[track_caller]
 fn resumed(next: impl Fn(&Polity) -> Option<Running>) -> String {
     let gate = Gate::default();

@@ -7,7 +7,7 @@ use super::{ask, rehearsing, told};
 use crate::support::app;
 use crate::support::files::files_below;
 
-/// Commands that need a daemon; `offline.rs` tests the others.
+/// Commands that need a daemon; `offline.rs` tests all other commands.
 const COMMANDS: &[&[&str]] = &[
     &["send", "hello"],
     &["chat"],

@@ -282,8 +282,8 @@ fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, ta
             match run.die(&kill) {
                 Ended::Died => {}
                 Ended::Finished(code) => {
-                    // The society may have passed this point before it died, so the next society begins with this kill.
-                    // If the society has not died at all, it did not reach the point, and the kill is dropped.
+                    // The society may have passed this point before it died, so the kill is tried first in the next
+                    // society. If the society has not died at all, it did not reach the point, and the kill is dropped.
                     if !run.died.is_empty() {
                         left.push_front(kill);
                     }

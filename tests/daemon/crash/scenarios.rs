@@ -46,7 +46,7 @@ const SOCIETY: Scenario = Scenario {
     data: "data",
 };
 
-/// All scenarios; those that pass the most points come first.
+/// All scenarios. The scenarios that pass the most points come first.
 pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario { name: "society", ..SOCIETY },
     Scenario {
@@ -283,7 +283,8 @@ fn nudge(asked: &Conversation) -> Answer {
     }
 }
 
-/// The lead answers root early. Its next text is held while it waits in a circle, and is sent when the circle breaks.
+/// The lead answers root early. The next text of the lead is held while the lead waits in a circle, and is sent when
+/// the circle breaks.
 fn held(asked: &Conversation) -> Answer {
     let is_ready = asked.role_name() == "lead" && hired(asked, "reader").is_some();
     match asked.results_of("send_message").len() {

@@ -59,7 +59,7 @@ fn passes_for_the_system(line: &str) -> bool {
         || words.iter().any(|words| squinted.starts_with(words))
 }
 
-/// Returns the lines of a user message that look like the system's but are not.
+/// Returns the lines of a user message that look like lines of the system but are not.
 ///
 /// Genuine lines are the header, the message type and the self-introduction below it, the reply hint at the end, and
 /// the heading of an attachment's block.

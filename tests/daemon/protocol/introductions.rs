@@ -1,4 +1,4 @@
-//! Introductions: an agent becomes a contact of another one through agents that know both.
+//! Introductions: an agent becomes a contact of another agent, through agents that know both.
 
 use std::sync::{Arc, OnceLock};
 

@@ -158,7 +158,7 @@ fn a_pair_that_only_writes_to_each_other_is_stopped_and_both_are_told() {
     assert!(senders.len() <= 13, "expected the first message and at most twelve more: {senders:?}");
 }
 
-/// Other work in between resets the count of answers between two agents.
+/// Other work between two agents resets the count of their answers to each other.
 #[test]
 fn a_pair_that_gets_work_done_may_go_on() {
     let server = ScriptedServer::start(|asked| {

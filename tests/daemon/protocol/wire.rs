@@ -11,7 +11,7 @@ use crate::support::files::{PICTURE, write};
 use crate::support::hiring::{Gate, boss_and_worker};
 use crate::support::{app, events, home, home_with, json_lines, last_asked, letters, run, service};
 
-/// Starts a server that gives these answers in order, one for each request, and repeats the last one.
+/// Starts a server that gives these answers in order, one for each request, and repeats the last answer.
 fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
     let given = Mutex::new(0);
     ScriptedServer::start(move |_| {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::start;
 
-/// Holds a script back until the test opens the gate.
+/// Makes a script wait until the test opens the gate.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
 

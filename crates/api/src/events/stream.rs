@@ -52,7 +52,7 @@ struct Position {
     _place: OwnedSemaphorePermit,
 }
 
-/// Opens a stream of all events after a number, including future ones, until the daemon shuts down. If events are
+/// Opens a stream of all events after a number, including future events, until the daemon shuts down. If events are
 /// missing in between, the stream begins with a `reset`.
 pub(super) async fn open(shared: &Shared, after: i64, filter: EventFilter) -> Result<Response, Problem> {
     let place = Arc::clone(&shared.streams).try_acquire_owned().map_err(|_| {

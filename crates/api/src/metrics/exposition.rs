@@ -12,9 +12,9 @@ pub(super) struct Exposition {
 /// The type of a family.
 #[derive(Clone, Copy)]
 pub(super) enum Sort {
-    /// Its values go up and down.
+    /// The values of the family go up and down.
     Gauge,
-    /// Its values only grow.
+    /// The values of the family only grow.
     Counter,
 }
 

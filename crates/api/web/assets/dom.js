@@ -71,7 +71,7 @@ export function icon(name) {
   return drawing;
 }
 
-// SVG paths on a grid of 16 by 16. A path that begins with `!` is filled, the others are strokes.
+// SVG paths on a grid of 16 by 16. A path that begins with `!` is filled; all other paths are strokes.
 const SHAPES = {
   // States. All shapes differ, so that a person can recognize a state without its colour.
   thinking: ["M8 2a6 6 0 1 1-6 6", "!M8 6.3a1.7 1.7 0 1 1 0 3.4a1.7 1.7 0 1 1 0-3.4"],

@@ -12,7 +12,7 @@ export function refill(element, ...children) {
   return morphChildren(element, [...wanted.childNodes]);
 }
 
-/** Makes exactly these nodes the children of an element. Does not move those that are already in place. */
+/** Makes exactly these nodes the children of an element. Does not move nodes that are already in place. */
 export function arrange(element, wanted) {
   const stay = new Set(wanted);
   for (const child of [...element.childNodes]) if (!stay.has(child)) child.remove();
@@ -59,7 +59,7 @@ function alike(before, after) {
     && (before.nodeType !== Node.ELEMENT_NODE || before.type === after.type);
 }
 
-/** Makes an existing node look and act like another one. */
+/** Gives an existing node the look and the behaviour of another node. */
 export function morph(before, after) {
   if (before.nodeType === Node.TEXT_NODE) {
     if (before.data !== after.data) before.data = after.data;

@@ -66,7 +66,7 @@ function connected(model, connection) {
   return { ...model, connection, stale, returns: model.returns + 1 };
 }
 
-/** Discards all data after a reset, because the events do not continue from the last known one. */
+/** Discards all data after a reset, because the events do not continue from the last known event. */
 function begunAnew(model) {
   const { connection, stale, returns, begins } = model;
   return { ...initial(), connection, stale, returns: returns + 1, begins: begins + 1 };

@@ -4,7 +4,7 @@
 /** Maximum number of messages to hold; others are read again on demand. */
 export const BOUND = 200;
 
-/** Returns an empty part. `next` is the cursor for older messages; `behind` means that newer messages are not held. */
+/** Returns an empty part. `next` is the cursor for older messages; `behind` means that newer messages are missing. */
 export function nothingSaid() {
   return { messages: [], next: undefined, behind: false };
 }

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 /// Less important text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// The name or id of something.
+/// The style of names and ids.
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
 /// Something that is at work.
 pub(crate) const BUSY: Style = AnsiColor::Green.on_default();

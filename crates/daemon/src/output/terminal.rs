@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-/// Replaces every character that control a terminal by its number, such as `<U+001B>`. Line breaks and tabs stay;
+/// Replaces every character that controls a terminal by its number, such as `<U+001B>`. Line breaks and tabs stay;
 /// `\r\n` becomes `\n`.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if !text.contains(is_obeyed) {
@@ -20,8 +20,8 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Escapes every character of a JSON line that control a terminal. The JSON means the same; JSON itself requires
-/// escapes for only some of these characters.
+/// Escapes all characters of a JSON line that control a terminal. The JSON means the same; JSON itself requires escapes
+/// for only some of these characters.
 pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_obeyed) {
         return Cow::Borrowed(json);

@@ -32,7 +32,8 @@ pub(crate) struct Arguments {
     /// Show the request that its model would get now, as JSON.
     #[arg(long, conflicts_with = "conversation")]
     request: bool,
-    /// The task of the conversation or request [default: the one that the agent was hired for; for root, the newest].
+    /// The task of the conversation or request [default: the task that the agent was hired for; for root, the newest
+    /// task].
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// Include the bytes of pictures, sound and files in the request.

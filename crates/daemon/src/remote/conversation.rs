@@ -108,8 +108,8 @@ impl<'a> Telling<'a> {
     }
 
     /// Handles new messages to the user. In text form, prints them and marks them as shown. In JSON form, the event
-    /// stream prints them. This function then marks only those that are already printed, so that no message is marked
-    /// too early.
+    /// stream prints them. This function then marks only the messages that are already printed, so that no message is
+    /// marked too early.
     async fn show_new(&mut self) -> Result<(), Failure> {
         if self.form == Form::Text {
             return self.show_unshown(i64::MAX).await;

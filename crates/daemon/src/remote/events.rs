@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     /// Keep printing new events, also after the daemon is restarted, until Ctrl-C. Needs a daemon.
     #[arg(long)]
     follow: bool,
-    /// Only events after the one with this number; 0 lists all that are still stored.
+    /// Only events after the event with this number; 0 lists all stored events.
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     after: Option<i64>,
     /// Maximum number of events: the newest, or with --after the oldest [default: 50; with --after, all].

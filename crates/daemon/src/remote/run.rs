@@ -25,7 +25,7 @@ pub(crate) struct RunArguments {
     #[arg(value_name = "PROMPT", required_unless_present = "resume")]
     pub(crate) prompt: Option<String>,
 
-    /// Continue all unfinished work, however the last process ended.
+    /// Continue all unfinished work, also after a crash.
     #[arg(long, conflicts_with_all = ["prompt", "attach", "service", "workspace"])]
     pub(crate) resume: bool,
 

@@ -44,7 +44,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let filter = EventFilter { task: arguments.task.map(TaskId::new), ..EventFilter::default() };
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
-    // A terminal that cannot move its cursor gets lines, like a pipe.
+    // A terminal that cannot move its cursor gets one line per event, as a pipe does.
     let on_terminal =
         std::io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|name| name != "dumb");
     let watched = async {

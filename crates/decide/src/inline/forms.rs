@@ -84,7 +84,7 @@ pub const FORMS: [Form; 29] = [
     }),
 ];
 
-/// A name, and a text around bytes.
+/// A text that may surround bytes: its name, and a function that puts encoded bytes into it.
 pub type Surroundings = (&'static str, fn(&str) -> String);
 
 /// The texts in which models put bytes.

@@ -102,8 +102,8 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns the end of one `+` or of up to three slashes if a separator follows them. Otherwise they are digits of
-/// base64, and the result is `None`.
+/// If one `+`, or up to three slashes, begin here and a separator follows, returns where they end.
+/// Otherwise the characters are digits of base64, and the result is `None`.
 fn joint(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();

@@ -299,7 +299,7 @@ proptest! {
     }
 
     /// A society tool takes effect exactly once, and its result reports the effect.
-    /// There is never an effect without a result, or a result without an effect.
+    /// Every effect has its result, and every result has its effect.
     #[test]
     fn effects_inside_the_society_happen_exactly_once(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);

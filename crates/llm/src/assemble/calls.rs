@@ -84,7 +84,8 @@ fn begins_another(call: &Piece, piece: &Piece) -> bool {
 }
 
 impl Piece {
-    /// Appends a piece. Ids and names arrive whole, so the first one is kept; arguments arrive in pieces.
+    /// Appends a piece. Ids and names arrive whole, so the first id and the first name are kept; arguments arrive in
+    /// pieces.
     fn join(&mut self, piece: Piece) {
         if self.id.is_empty() {
             self.id = piece.id;

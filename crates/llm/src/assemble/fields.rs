@@ -4,7 +4,7 @@ use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 /// Joins a piece of an opaque field to the earlier pieces. Strings and arrays grow, objects merge, and any other value
-/// replaces the earlier one. `null` changes nothing.
+/// replaces the earlier value. `null` changes nothing.
 pub(super) fn merge(fields: &mut Map<String, Value>, name: String, piece: Value) {
     if piece.is_null() {
         return;

@@ -68,7 +68,7 @@ async fn a_gate_tells_how_it_stands() {
     assert_eq!(gate.status().circuit, GateCircuit::HalfOpen);
     let probe = enter(&gate).await;
     assert_eq!(gate.status().circuit, GateCircuit::HalfOpen);
-    // A caller that has a place but must wait for the end of a pause is not inside.
+    // A caller that has a place but must wait for the end of a pause is not admitted yet.
     probe.settle(None, pause);
     gate.pause(Duration::from_secs(60));
     let mut paused = Box::pin(enter(&gate));

@@ -46,7 +46,7 @@ pub(super) struct Transport {
 /// Why a body was not read to its end.
 #[derive(Debug)]
 pub(super) enum Cut {
-    /// It is too large.
+    /// The body is too large.
     TooLarge,
     /// The connection broke.
     Broken(String),

@@ -172,7 +172,8 @@ fn begins_like_arguments(mut cursor: Cursor<'_>, tool: Option<&Offered<'_>>) -> 
     is_object || name.is_some_and(|name| tool.is_none_or(|tool| has_parameter(tool, name)))
 }
 
-/// Returns the position after the parenthesis that closes the first one. Parentheses inside strings do not count.
+/// Returns the position after the parenthesis that closes the first parenthesis. Parentheses inside strings do not
+/// count.
 fn behind_parenthesis(mut cursor: Cursor<'_>) -> Option<Cursor<'_>> {
     let mut depth = 0usize;
     while let Some(next) = cursor.bump() {

@@ -6,11 +6,11 @@ use super::tools::{Context, has_parameter};
 use super::{Offered, SpokenCall};
 use serde_json::{Map, Value};
 
-/// Fields that may hold the name of the tool.
+/// Fields that may contain the name of the tool.
 pub(super) const NAMES: [&str; 7] =
     ["name", "tool_name", "tool", "function", "function_name", "recipient_name", "action"];
 
-/// Fields that may hold the arguments.
+/// Fields that may contain the arguments.
 pub(super) const ARGUMENTS: [&str; 9] = [
     "arguments",
     "parameters",
@@ -23,7 +23,7 @@ pub(super) const ARGUMENTS: [&str; 9] = [
     "tool_parameters",
 ];
 
-/// Fields that may hold a call or a list of calls.
+/// Fields that may contain a call or a list of calls.
 pub(super) const WRAPPERS: [&str; 5] = ["tool_calls", "tool_uses", "tool_call", "function_call", "function"];
 
 /// Other fields that an object with a call may have.
@@ -78,8 +78,8 @@ fn of_object(mut fields: Map<String, Value>, context: Context<'_>) -> Result<Vec
     Ok(vec![call])
 }
 
-/// Returns the field that holds the calls. Returns `None` if the object has fields that belong neither to a call nor to
-/// a message.
+/// Returns the field that contains the calls. Returns `None` if the object has fields that belong neither to a call nor
+/// to a message.
 fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
     let holds = |key: &&&str| matches!(fields.get(**key), Some(Value::Array(_) | Value::Object(_)));
     let wrapper = *WRAPPERS.iter().find(holds)?;
@@ -97,8 +97,8 @@ fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     fields.get_mut(*holder)?.as_object_mut()?.shift_remove("tool_uses")
 }
 
-/// Returns the key of the field that holds the tool's name, and the name to call. Fields that hold the name of an
-/// offered tool take precedence, because `action` is often a parameter.
+/// Returns the key of the field that contains the tool's name, and the name to call. Fields with the name of an offered
+/// tool take precedence, because `action` is often a parameter.
 fn name_field(fields: &Map<String, Value>, context: Context<'_>) -> Option<(&'static str, String)> {
     let written = |key: &'static str| Some((key, fields.get(key)?.as_str()?));
     let offered = NAMES

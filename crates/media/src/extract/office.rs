@@ -101,7 +101,7 @@ fn office_mark(element: &str) -> Mark {
     }
 }
 
-/// Does the same as [`office_mark`], but skips fields, which hold the number of the slide and the date.
+/// Does the same as [`office_mark`], but skips fields, which contain the number of the slide and the date.
 fn notes_mark(element: &str) -> Mark {
     if element == "fld" { Mark::Skip } else { office_mark(element) }
 }

@@ -15,7 +15,7 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
         document.decrypt("").map_err(|_| Stop::Encrypted)?;
     }
     let pages = document.get_pages();
-    // If the trailer itself holds the encryption dictionary, the library finds neither pages nor the encryption.
+    // If the trailer itself contains the encryption dictionary, the library finds neither pages nor the encryption.
     if pages.is_empty() && document.trailer.has(b"Encrypt") {
         return Err(Stop::Encrypted);
     }

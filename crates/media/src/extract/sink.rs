@@ -23,7 +23,7 @@ impl Sink {
         Self { text: String::new(), chars_left: max_chars }
     }
 
-    /// Writes text with each run of white space as one space, and none at the beginning of a line.
+    /// Writes text. Each run of white space becomes one space, or nothing at the beginning of a line.
     pub(super) fn write_collapsed(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             if !character.is_whitespace() {
@@ -60,8 +60,8 @@ impl Sink {
         self.write_char('\n')
     }
 
-    /// Begins a part that readers must be able to tell from the text around it, with a mark such as `<notes>` on a line
-    /// of its own.
+    /// Begins a part that readers must be able to distinguish from the text around it, with a mark such as `<notes>` on
+    /// a line of its own.
     pub(super) fn open_part(&mut self, name: &'static str) -> Result<Part, fmt::Error> {
         self.fresh_line()?;
         let before = self.text.len();

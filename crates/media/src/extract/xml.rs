@@ -107,7 +107,7 @@ fn reader(xml: &[u8]) -> Reader<&[u8]> {
     let mut reader = Reader::from_reader(xml);
     let config = reader.config_mut();
     config.expand_empty_elements = true;
-    // Many files that claim to be XHTML are malformed, but their text is wanted all the same.
+    // Many files that claim to be XHTML are malformed, but their text is still useful.
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;

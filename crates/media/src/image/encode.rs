@@ -25,14 +25,14 @@ pub(super) struct Encoded {
     pub(super) size: Size,
 }
 
-/// JPEG qualities to try at each scale. After the last one, the scale is reduced instead of the quality, because that
-/// leaves text in a picture easier to read.
+/// JPEG qualities to try at each scale. After the last quality, the scale is reduced instead, because that leaves text
+/// in a picture easier to read.
 const QUALITIES: [u8; 3] = [88, 75, 60];
 
 /// Each side is multiplied by this if the file was too large in every quality. It leaves about half the pixels.
 const SHRINK: f64 = 0.7;
 
-/// Number of scales to try. The last one shrinks a side of 2,000 pixels to 28.
+/// Number of scales to try. The last scale shrinks a side of 2,000 pixels to 28.
 const SCALES: u32 = 13;
 
 /// Encodes the picture within the bounds, in the best quality that they allow.

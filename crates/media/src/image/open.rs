@@ -13,7 +13,7 @@ use super::{ImageError, Size};
 /// Memory limit for the pixels of one picture, in bytes: 64 million pixels with transparency.
 pub const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Longest side that is decoded, in pixels. A JPEG header cannot hold a larger number.
+/// Longest side that is decoded, in pixels. A JPEG header cannot contain a larger number.
 pub const MAX_DECODED_EDGE: u32 = 65_535;
 
 /// Largest colour profile that is copied, in bytes. Profiles of screens and cameras have a few thousand bytes. Profiles

@@ -99,7 +99,8 @@ fn scan_length(bytes: &[u8]) -> Option<usize> {
 
 fn jpeg_segment_matters(marker: u8, content: &[u8]) -> bool {
     match marker {
-        // APP0 marks JFIF, and APP14 specifies how colours are stored. APP2 holds colour profiles, but also other data.
+        // APP0 marks JFIF, and APP14 specifies how colours are stored. APP2 contains colour profiles, but also other
+        // data.
         0xE0 => content.starts_with(b"JFIF\0"),
         0xE2 => content.starts_with(b"ICC_PROFILE\0"),
         0xEE => content.starts_with(b"Adobe"),

@@ -433,7 +433,7 @@ fn a_png_that_moves_stays_byte_for_byte() {
 
 #[test]
 fn a_bomb_that_measures_little_is_bounded_by_its_pixels() {
-    // The file holds far more compressed pixels than its header declares.
+    // The file contains far more compressed pixels than its header declares.
     let plain = file(&two_halves(4, 4), ImageFormat::Png);
     let flood = file(&DynamicImage::new_rgb8(4_000, 4_000), ImageFormat::Png);
     let pixels_of = |png: &Bytes| png.slice(33..png.len() - 12);

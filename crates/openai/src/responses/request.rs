@@ -102,10 +102,10 @@ fn one(item: &Value, at: &str) -> Result<Item, Problem> {
     if kind == "reasoning" || kind == "item_reference" || kind == "compaction" {
         return Ok(Item::Nothing);
     }
-    // A tool call, or the result of one. The tool belongs to the client or to another model's server.
+    // A tool call, or the result of a tool call. The tool belongs to the client or to another model's server.
     if kind.ends_with("_output") {
         let output = &item["output"];
-        // The output may be a list of parts like those of a message, or any JSON.
+        // The output may be a list of parts in the form of message parts, or any JSON.
         let (text, attached) = match output {
             Value::Array(_) => part::content(output, &format!("{at}.output"))?,
             Value::String(text) => (text.clone(), Vec::new()),

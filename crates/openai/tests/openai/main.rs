@@ -504,8 +504,8 @@ async fn responses_have_the_same_tasks() {
     let text = body["output"][0]["content"][0]["text"].as_str().unwrap().to_owned();
     assert!(!text.is_empty());
     assert!(body["usage"]["total_tokens"].as_u64().unwrap() > 0);
-    // A client can continue a conversation with the id of its last response or with all its messages, even on the other
-    // route.
+    // A client can continue a conversation with the id of its last response or with all its messages, even if the
+    // earlier requests used a different route.
     let more = json!({"model": "polity", "input": "二", "previous_response_id": body["id"]});
     let second = world.respond(more.clone()).await;
     assert_eq!(second.task(), task);

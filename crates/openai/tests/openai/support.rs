@@ -26,7 +26,7 @@ pub(crate) struct World {
     directory: TempDir,
 }
 
-/// A model that plays root: it replies with these steps in order, and repeats the last one forever.
+/// A model that plays root: it replies with these steps in order, and repeats the last step forever.
 pub(crate) struct Script(Mutex<VecDeque<Say>>);
 
 #[derive(Clone)]

@@ -32,8 +32,8 @@ pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
         }
         Some(_) | None => {}
     }
-    // LM Studio describes tools in words to models that were not trained for them. So such a model may call tools too,
-    // and only `Has` is recorded.
+    // LM Studio describes tools in words to models that were not trained for them. A model without this training may
+    // therefore call tools too, and only `Has` is recorded.
     if words(entry.get("capabilities")).is_some_and(|words| words.contains(&"tool_use")) {
         facts.output.insert(Capability::TOOL_CALLING, Support::Has);
     }

@@ -33,7 +33,7 @@ pub(crate) fn show(body: &Value) -> Option<Facts> {
     Some(facts)
 }
 
-/// Finds `num_ctx` among the parameters, one per line.
+/// Finds `num_ctx` in the parameters, which are one per line.
 fn set_window(parameters: &str) -> Option<u64> {
     let mut values = parameters.lines().filter_map(|line| line.trim().strip_prefix("num_ctx"));
     let number: u64 = values.next()?.trim().parse().ok()?;

@@ -38,7 +38,8 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
         if wanted.contains(there.get(index)?) {
             continue;
         }
-        // Remove a comma together with the word: the comma after it, or the one before it if no later word stays.
+        // Remove a comma together with the word: the comma after the word or, if no later word stays, the comma before
+        // the word.
         let is_followed = there.get(index + 1..)?.iter().any(|word| wanted.contains(word));
         let range = if is_followed {
             element.start()..array.elements.get(index + 1)?.start()
@@ -63,7 +64,7 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
     Some(splices)
 }
 
-/// Returns the separator for new words: the one between the first two words, if that is a comma and white space.
+/// Returns the separator for new words: the text between the first two words, if it is a comma and white space.
 fn separator(text: &str, array: &Array<'_>) -> String {
     let between = match array.elements.as_slice() {
         [one, other, ..] => text.get(one.end()..other.start()).unwrap_or_default().to_owned(),

@@ -13,7 +13,7 @@ use polity_society::content::Capabilities;
 use polity_society::id::ServiceId;
 use std::future::pending;
 
-/// Longer than any test.
+/// Time limits that no test reaches.
 const LONG: Times = Times { question: Duration::from_secs(600), call: Duration::from_secs(600) };
 const SHORT: Times = Times { question: Duration::from_millis(30), call: Duration::from_millis(30) };
 

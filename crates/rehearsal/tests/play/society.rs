@@ -17,7 +17,7 @@ pub(crate) struct Society {
     artifacts: BTreeMap<String, Artifact>,
     roles: Vec<(String, BuiltIn)>,
     queue: VecDeque<(String, Vec<Part>)>,
-    /// Pairs of a waiting agent and the agent that owes it an answer.
+    /// Pairs of agents: the first waits for an answer of the second.
     open: BTreeSet<(String, String)>,
     overrides: Vec<Override>,
     /// Pairs of an agent and a contact that it knows besides its parent.

@@ -142,7 +142,7 @@ impl Advance {
             tasks::set_worked(tx, &self.conversation.task, worked).await?;
         }
         self.take_down(tx, &mut turn, happened).await?;
-        // What has happened is kept, but nothing more is done until the agent is resumed.
+        // The driver keeps what has happened, but does nothing more until the agent is resumed.
         if holds::held(&mut tx.connection, &self.conversation).await? {
             return Ok((turn, Step::Ended));
         }

@@ -173,7 +173,7 @@ fn refer_to(call: &mut ToolCall, artifact: NewArtifact, found: &mut Found) {
     found.push((id, artifact));
 }
 
-/// Removes from a refused call all content that is bytes or was declared as bytes.
+/// Removes the content of a refused call if it is bytes or was declared as bytes.
 fn leave_content_out(call: &mut ToolCall) {
     match &mut call.arguments {
         Arguments::Object(arguments) => {

@@ -173,8 +173,8 @@ fn malformed(call: &ToolCall) -> Refusal {
     Refusal::InvalidArguments(vec![FieldProblem::new("arguments", fault)])
 }
 
-/// Commits that the calls start. A call to a tool that the agent may not use is refused here, in the same transaction
-/// that reads its rights. Returns `None` if the turn does not continue.
+/// Records that the calls start, and commits this. A call to a tool that the agent may not use is refused here,
+/// in the same transaction that reads its rights. Returns `None` if the turn does not continue.
 async fn start(
     handles: &Handles,
     conversation: &Conversation,

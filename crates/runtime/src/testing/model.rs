@@ -118,7 +118,8 @@ impl ScriptedModel {
         self.until(|| self.hanging.load(Ordering::SeqCst) == calls).await;
     }
 
-    /// Waits until the condition holds. It is checked after each request, and when a call begins to hang or is dropped.
+    /// Waits until the condition is true. The condition is checked after each request, and when a call begins to hang
+    /// or is dropped.
     pub(crate) async fn until(&self, condition: impl Fn() -> bool) {
         loop {
             let changed = self.changed.notified();

@@ -26,7 +26,7 @@ const LIST_LIMIT: u32 = 200;
 /// The name of the tool that stores an artifact.
 pub(crate) const PUT_ARTIFACT: &str = "put_artifact";
 
-/// The argument of `put_artifact` that holds the content.
+/// The argument of `put_artifact` that contains the content.
 pub(crate) const CONTENT: &str = "content";
 
 /// The content of a `put_artifact` call.

@@ -56,7 +56,7 @@ fn what_is_no_domain_is_refused_in_the_settings() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// No spelling of an address is ever permitted, whatever is in the list.
+    /// No spelling of an address is ever permitted, with any list of domains.
     #[test]
     fn no_address_is_permitted(address in any::<std::net::IpAddr>(), number in any::<u32>(), port in prop::sample::select(vec![80, 443])) {
         let list = domains(&["example.org", "*.example.org", "localhost"]);
@@ -73,7 +73,7 @@ proptest! {
         }
     }
 
-    /// Whatever is permitted ends with a listed domain.
+    /// Every permitted name ends with a listed domain.
     #[test]
     fn what_is_permitted_is_listed(host in "([a-z0-9._-]{0,12}(example|EXAMPLE)[.](org|org[.]|com)?)|[ -~]{0,30}") {
         let list = domains(&["example.org", "*.example.org"]);

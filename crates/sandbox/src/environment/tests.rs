@@ -41,7 +41,7 @@ proptest! {
         prop_assert_eq!(result, known);
     }
 
-    /// Whatever the daemon's HOME or PATH is, the command's come from its task.
+    /// The HOME and PATH of a command come from its task. The HOME and PATH of the daemon make no difference.
     #[test]
     fn the_home_is_that_of_the_task(home in "/[a-z/]{1,20}", path in "(/[a-z]{1,8}:?){0,5}") {
         let result = of(&[("HOME", &home), ("PATH", &path), ("LD_PRELOAD", "/evil.so")]);

@@ -100,7 +100,7 @@ fn apply(place: &Path, deed: &Deed) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever a command does to guarded paths, they are as they were afterwards, and nothing outside is touched.
+    /// After any change by a command, guarded paths are restored to their former state, and nothing outside is touched.
     #[test]
     fn guarded_paths_are_put_back(deeds in prop::collection::vec(deed(), 0..8)) {
         let place = workspace();

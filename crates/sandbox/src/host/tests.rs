@@ -19,7 +19,8 @@ fn a_directory_with_a_hidden_one_is_replaced_by_its_other_entries() {
     check("/opt", &["/usr"]);
 }
 
-/// The list of system paths has no place where secrets are kept, and toolchains are looked for only where they belong.
+/// The list of system paths has no place where secrets are kept, and toolchains are searched for only in their usual
+/// places.
 #[test]
 fn no_secret_place_is_in_the_lists() {
     let home = tempfile::TempDir::new().unwrap();

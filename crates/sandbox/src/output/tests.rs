@@ -6,7 +6,8 @@ use crate::plan::Excerpt;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// However the bytes arrive, the file has the beginning up to the limit, and the excerpt is its two ends.
+    /// The bytes may arrive in pieces of any size. The file has the beginning up to the limit, and the excerpt has its
+    /// two ends.
     #[test]
     fn an_excerpt_is_the_two_ends_of_the_file(
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20),

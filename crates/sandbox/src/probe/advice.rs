@@ -1,4 +1,5 @@
-//! What the tries mean for the person: a function of their results and of facts about the kernel.
+//! Explains to the person what the results of the tries mean: a function of these results and of facts about the
+//! kernel.
 
 use std::path::{Path, PathBuf};
 
@@ -79,7 +80,7 @@ fn install(release: &str) -> Option<&'static str> {
         .find_map(|family| commands.iter().find(|(name, _)| family == *name).map(|(_, command)| *command))
 }
 
-/// Draws the conclusions.
+/// Concludes which level works, and writes the findings.
 pub(super) fn conclude(
     program: Option<PathBuf>,
     bubblewrap: Result<OwnProc, String>,

@@ -69,7 +69,7 @@ pub(super) fn parse(head: &[u8]) -> Result<Request, &'static str> {
     };
     let mut out = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", &rest[..end]);
     for line in lines {
-        // A line that begins with a space continues the one before, which servers read differently.
+        // A line that begins with a space continues the line before it. Servers read such lines in different ways.
         let (name, _) =
             line.split_once(':').filter(|_| !line.starts_with([' ', '\t'])).ok_or("a header has no name")?;
         if !DROPPED.contains(&name.to_ascii_lowercase().as_str()) {

@@ -112,7 +112,7 @@ async fn nothing_else_is_reached() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever a client sends, the server gets one request, for the host that was checked.
+    /// For any input from a client, the server gets one request, for the host that was checked.
     #[test]
     fn a_head_is_one_request(
         method in "(GET|POST|CONNECT|get)",

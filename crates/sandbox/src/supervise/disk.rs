@@ -1,8 +1,8 @@
 //! How much a command adds on disk.
 //!
-//! Walking over a large workspace twenty times a second is too dear. So the supervisor watches the free space of the
-//! file systems, which costs nothing, and walks only when it has shrunk by a part of the limit. Then only files that
-//! changed since the command began count, because other programs use the same file systems.
+//! Walking over a large workspace twenty times a second costs too much. So the supervisor watches the free space of the
+//! file systems, which costs nothing, and walks only when the free space has shrunk by a part of the limit. Then only
+//! files count that changed since the command began, because other programs use the same file systems.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::limits::Limits;
 
-/// A walk begins when the free space has shrunk by the limit divided by this.
+/// A walk begins when the free space has shrunk by the limit divided by this number.
 const PART: u64 = 4;
 
-/// A walk may take this part of the time.
+/// One of this many parts of the time may be spent on walks.
 const SHARE: u32 = 10;
 
 /// A walk ends after this many entries beyond the limit on files.
@@ -83,8 +83,8 @@ impl Meter {
         walk.added.bytes = walk.added.bytes.saturating_add(deleted());
         self.last = match walk.sight {
             Sight::Whole => walk.added,
-            // A command can hide files from a walk, for example in a path that is too long to open. Then all that is
-            // gone from the file system counts as its own.
+            // A command can hide files from a walk, for example in a path that is too long to open. Then all space that
+            // is gone from the file system counts as used by the command.
             Sight::Partial => {
                 Added { bytes: walk.added.bytes.max(gone.bytes), files: walk.added.files.max(gone.files) }
             }
@@ -94,7 +94,7 @@ impl Meter {
     }
 }
 
-/// What is gone from a file system.
+/// The space and files that are gone from a file system.
 fn gone(before: Free, now: Free) -> Added {
     Added { bytes: before.bytes.saturating_sub(now.bytes), files: before.files.saturating_sub(now.files) }
 }
@@ -140,7 +140,7 @@ impl Walk {
             };
             for entry in entries.flatten() {
                 let Ok(found) = entry.metadata() else { continue };
-                // Nobody without a capability can set the time of the last change of a file's data about itself.
+                // Only a process with a capability can set the time at which a file's metadata was last changed.
                 if found.ctime() >= self.began && self.seen.insert((found.dev(), found.ino())) {
                     self.added.files += 1;
                     self.added.bytes = self.added.bytes.saturating_add(found.blocks().saturating_mul(512));

@@ -13,18 +13,18 @@ use crate::walls::LANDLOCK_SCOPES;
 /// Time for killing everything. Only a process that the kernel cannot interrupt takes longer.
 const KILLING: Duration = Duration::from_secs(20);
 
-/// Time after which processes are also killed one by one, if they should be gone at once.
+/// Time after which processes that the leash should have killed at once are also killed one by one.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// What reaches all processes of a command at the same time.
+/// The means to reach all processes of a command at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Leash {
-    /// A process namespace: the kernel kills all of it when its first process dies.
+    /// A process namespace: the kernel kills all its processes when the first process dies.
     Namespace,
-    /// A Landlock domain in which the supervisor is, too, and out of which no signal gets. A signal to "all processes"
-    /// reaches all of the command and nobody else.
+    /// A Landlock domain that also contains the supervisor. No signal can leave it. A signal to "all processes"
+    /// therefore reaches all processes of the command and no others.
     Domain,
-    /// Nothing. Processes are stopped and killed one by one.
+    /// No leash. Processes are stopped and killed one by one.
     None,
 }
 
@@ -46,7 +46,7 @@ impl Leash {
         }
     }
 
-    /// Puts the supervisor on the leash, before it starts the command. Returns the leash that holds.
+    /// Puts the supervisor on the leash, before it starts the command. Returns the leash that takes effect.
     pub(super) fn put_on(self) -> Self {
         match self {
             Self::Namespace | Self::None => self,
@@ -100,7 +100,7 @@ fn enter_domain() -> Result<(), ::landlock::RulesetError> {
         .map(drop)
 }
 
-/// Whether signals of this process stay in its domain: it may not signal its own parent, which has the same user.
+/// Whether signals of this process stay in its domain. If so, it cannot signal its own parent, which has the same user.
 fn is_confined() -> bool {
     let parent = rustix::process::getppid();
     parent.is_some_and(|parent| rustix::process::test_kill_process(parent) == Err(Errno::PERM))
@@ -123,7 +123,7 @@ fn kill(process: i32, signal: Signal) {
     }
 }
 
-/// Collects children that have ended. Whether any child is left.
+/// Collects children that have ended. Returns whether any child is left.
 fn has_children() -> bool {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {

@@ -6,7 +6,7 @@ use crate::ended::Usage;
 use crate::limits::Limits;
 use crate::message::Exceeded;
 
-/// Returns the limit that the command exceeds, if any.
+/// Returns the limit that the command exceeds; `None` if it exceeds no limit.
 pub(super) fn exceeded(limits: &Limits, elapsed: Duration, usage: &Usage) -> Option<Exceeded> {
     if usage.processes > limits.processes {
         Some(Exceeded::Processes)
@@ -21,7 +21,7 @@ pub(super) fn exceeded(limits: &Limits, elapsed: Duration, usage: &Usage) -> Opt
     }
 }
 
-/// The greater of two samples in each respect.
+/// For each value, the greater of two samples.
 pub(super) fn greater(one: Usage, other: Usage) -> Usage {
     Usage {
         memory_bytes: one.memory_bytes.max(other.memory_bytes),

@@ -118,8 +118,8 @@ fn some_places() -> impl Strategy<Value = (Places, Host)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2048, max_global_rejects: 65_536, ..ProptestConfig::default() })]
 
-    /// At the level full, whatever the directories of a plan are, no path inside leads to a hidden one, unless it is in
-    /// a directory of the command itself.
+    /// At the level full, no path inside leads to a hidden path, for any directories in the plan. The only exception
+    /// are directories of the command itself.
     #[test]
     fn no_path_leads_to_a_hidden_one((places, host) in some_places(), inside in path()) {
         prop_assume!(check(&places, Level::Full).is_ok());
@@ -139,7 +139,7 @@ proptest! {
     /// At the level partial, no rule opens a hidden path, unless it is in a directory of the command itself.
     #[test]
     fn no_rule_opens_a_hidden_path((places, host) in some_places()) {
-        // None of these directories exists, so one that contains a hidden path has no other entries.
+        // None of these directories exists, so a directory that contains a hidden path has no other entries.
         let host = host.without(&places.hidden);
         prop_assume!(check(&places, Level::Partial).is_ok());
         let own = [&places.workspace, &places.home, &places.temporary];
@@ -169,7 +169,7 @@ proptest! {
         }
     }
 
-    /// Outer mounts come before inner ones; otherwise they would cover them.
+    /// Outer mounts come before inner mounts. Otherwise they would cover the inner mounts.
     #[test]
     fn outer_mounts_come_first((places, host) in some_places()) {
         let list = mounts(&places, &host);

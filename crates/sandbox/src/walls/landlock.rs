@@ -35,10 +35,11 @@ pub(crate) enum Right {
     Device,
 }
 
-/// Devices that a command may open at the level `partial`. Not the terminals: those are of the host.
+/// Devices that a command may open at the level `partial`. Terminals are not in the list, because they belong to the
+/// host.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Decides which paths a command can open. What is not in the list cannot be opened.
+/// Decides which paths a command can open. Paths that are not in the list cannot be opened.
 pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
     let rule = |path: &Path, right| Rule { path: path.to_owned(), right };
     let workspace = match places.access {
@@ -49,7 +50,7 @@ pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
     match level {
         Level::None => return Vec::new(),
         Level::Full => {
-            // The mounts already decide what exists. This wall stands behind them: nothing else can be changed.
+            // The mounts already decide what exists. This wall is a second protection: no other path can be changed.
             list.push(rule(Path::new("/"), Right::Read));
             list.push(rule(Path::new("/tmp"), Right::Write));
             list.push(rule(Path::new("/dev/shm"), Right::Write));

@@ -1,7 +1,8 @@
 //! Seccomp: which system calls a command can make.
 //!
-//! The filters refuse what is named here and allow all else, because commands are compilers, test runners and whatever
-//! else an agent installs. System calls that are newer than this list do not exist for a command.
+//! The filters refuse the calls that are named here and allow all others, because commands can be compilers, test
+//! runners and any program that an agent installs. System calls that are newer than this list do not exist for a
+//! command.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +52,7 @@ pub(crate) fn apply(filters: &[BpfProgram]) -> Result<(), seccompiler::Error> {
     filters.iter().try_for_each(|filter| seccompiler::apply_filter(filter))
 }
 
-/// Instructions that answer `ENOSYS` to numbers from `first` on, and go on otherwise.
+/// Instructions that answer `ENOSYS` to call numbers from `first` on, and let the filter continue for lower numbers.
 ///
 /// Besides unknown calls, this refuses the x32 interface of x86-64, which reaches all calls by other numbers.
 fn beyond(first: u32) -> [sock_filter; 3] {
@@ -67,9 +68,9 @@ fn beyond(first: u32) -> [sock_filter; 3] {
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Calls that do not exist for a command, so that programs use older ones, whose arguments a filter can examine.
+/// Calls that do not exist for a command, so that programs use older calls, whose arguments a filter can examine.
 fn missing() -> Rules {
-    // `clone3` and `openat2` have their flags in memory; the io_uring calls would run others past the filter.
+    // `clone3` and `openat2` have their flags in memory; the io_uring calls would run other calls without the filter.
     [
         libc::SYS_clone3,
         libc::SYS_openat2,
@@ -158,13 +159,13 @@ fn sockets(sockets: Sockets, add: &mut Add<'_>) -> Result<(), BackendError> {
         let other =
             allowed.iter().map(|family| compare(0, SeccompCmpOp::Ne, *family)).collect::<Result<_, _>>()?;
         add(libc::SYS_socket, other)?;
-        // Of netlink only the routing family, over which the C library reads addresses.
+        // Of netlink, only the routing family is allowed: the C library reads addresses over it.
         add(libc::SYS_socket, vec![is(0, NETLINK)?, compare(2, SeccompCmpOp::Ne, 0)?])?;
     }
     add(libc::SYS_socketpair, vec![compare(0, SeccompCmpOp::Ne, UNIX)?])
 }
 
-/// Calls that may concern the process itself, which they name by 0, but no other.
+/// Calls that a process may make for itself (process number 0), but not for other processes.
 fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
     let calls = [
         (libc::SYS_prlimit64, 0),
@@ -177,13 +178,13 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
         (libc::SYS_migrate_pages, 0),
     ];
     for (call, argument) in calls {
-        // `prlimit64` and the others with the caller's own number are rare; `nice` and `ulimit` use 0.
+        // Few programs pass their own process number to `prlimit64` and similar calls; `nice` and `ulimit` pass 0.
         add(call, vec![compare(argument, SeccompCmpOp::Ne, 0)?])?;
     }
     Ok(())
 }
 
-/// What must be refused while the command shares files and users with the host and only Landlock stands between.
+/// What must be refused while the command shares files and users with the host, and Landlock is the only protection.
 ///
 /// Landlock does not examine calls that change the mode or owner of a path. Of modes, only 0700 can be set by path: it
 /// is what `chmod +x` and linkers make under the umask of the level `partial`, and neither shows a file of the person
@@ -204,8 +205,8 @@ fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
     add(libc::SYS_sched_setaffinity, vec![compare(0, SeccompCmpOp::Ne, 0)?])
 }
 
-/// Signals, where nothing else keeps them from processes outside: only those that do nothing by default, and to the
-/// own process group.
+/// Signals, if no other wall keeps them from processes outside. Permits only signals that do nothing by default, and
+/// only to the own process group.
 fn signals(add: &mut Add<'_>) -> Result<(), BackendError> {
     add(libc::SYS_kill, vec![compare(0, SeccompCmpOp::Ne, 0)?])?;
     let harmless = [libc::SIGURG, libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT];
@@ -294,7 +295,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
     libc::SYS_nfsservctl,
-    // Files past their paths.
+    // Opening files without their paths.
     libc::SYS_open_by_handle_at,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_iopl,
@@ -312,7 +313,7 @@ const ALWAYS: &[c_long] = &[
 
 /// Calls that are refused in addition while the command shares the host's IPC and users.
 const SHARED_HOST: &[c_long] = &[
-    // Shared memory and queues of all programs of the same user.
+    // Access to the shared memory and queues of all programs of the same user.
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,

@@ -1,4 +1,5 @@
-//! A bench for one command: directories with canaries around a workspace, and a heart that beats while commands run.
+//! A bench for one command: directories with canaries around a workspace, and a `Heart`: a task that measures pauses of
+//! the async runtime while commands run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -138,7 +139,7 @@ impl Bench {
             .replace("@PID", &std::process::id().to_string())
     }
 
-    /// Checks that no secret was changed, and that guarded files are what they were.
+    /// Checks that no secret was changed, and that guarded files are unchanged.
     pub(crate) fn check_canaries(&self, name: &str) {
         for file in [
             "data/token",
@@ -175,7 +176,7 @@ impl Bench {
     }
 }
 
-/// All that a command wrote, as text.
+/// The whole output of a command, as text.
 pub(crate) fn text(ended: &Ended) -> String {
     String::from_utf8_lossy(&std::fs::read(&ended.output.file).unwrap()).into_owned()
 }
@@ -191,7 +192,7 @@ pub(crate) fn processes_with(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Beats in the async runtime, and remembers its longest pause.
+/// A task that wakes regularly in the async runtime, and records its longest pause.
 pub(crate) struct Heart {
     longest: Arc<AtomicU64>,
     task: tokio::task::JoinHandle<()>,

@@ -1,5 +1,5 @@
 //! Commands that try to harm. After each one the daemon still answers, no secret was read or changed, guarded files are
-//! what they were, and no process is left.
+//! unchanged, and no process is left.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ enum Holds {
     Says(&'static str),
     /// The command does not write this, and writes `end`.
     Never(&'static str),
-    /// The command ends so.
+    /// The command ends in this way.
     Ends(How),
     /// Nothing else: the command may end as it likes.
     Nothing,
@@ -41,7 +41,7 @@ const fn differs(name: &'static str, command: &'static str, full: Holds, partial
     Case { name, command, full, partial }
 }
 
-/// Secrets, and ways to them.
+/// Commands that try to read secrets.
 const READING: &[Case] = &[
     case("the token", "cat @DATA/token; echo end", Says("end")),
     case("the database", "cp @DATA/polity.db . ; cat polity.db; echo end", Says("end")),
@@ -606,7 +606,7 @@ async fn the_network_of_the_host_is_only_the_internet() {
     }
 }
 
-/// Bombs, each with the limit that must end it.
+/// Commands that use too much of something, each with the limit that must end it.
 const BOMBS: &[(&str, &str, How)] = &[
     ("processes", ":(){ :|:& };:; sleep 100", How::TooManyProcesses),
     ("processes that leave their parents", "perl -e 'while(1){fork; setpgrp}'", How::TooManyProcesses),

@@ -66,7 +66,7 @@ fn artifact(row: &SqliteRow) -> Result<(), Error> {
 pub(crate) enum Schema {
     /// The same schema.
     Known,
-    /// An older schema, or none yet. The next start brings it up to date.
+    /// An older schema, or no schema yet. The next start creates the current schema.
     Older,
     Newer {
         /// The newest migration in the file.

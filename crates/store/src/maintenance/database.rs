@@ -16,7 +16,7 @@ const SHRINK: &str = "VACUUM";
 const MUCH_IS_FREE: &str =
     "SELECT freelist_count * 4 > page_count FROM pragma_freelist_count, pragma_page_count";
 /// The number of the first event to keep. Events are numbered in order of time, so all events before the first recent
-/// one are too old. If the clock was set back, an old event stays a little longer. The newest event always stays.
+/// event are too old. If the clock was set back, an old event stays a little longer. The newest event always stays.
 const FIRST_KEPT: &str = "SELECT max(
         coalesce((SELECT seq FROM events WHERE created_at >= ?1 ORDER BY seq LIMIT 1), newest),
         newest - ?2 + 1)

@@ -28,7 +28,7 @@ const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a
         AND answered_by IS NULL AND receiver <> a.id AND state IN ('delayed', 'queued', 'in_turn', 'done')
         AND task = coalesce(?, task)) AS waits
     FROM agents a LEFT JOIN roles r ON r.id = a.role";
-/// The state of an agent. The first condition that holds decides.
+/// The state of an agent. The first condition that is true decides.
 const STATE: &str = "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at IS NOT NULL THEN 'paused'
     WHEN parked THEN 'parked' WHEN thinking THEN 'thinking' WHEN unread > 0 THEN 'queued' WHEN waits THEN 'waiting'
     ELSE 'idle' END";

@@ -55,7 +55,7 @@ fn by_style_sheets(document: &Document) -> HashMap<NodeId, Effect> {
     let sheets = document.select("style");
     let mut found: Vec<Rule> = sheets.nodes().iter().flat_map(|sheet| rules(&sheet.text())).collect();
     found.truncate(MOST_RULES);
-    // The sort is stable, so that of two equal rules the later one comes later.
+    // The sort is stable, so that of two equal rules the later rule stays behind the earlier rule.
     found.sort_by_key(|rule| rule.specificity);
     let mut effects = HashMap::new();
     for rule in found {

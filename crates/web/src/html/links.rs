@@ -13,9 +13,9 @@ const MOST_LINKS: usize = 200;
 /// A link of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its text, in one line.
+    /// The text of the link, in one line.
     pub text: String,
-    /// Where it leads.
+    /// The address to which the link leads.
     pub url: Url,
 }
 

@@ -3,12 +3,12 @@
 use dom_query::{Document, NodeRef};
 use dom_smoothie::{Config, Readability, TextMode};
 
-/// Which part of a page its text is.
+/// The part of a page from which its text comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
     /// The main text, without navigation and other surroundings.
     Main,
-    /// The whole page: it has no main text, as a list or a forum has none.
+    /// The whole page, because it has no main text. Lists and forums are examples.
     #[default]
     Whole,
 }
@@ -28,7 +28,8 @@ pub(super) struct Main {
 const SURROUNDINGS: &str = "nav, footer, [role=navigation], [role=banner], [role=contentinfo], [role=search], form \
                             button, button, input, select, textarea, label";
 
-/// Elements that surround only outside the main text: in it, they are the head of an article or a remark.
+/// Elements that count as surroundings only outside the main text. Inside it, they are the head of an article or a
+/// remark.
 const OUTER_SURROUNDINGS: &str = "header, aside, [role=complementary]";
 
 pub(super) fn of(document: Document) -> Main {
@@ -62,7 +63,7 @@ pub(super) fn of(document: Document) -> Main {
     }
 }
 
-/// Writes all of a page but its surroundings.
+/// Writes the whole page without its surroundings.
 fn whole(document: &Document) -> String {
     document.select(SURROUNDINGS).remove();
     let main = document.select("main, [role=main]");

@@ -3,7 +3,7 @@
 
 use dom_query::{Document, NodeRef};
 
-/// The most lists, quotations and tables in one another that are kept.
+/// Maximum nesting of lists, quotations and tables that is kept.
 const DEEPEST: usize = 8;
 
 pub(super) fn simplify(document: &Document) {

@@ -5,8 +5,8 @@
 const PRIVATE_ENDINGS: &[&str] =
     &["localhost", "local", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "onion"];
 
-/// Whether a name can only be one of this machine or its network. Such names are not even resolved, because asking
-/// for them tells the network about them. The addresses of all other names are judged anyway.
+/// Whether a name can only belong to this machine or its network. Such names are not even resolved, because asking for
+/// them tells the network about them. The addresses of all other names are judged later.
 pub(super) fn can_only_be_private(name: &str) -> bool {
     let is_single_label = !name.contains('.');
     is_single_label

@@ -207,7 +207,7 @@ fn a_literal_address_is_not_replaced_by_what_a_resolver_says() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// However a number is written, a URL with an address goes exactly where the address is public.
+    /// A URL with an address is accepted exactly if the address is public, in every notation of its numbers.
     #[test]
     fn every_spelling_of_an_address_is_judged_as_that_address(bits: u32, private in 0_usize..5, form in 0_usize..9) {
         let bits = match private {

@@ -39,6 +39,6 @@ fn declared(body: &[u8]) -> Option<&'static Encoding> {
         })
     };
     let encoding = in_tag("<meta", "charset").or_else(|| in_tag("<?xml", "encoding"))?;
-    // Whoever can write ASCII letters in a declaration does not write UTF-16.
+    // A page whose declaration is in ASCII letters is not UTF-16.
     Some(if encoding == UTF_16BE || encoding == UTF_16LE { UTF_8 } else { encoding })
 }

@@ -11,7 +11,7 @@ use url::Host;
 /// address (`10.0.0.7`, `[::1]`) or a range (`10.0.0.0/8`), each with a port behind it (`localhost:8080`) if only that
 /// port is meant.
 ///
-/// A name stands for whatever it resolves to. An address stands for itself, by whatever name it was found.
+/// A name allows all addresses to which it resolves. An address allows itself, for every name that resolves to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedHost {
     host: Pattern,
@@ -36,7 +36,7 @@ pub struct AllowedHostError {
 }
 
 impl AllowedHost {
-    /// Names one host and port exactly, such as that of a URL.
+    /// Creates an entry for exactly one host and port, such as the host and port of a URL.
     pub(crate) fn exactly(host: &Host<&str>, port: u16) -> Self {
         let host = match host {
             Host::Domain(name) => Pattern::Name(bare(name)),

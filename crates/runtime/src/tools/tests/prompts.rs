@@ -15,7 +15,7 @@ async fn in_language(language: Language) -> Arc<Snapshot> {
     snapshot(&json!({"language": language})).await
 }
 
-/// Collects the paths of all parameters in a schema, without looking into alternatives.
+/// Collects the paths of all parameters in a schema, except parameters inside `oneOf` and `anyOf`.
 fn parameters(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
     let schema = schema.get("items").unwrap_or(schema);
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else {

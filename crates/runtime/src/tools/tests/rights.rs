@@ -39,8 +39,8 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     proptest::collection::vec(change, 1..9)
 }
 
-/// The rights that agents should have, computed without the society. `root` holds root's groups. `agents` holds for
-/// each agent its parent and the groups of its role.
+/// The rights that agents should have, computed without the society. `root` contains root's groups.
+/// `agents` contains each agent's parent and the groups of its role.
 struct Reference {
     root: Vec<ToolGroup>,
     agents: BTreeMap<String, (Option<String>, Vec<ToolGroup>)>,

@@ -15,7 +15,7 @@ fn a_look_is_taken_when_a_part_of_the_limit_is_gone() {
     check(251, 0, true);
     check(0, 26, true);
     let before = Free { bytes: 10, files: 10 };
-    // Others may free more than the command uses.
+    // Other programs may free more space than the command uses.
     assert_eq!(gone(before, Free { bytes: 20, files: 20 }), Added::default());
     assert_eq!(gone(before, Free { bytes: 4, files: 3 }), Added { bytes: 6, files: 7 });
 }
@@ -49,7 +49,7 @@ fn only_what_is_new_counts_and_counts_once() {
     assert!((100_005..150_000).contains(&added.bytes), "{added:?}");
 }
 
-/// What a walk cannot open counts as much as is gone from the file system.
+/// If a walk cannot open something, all space that is gone from the file system counts.
 #[test]
 fn a_path_that_is_too_long_hides_nothing() {
     let place = tempfile::TempDir::new().unwrap();

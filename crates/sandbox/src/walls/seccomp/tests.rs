@@ -40,7 +40,7 @@ fn verdict_for(arch: u32, wall: Wall, call: i64, arguments: [u64; 6]) -> Verdict
     data.extend(0_u64.to_le_bytes());
     data.extend(arguments.iter().flat_map(|argument| argument.to_le_bytes()));
     let mut strictest = Allowed;
-    // The filter that was installed last answers first; among equal answers it counts.
+    // The filter that was installed last answers first. If several filters answer the same, its answer counts.
     for filter in filters(wall).unwrap().iter().rev() {
         let result = execute(filter, &data);
         let verdict = match result & 0xffff_0000 {
@@ -147,7 +147,7 @@ fn modes_that_run_as_the_owner_are_refused() {
             check(wall, libc::SYS_openat, &[3, 0, 0o101, mode], DENIED);
             check(wall, libc::SYS_openat, &[3, 0, 0o20_000_002, mode], DENIED);
         }
-        // Without a flag that creates, the kernel ignores the mode, and the register may hold anything.
+        // Without a flag that creates, the kernel ignores the mode, and the register may contain anything.
         check(wall, libc::SYS_openat, &[3, 0, 0, 0o4755], Allowed);
     }
 }
@@ -176,7 +176,7 @@ fn without_scopes_no_signal_gets_out() {
 #[test]
 fn foreign_interfaces_are_closed() {
     for wall in ALL {
-        // The x32 interface, and the one of 32-bit programs.
+        // The x32 interface, and the interface of 32-bit programs.
         check(wall, 0x4000_0000 + 521, &[], MISSING);
         assert_eq!(verdict_for(0x4000_0003, wall, 26, [0; 6]), Killed);
     }
@@ -195,7 +195,7 @@ proptest! {
         prop_assert_eq!(verdict(wall, call, arguments), DENIED);
     }
 
-    /// Nothing of the host's shared memory is reached without namespaces.
+    /// Without namespaces, no shared memory of the host can be reached.
     #[test]
     fn what_is_shared_is_refused_without_namespaces(
         wall in prop::sample::select(ALL[2..].to_vec()),
@@ -205,7 +205,7 @@ proptest! {
         prop_assert_eq!(verdict(wall, call, arguments), DENIED);
     }
 
-    /// A number that this crate does not know does not exist.
+    /// A call number that this crate does not know does not exist for a command.
     #[test]
     fn unknown_calls_do_not_exist(
         wall in prop::sample::select(ALL.to_vec()),
@@ -215,7 +215,8 @@ proptest! {
         prop_assert_eq!(verdict(wall, i64::from(call), arguments), MISSING);
     }
 
-    /// A flag that makes a namespace is seen among any other flags, and whatever the upper half of the register holds.
+    /// A flag that makes a namespace is recognized among any other flags, and with any content in the upper half of the
+    /// register.
     #[test]
     fn no_namespace_is_made(
         wall in prop::sample::select(ALL.to_vec()),

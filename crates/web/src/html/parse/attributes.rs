@@ -1,4 +1,4 @@
-//! Takes the edge off tags with very many attributes.
+//! Makes tags with very many attributes harmless.
 //!
 //! The tokenizer compares each attribute of a tag with all before it: 100,000 attributes take it a minute. Its filter
 //! sees a tag only afterwards. So the `<` of such a tag is escaped before the document is parsed.
@@ -24,7 +24,7 @@ pub(super) fn bounded(html: &str) -> Cow<'_, str> {
     let scan = Scan { bytes, double: positions(html, '"'), single: positions(html, '\'') };
     let mut bounded = String::new();
     let mut copied = 0;
-    // All that could be tags before this place are known to be beyond the bounds.
+    // All possible tags before this place are known to be beyond the bounds.
     let mut escape_before = 0;
     for (at, _) in html.match_indices('<') {
         if at >= escape_before {
@@ -95,7 +95,7 @@ impl Scan<'_> {
         Some(at)
     }
 
-    /// Returns the first place from `at` on where the condition does not hold; looks at little more than
+    /// Returns the first place from `at` on where the condition is not true; looks at little more than
     /// [`LONGEST_STRETCH`] bytes.
     fn skip(&self, at: usize, holds: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();

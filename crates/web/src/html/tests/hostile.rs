@@ -1,4 +1,4 @@
-//! Pages that are made to break a reader.
+//! Pages that are crafted to make the reader fail.
 
 use proptest::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
@@ -6,9 +6,9 @@ use rustix::time::{ClockId, clock_gettime};
 use super::super::{Cut, Readable};
 use super::read;
 
-/// Reads a page in a thread with the stack of tokio's blocking threads. The bound is on the time of the processor, which
-/// does not depend on what else the machine does. It is far above what the bounded tree needs, and far below quadratic
-/// work.
+/// Reads a page in a thread with the stack of tokio's blocking threads. The bound is on the time of the processor,
+/// which does not depend on other work of the machine. It is far above what the bounded tree needs, and far below
+/// quadratic work.
 fn survived(what: &str, html: String) -> Readable {
     let reader = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(move || (read(&html), used()));
     let (readable, used) = reader.expect("a thread").join().expect(what);

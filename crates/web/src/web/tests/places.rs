@@ -1,4 +1,4 @@
-//! Where requests go, and where they do not.
+//! Tests of where requests may go.
 
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -48,7 +48,7 @@ async fn a_name_that_turns_private_between_check_and_use_reaches_nothing_private
     assert_eq!(response.body, "outside");
     assert_eq!(names.asked().len(), 1);
 
-    // A redirect is a new question, whose answer is judged anew.
+    // A redirect asks for the addresses again, and the new answer is judged again.
     names.set("rebind.example", vec![vec![[93, 184, 216, 34].into()], vec![[127, 0, 0, 1].into()]]);
     let error = web.request(get("http://rebind.example/again"), &call()).await.expect_err("private");
     assert!(matches!(error, Error::RefusedRedirect { .. }), "{error}");

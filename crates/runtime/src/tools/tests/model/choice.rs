@@ -168,7 +168,7 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     let name = hire.name.map(|name| Name::parse(name).map(|name| name.to_string()).map_err(drop));
     let wish = Wish {
         role: role(society, by, hire.role),
-        // The role name of a contact may be empty, and then it names nobody.
+        // If the role name of a contact is empty, the operation names nobody.
         brief_is_whole: *flaw == Flaw::None && collaborators.iter().all(|id| !id.is_empty()),
         collaborators,
         named,

@@ -314,8 +314,8 @@ impl Society {
         }
     }
 
-    /// Delivers a held text if the agent no longer waits on behalf of its requests. Returns whether there was one to
-    /// deliver.
+    /// Delivers a held text if the agent no longer waits on behalf of its requests.
+    /// Returns whether a text was delivered.
     fn deliver_held(&mut self, of: &Conversation, owed: &[Message]) -> bool {
         let waits = self.waits(of);
         let is_free = |note: &&Note| {

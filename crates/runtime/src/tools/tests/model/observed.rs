@@ -5,7 +5,7 @@ use super::rows::{Key, Row, Rows, TABLES, fields};
 use polity_store::{Error, Tx};
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
-/// Tables that only report what happened. A refusal adds to them too.
+/// Tables that only report what happened. A refused operation adds rows to these tables too.
 const TELLING: [&str; 3] = ["events", "records", "_sqlx_migrations"];
 
 /// The current rows of the database, and how far the list of changes was read.

@@ -220,7 +220,7 @@ fn actor() -> impl Strategy<Value = Actor> {
     prop_oneof![1 => index().prop_map(Actor::Anybody), 1 => index().prop_map(Actor::InTurn)]
 }
 
-/// Mostly draws an agent whose turn is open: such agents write and store things.
+/// Mostly draws an agent whose turn is open, because such agents write and store things.
 fn speaker() -> impl Strategy<Value = Actor> {
     prop_oneof![1 => index().prop_map(Actor::Anybody), 3 => index().prop_map(Actor::InTurn)]
 }
