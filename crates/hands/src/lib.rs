@@ -9,6 +9,8 @@
 
 pub mod arguments;
 pub mod call;
+// Circle: `command` and its tool use each other: the tool runs commands, and errors name the tool.
+pub mod command;
 pub mod table;
 pub mod tool;
 // Circle: the submodules work on the locked workspaces of a task, which workspaces declares.
