@@ -12,6 +12,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-society", &[]),
     ("polity-llm", &[]),
     ("polity-media", &[]),
+    ("polity-sandbox", &[]),
     ("polity-routing", &["polity-society"]),
     ("polity-artifacts", &["polity-points", "polity-society"]),
     ("polity-registry", &["polity-society", "polity-llm"]),
