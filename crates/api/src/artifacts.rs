@@ -108,7 +108,8 @@ async fn put(
     Ok((StatusCode::CREATED, Json(stored)))
 }
 
-/// Takes the file out of a form. The other fields of the form describe the file; the query replaces missing fields.
+/// Takes the file out of a form. The other fields of the form describe the file. Values from the query replace missing
+/// fields.
 fn of_form(form: Form, mut said: UploadQuery) -> Result<(NewArtifact, Option<TaskId>), Problem> {
     for (name, value) in form.texts {
         match name.as_str() {

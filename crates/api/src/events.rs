@@ -28,7 +28,7 @@ pub(crate) struct EventsQuery {
     /// Only events after this number, 0 by default. Pass the number of the last event that the client knows.
     #[schemars(range(min = 0))]
     after: Option<i64>,
-    /// Returns the page of events that ends just before this number. A stream does not accept it.
+    /// Returns the page of events that ends just before this number. A stream does not accept this parameter.
     #[schemars(range(min = 0))]
     before: Option<i64>,
     /// Largest number of events in a page. A stream has no limit.

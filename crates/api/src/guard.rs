@@ -1,5 +1,6 @@
 //! Access control. Every request except `GET /healthz` needs the token, or the cookie of a browser that has shown the
-//! token. Even with either, the guard refuses a request that names a foreign host or comes from a foreign page.
+//! token. Even with a valid token or cookie, the guard refuses a request that names a foreign host or comes from a
+//! foreign page.
 //!
 //! [`Guard::judge`] decides by the head of a request alone; [`stand`] acts on the verdict.
 
@@ -101,9 +102,9 @@ impl Guard {
     }
 }
 
-/// Whether the browser reports that our page or the person sent the request, or that a link opens a page. A missing
-/// report counts as well. The check is needed because a page on another port of this machine belongs to the same
-/// *site*, and the browser therefore attaches our cookie to the requests of that page.
+/// Whether, according to the browser, our page or the person sent the request, or a link opens a page. If the browser
+/// reports nothing, this returns `true` too. The check is needed because a page on another port of this machine belongs
+/// to the same *site*, and the browser therefore attaches our cookie to the requests of that page.
 fn is_of_our_page(headers: &HeaderMap) -> bool {
     let says = |name: &'static str| headers.get(name).map(HeaderValue::as_bytes);
     match says("sec-fetch-site") {

@@ -2,16 +2,17 @@
 //!
 //! *Request → guard → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: host, origin and token.
 //! A route is declared once, in the file of its resource, and [`openapi`] builds both the router and the OpenAPI
-//! document from that. The handler calls the society and turns the result into JSON. Every failure becomes
+//! document from this declaration. The handler calls the society and turns the result into JSON. Every failure becomes
 //! `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with limits that protect it from slow
 //! clients and from too many clients. [`in_process`] offers the same routes to a client in the process that runs the
 //! society. [`read_only`] offers them to a process that has opened a society read-only; there, [`read_only::stand`]
 //! replaces the guard and refuses requests that write.
 //!
-//! This crate knows nothing about SQL, models or prompts, nor where the daemon listens or where its token is stored.
+//! This crate knows nothing about SQL, models or prompts, and does not know where the daemon listens or where its token
+//! is stored.
 
 mod agents;
-// Circle: artifacts declares the routes of content, and content calls helpers of artifacts.
+// Circle: `artifacts` declares the routes of `content`, and `content` calls helpers of `artifacts`.
 mod artifacts;
 mod assets;
 mod events;
@@ -55,13 +56,14 @@ use tower_http::catch_panic::CatchPanicLayer;
 /// The signals that tell the API that the daemon is shutting down.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
-    /// Cancelled when the daemon accepts no new work; `GET /readyz` then reports it as unavailable.
+    /// Cancelled when the daemon accepts no new work; `GET /readyz` then reports the daemon as unavailable.
     pub draining: CancellationToken,
     /// Cancelled when streams must end and connections must close.
     pub closing: CancellationToken,
 }
 
-/// Builds all routes behind the guard, including mounted routes. Mounted routers must use full paths and no fallback.
+/// Builds all routes behind the guard, including mounted routes. Mounted routers must use full paths and must not have
+/// a fallback.
 pub fn app(
     society: Arc<Society>,
     guard: Guard,

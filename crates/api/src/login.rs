@@ -1,5 +1,5 @@
-//! The login of a browser: by a form that takes the token, or by a ticket from `polity view`. After either, the browser
-//! gets a cookie.
+//! The login of a browser: by a form that takes the token, or by a ticket from `polity view`. In both cases, the
+//! browser gets a cookie.
 
 use crate::guard::Guard;
 use crate::login_form::{Attempt, form};

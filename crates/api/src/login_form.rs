@@ -8,7 +8,7 @@ const FORM_POLICY: &str = "default-src 'none'; form-action 'self'; frame-ancesto
 /// Whether the form reports a failed attempt.
 #[derive(Clone, Copy)]
 pub(crate) enum Attempt {
-    /// There was no attempt yet.
+    /// The browser has not tried to log in yet.
     None,
     /// The token or the ticket was wrong or expired.
     Wrong,

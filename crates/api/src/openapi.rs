@@ -171,7 +171,7 @@ impl<'a> Operation<'a> {
         self.takes_content("application/json", schema)
     }
 
-    /// Declares a body of another content type.
+    /// Declares a body whose content type is not JSON.
     pub(crate) fn takes_content(mut self, content_type: &str, schema: Value) -> Self {
         self.content.insert(content_type.to_owned(), json!({"schema": schema}));
         self
@@ -183,7 +183,7 @@ impl<'a> Operation<'a> {
         self.gives_content(status, description, "application/json", schema)
     }
 
-    /// Declares a response of another content type. Further calls for the same status add further content types.
+    /// Declares a response whose content type is not JSON. Further calls for the same status add further content types.
     pub(crate) fn gives_content(
         mut self,
         status: u16,
@@ -205,7 +205,7 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// Declares problems as responses.
+    /// Declares responses with these error statuses.
     pub(crate) fn refuses(self, statuses: &[u16]) -> Self {
         statuses.iter().fold(self, |operation, status| operation.problem(*status))
     }

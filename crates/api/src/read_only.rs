@@ -1,6 +1,6 @@
 //! The middleware in front of the routes of a read-only society.
 //!
-//! It refuses requests that change something or follow events.
+//! The middleware refuses requests that change something or follow events.
 
 use crate::events::wants_stream;
 use crate::problem::Problem;

@@ -25,7 +25,7 @@ use tower::ServiceExt;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use watched::{Watched, rest_is_late};
 
-/// Maximum number of open connections; further ones wait.
+/// Maximum number of open connections; further connections wait.
 const MOST_CONNECTIONS: usize = 512;
 /// Time limit for the head of a request, and for the silence between two requests on a connection.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
@@ -35,7 +35,7 @@ const BODY_SILENCE: Duration = Duration::from_secs(30);
 const LARGEST_HEAD: usize = 64 * 1024;
 /// Time limit for unfinished answers when the daemon shuts down.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
-/// Back-off when `accept` fails for lack of file descriptors.
+/// Pause after `accept` has failed because no file descriptor was free.
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(200);
 
 /// Serves connections until `closing` is cancelled, and then gives unfinished answers a few more seconds.
@@ -106,7 +106,7 @@ async fn connection(
 }
 
 /// Handles a failed `accept`. Ignores a connection that the client has already closed. For any other failure, waits
-/// before the next attempt, because an immediate one would only waste processor time.
+/// before the next attempt, because an immediate attempt would only waste processor time.
 async fn refused(error: &io::Error) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 pub(crate) const AT_ONCE: usize = 8;
 /// How long a request waits for one of the [`AT_ONCE`] places.
 const PLACE_WITHIN: Duration = Duration::from_secs(10);
-/// `Retry-After` of a request that got no place, in seconds.
+/// The value of `Retry-After` for a request that got no place, in seconds.
 const COME_AGAIN: u16 = 30;
 /// Time at the beginning of an upload in which the body may arrive at any speed.
 const UNHURRIED: Duration = Duration::from_secs(30);

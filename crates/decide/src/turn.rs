@@ -83,6 +83,8 @@ pub struct Turn {
     before_reminder: Option<String>,
     /// The calls that were started and have no result, with the evidence that their tools prepared.
     started: BTreeMap<String, Value>,
+    /// Whether a tool that acts outside has run in this turn.
+    acted_outside: bool,
     rounds: u64,
     empty_answers: u32,
     broken_calls: u32,
@@ -187,6 +189,7 @@ impl Turn {
             last_text: None,
             before_reminder: None,
             started: BTreeMap::new(),
+            acted_outside: false,
             rounds: 0,
             empty_answers: 0,
             broken_calls: 0,
@@ -284,6 +287,11 @@ impl Turn {
         self.evidence(call).is_some()
     }
 
+    /// Returns whether a tool that acts outside has run in this turn.
+    pub fn acted_outside(&self) -> bool {
+        self.acted_outside
+    }
+
     /// Returns the evidence that the tool of a started call prepared; `None` if the call was not started.
     pub fn evidence(&self, call: &ToolCall) -> Option<&Value> {
         self.started.get(&call.id)
@@ -310,6 +318,7 @@ impl Turn {
             Record::Replied(replied) => self.take_reply(replied),
             Record::ToolStarted { call, evidence } => {
                 self.started.insert(call.to_string(), evidence.clone());
+                self.acted_outside = true;
             }
             Record::ToolFinished { call, result } => self.take_result(call, result),
             Record::Compacted { .. } | Record::Status { .. } => {}

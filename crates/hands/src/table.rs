@@ -1,6 +1,7 @@
 //! The table of all tools that act outside the society.
 
 use crate::tool::Tool;
+use crate::workspaces::Workspaces;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ pub trait Toolbox: Send + Sync {
 pub struct Hands {
     tools: Vec<Arc<dyn Tool>>,
     boxes: Vec<Arc<dyn Toolbox>>,
+    workspaces: Option<Arc<Workspaces>>,
 }
 
 impl Hands {
@@ -35,6 +37,18 @@ impl Hands {
     pub fn with_box(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.boxes.push(toolbox);
         self
+    }
+
+    /// Sets the workspaces in which the tools work.
+    #[must_use]
+    pub fn in_workspaces(mut self, workspaces: Arc<Workspaces>) -> Self {
+        self.workspaces = Some(workspaces);
+        self
+    }
+
+    /// Returns the workspaces in which the tools work, if there are any.
+    pub fn workspaces(&self) -> Option<&Arc<Workspaces>> {
+        self.workspaces.as_ref()
     }
 
     /// Returns the tools that exist now, in the order in which models see them.

@@ -1,7 +1,7 @@
 //! Measures what media in requests cost in memory and time, for the body alone and for a whole call over a connection.
 //!
-//! `cargo bench -p polity-llm --bench media`. The counting allocator treats each growth of a buffer as a new buffer
-//! beside the old one, which is the worst case. Times are the best of several runs.
+//! `cargo bench -p polity-llm --bench media`. The counting allocator treats each growth of a buffer as a new buffer in
+//! addition to the old buffer, which is the worst case. Times are the best of several runs.
 
 #![expect(
     clippy::unwrap_used,

@@ -38,7 +38,7 @@ pub struct Tool {
     pub name: String,
     /// What the tool does, in the language of the prompts.
     pub description: String,
-    /// The JSON Schema of its arguments.
+    /// The JSON Schema of the tool's arguments.
     pub parameters: Value,
 }
 
@@ -186,7 +186,7 @@ pub struct Reply {
     pub finish_reason: String,
     /// How many tokens the call used.
     pub usage: Usage,
-    /// The model that answered, as the server reports it; `None` if the server does not.
+    /// The model that answered, as the server reports it; `None` if the server does not report it.
     pub model: Option<String>,
     /// Message fields outside the standard (`reasoning_content`, …), to be sent back to this service.
     pub extra: Map<String, Value>,
@@ -221,9 +221,9 @@ pub struct Usage {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum UsageSource {
-    /// The server counted them.
+    /// The server counted the tokens.
     Reported,
-    /// Nobody counted them: they are estimated from the lengths of the texts.
+    /// Nobody counted the tokens. They are estimated from the lengths of the texts.
     #[default]
     Estimated,
 }
@@ -302,11 +302,11 @@ pub enum FailureKind {
     /// The server could not parse the tool call that its model wrote. The same request usually fails again; a request
     /// that also explains how to call tools usually succeeds.
     CallNotParsed,
-    /// Any other HTTP 4xx: the same request will fail again.
+    /// Any other HTTP status 4xx. The same request will fail again.
     Refused,
     /// The answer broke off before its end.
     BrokenOff,
-    /// The answer is not a chat model's: it is HTML, JSON of another shape, or too large.
+    /// The answer does not come from a chat model: it is HTML, JSON of another shape, or too large.
     NotAnAnswer,
     /// The endpoint cannot be used as configured: a bad URL, for example, or an environment variable that is not set.
     Misconfigured,

@@ -4,8 +4,8 @@ use crate::chat::CallError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// This many failures in a row, of all callers together, open a circuit. By default, a caller makes more attempts than
-/// this before it gives up, so a single caller can open the circuit too.
+/// Number of failures in a row, of all callers together, after which the circuit opens. By default, a caller makes more
+/// attempts than this before it gives up, so a single caller can open the circuit too.
 const OPENS_AT: u32 = 5;
 
 /// The circuit breaker of one server.
@@ -48,7 +48,7 @@ pub(crate) enum Found {
     Open { until: Instant, failures: u32, last: CallError },
     /// The pause is over: the next call is the probe.
     Due { last: CallError },
-    /// A probe is under way.
+    /// A probe is in progress.
     Probing { failures: u32, last: CallError },
 }
 
@@ -246,7 +246,7 @@ mod tests {
                         }
                     }
                 }
-                // Only a probe that is still under way may keep others out for longer than the pause.
+                // Only a probe that is still in progress may keep other callers out for longer than the pause.
                 if let State::Probing { probe, .. } = &circuit.state {
                     prop_assert!(inside.contains(&Some(*probe)), "no probe is under way");
                 }

@@ -249,7 +249,7 @@ pub(crate) fn error_in(value: &Value) -> Option<Failure> {
     Some(Failure { kind, message })
 }
 
-/// Describes a body that is neither the JSON nor the stream of a chat model.
+/// Describes a body that is neither JSON nor a stream from a chat model.
 pub(crate) fn not_an_answer(body: &str) -> Failure {
     let message = match first_line(body) {
         _ if is_html(body) => format!("an HTML page{} instead of a model's answer", title(body)),
@@ -293,7 +293,8 @@ fn status_of_codes(text: &str) -> u16 {
     }
 }
 
-/// The contents of an error object: its message for people, its codes for programs, and an HTTP status if it has one.
+/// The contents of an error object: its message for people, its codes for programs, and an HTTP status if the object
+/// contains one.
 #[derive(Default)]
 struct ErrorContents {
     message: Option<String>,

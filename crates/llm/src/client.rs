@@ -7,18 +7,18 @@ use std::time::Duration;
 #[error("failed to set up the HTTP client")]
 pub struct SetupError(#[from] reqwest::Error);
 
-/// Makes ring the TLS provider of the process. Further calls change nothing.
+/// Makes the library `ring` the TLS provider of the process. Further calls change nothing.
 pub fn install_crypto_provider() {
-    // Fails only if the process already has a provider, which then stays in use.
+    // Fails only if the process already has a TLS provider. That provider then stays in use.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// Builds a client that uses no proxy from the environment and follows no redirects. `connect` limits the time for
-/// making a connection; the library takes this limit only for a whole client, not for a single request.
+/// making a connection; the library accepts this limit only for a whole client, not for a single request.
 ///
 /// A connection that died while it was idle does not make a call wait. The library sends keep-alive probes every
 /// 15 seconds, and gives a connection up if data stay unacknowledged for 30 seconds. If a request could not even begin
-/// on one connection, the library sends it on another.
+/// on one connection, the library sends it on another connection.
 pub(crate) fn http_client(connect: Duration) -> Result<reqwest::Client, SetupError> {
     install_crypto_provider();
     // A redirected call would lose its body, and could carry its key to another server.

@@ -1,4 +1,4 @@
-//! Holds the bytes of a medium and, once a request has sent them, also their base64 form.
+//! Keeps the bytes of a medium and, after a request has sent them, also their base64 form.
 
 use base64::Engine;
 use base64::engine::Simd;
@@ -24,7 +24,8 @@ impl Data {
         self.base64.get_or_init(|| ENGINE.encode(&self.bytes))
     }
 
-    /// Returns how much memory the medium takes once a request has sent it, in bytes: its content and the base64 form.
+    /// Returns the memory that the medium takes after a request has sent it, in bytes. This counts the content and its
+    /// base64 form.
     pub fn footprint(&self) -> usize {
         self.bytes.len() + self.bytes.len().div_ceil(3) * 4
     }

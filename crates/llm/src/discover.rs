@@ -18,7 +18,7 @@ pub struct Found {
     pub server: ServerKind,
     /// The base URL of the server, in the form that an endpoint needs.
     pub base_url: String,
-    /// The names of its models in the server's order, without embedding models. Never empty.
+    /// The names of the server's models in the server's order, without embedding models. Never empty.
     pub models: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ fn ask_all<'c>(
     budget: Duration,
 ) -> impl Stream<Item = Option<Found>> + 'c {
     let asked = candidates.into_iter().map(move |(server, base_url)| async move {
-        // Each candidate has the whole budget, so a server that hangs takes no time from the others.
+        // Each candidate has the whole budget, so a server that hangs takes no time from the other candidates.
         let models = tokio::time::timeout(budget, list_models(client, &base_url)).await.ok()??;
         (!models.is_empty()).then_some(Found { server, base_url, models })
     });

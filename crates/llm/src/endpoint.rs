@@ -1,4 +1,4 @@
-//! Describes how to reach a chat model, and how its server differs from others.
+//! Describes how to reach a chat model, and how its server differs from other servers.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use strum::{IntoStaticStr, VariantArray};
 pub struct Endpoint {
     /// The base URL, with `/v1` if the server wants it. The scheme `rehearsal:` selects the built-in model.
     pub base_url: String,
-    /// The model's name on that server.
+    /// The model's name on the server.
     pub model: String,
     /// The key, or `${NAME}` to read it from the environment at each call. `Debug` never shows it.
     pub api_key: SecretString,
@@ -23,9 +23,9 @@ pub struct Endpoint {
     pub timeouts: Timeouts,
     /// Maximum number of tokens of an answer; with `None`, the server decides.
     pub max_tokens: Option<u32>,
-    /// Fields that are merged into each request body last, so that they override all others.
+    /// Fields that are merged into each request body last, so that they override all other fields.
     pub extra_body: Map<String, Value>,
-    /// How this server differs from others.
+    /// How this server differs from other servers.
     pub dialect: Dialect,
 }
 

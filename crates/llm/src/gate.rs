@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 /// The gate of one service, shared by all its callers.
 ///
-/// It lets in as many callers at once as the service takes, first come, first served. It lets in nobody during a pause
-/// that the service asked for. If the service fails again and again, the gate opens a circuit: for a while it lets in
-/// nobody, then one caller at a time, until the service answers a call.
+/// The gate lets in as many callers at once as the service takes, first come, first served. It lets in nobody during a
+/// pause that the service asked for. If the service fails again and again, the gate opens a circuit: for a while it
+/// lets in nobody, then one caller at a time, until the service answers a call.
 #[derive(Clone, Debug)]
 pub struct Gate {
     shared: Arc<Shared>,
@@ -41,7 +41,7 @@ pub enum WhileOpen {
 pub enum Shut {
     /// The service has asked for a pause that is longer than the caller's patience.
     Paused {
-        /// How much of the pause is left.
+        /// Remaining time of the pause.
         left: Duration,
     },
     /// The circuit is open, and the caller does not wait.
@@ -65,7 +65,7 @@ pub struct GateStatus {
     pub in_flight: u64,
     /// Callers that wait to be let in.
     pub waiting: u64,
-    /// How much is left of a pause that the service asked for; `None` if there is no pause.
+    /// Remaining time of a pause that the service asked for; `None` if there is no pause.
     pub paused_for: Option<Duration>,
     /// Whether the circuit lets callers in.
     pub circuit: GateCircuit,
@@ -91,7 +91,7 @@ pub struct Pass {
     shared: Arc<Shared>,
     permit: Option<OwnedSemaphorePermit>,
     probe: Option<Probe>,
-    /// The gate's generation when the caller was let in. It tells whether the service has been replaced since.
+    /// The gate's generation when the caller was let in. It tells whether the service has been replaced since then.
     generation: u64,
     /// Counts the caller as inside.
     inside: Option<Counted>,
@@ -104,7 +104,7 @@ struct Counted {
     stands: Stands,
 }
 
-/// Where a counted caller stands: before the gate or inside.
+/// Whether a counted caller waits before the gate or is inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
     Before,
@@ -217,7 +217,8 @@ impl Gate {
         }
     }
 
-    /// Lets nobody in for a while. May extend a pause under way but never shortens it. Calls under way continue.
+    /// Lets nobody in for a while. A pause that has begun can become longer, but never shorter. Calls that have begun
+    /// continue.
     pub fn pause(&self, duration: Duration) {
         // A pause that overflows the clock must be a mistake: ignore it.
         let Some(until) = Instant::now().checked_add(duration) else {
@@ -275,7 +276,7 @@ impl Gate {
 }
 
 impl Pass {
-    /// Returns whether the service is in a pause that it asked for after the caller was let in.
+    /// Returns whether the service is paused now. Such a pause began after the caller was let in.
     pub fn is_paused(&self) -> bool {
         self.shared.state().closed_until.is_some_and(|until| until > Instant::now())
     }

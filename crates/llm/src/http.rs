@@ -106,7 +106,7 @@ impl ChatModel for HttpModel {
 /// body: its buffer doubles each time it is full, so it would copy megabytes of media again and again.
 const IN_TRANSPORT: () = ();
 
-/// What is needed to read the answer to one request and to report its failure.
+/// The data that is needed to read the answer to one request or to report a failure.
 struct Exchange {
     prompt_tokens: u64,
     secrets: Arc<[SecretString]>,

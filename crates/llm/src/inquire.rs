@@ -112,7 +112,7 @@ fn failed(failure: Failure, status: Option<u16>, secrets: &[SecretString]) -> Ca
     CallError { kind: failure.kind, message: scrub(&failure.message, secrets), status, retry_after: None }
 }
 
-/// Returns the URL of a question, or `None` if the base URL is not a URL with a path.
+/// Returns the URL for asking a question, or `None` if the base URL is not a URL with a path.
 fn url_of(base_url: &str, question: Question<'_>) -> Option<reqwest::Url> {
     let mut url = reqwest::Url::parse(base_url.trim()).ok()?;
     let mut below: Vec<String> = url.path_segments()?.map(str::to_owned).collect();

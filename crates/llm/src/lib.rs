@@ -33,7 +33,7 @@ mod timing;
 mod circuit;
 mod gate;
 
-// Circle: each way of writing a call has a file, which returns the types that `spoken` defines.
+// Circle: each form of a call has its own file. These files return the types that `spoken` defines.
 pub mod spoken;
 
 pub use chat::{

@@ -1,4 +1,4 @@
-//! Tests that the members of a closed set have the same names in JSON as in the database, in requests and in advice.
+//! Tests that the variants of an enum have the same names in JSON as in the database, in requests and in advice.
 
 use crate::chat::UsageSource;
 use crate::endpoint::{MaxTokensField, SystemRole, ToolCallIds, ToolResultMedia};

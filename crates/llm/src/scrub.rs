@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 const MAX_TEXT: usize = 2_048;
 /// The longest run of base64 characters that stays whole, in bytes. Words, codes and ids are shorter, media are longer.
 const MAX_RUN: usize = 48;
-/// Number of bytes that are kept of a longer run.
+/// Number of bytes that are kept of a run that is too long.
 const RUN_HEAD: usize = 16;
 /// Shortest key that is removed, in bytes. Shorter keys are placeholders such as `x`: removing them would garble texts.
 const MIN_SECRET: usize = 6;

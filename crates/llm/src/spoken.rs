@@ -1,7 +1,7 @@
 //! Reads tool calls that a model wrote as text. Pure: text in, calls out.
 //!
-//! Small models often write a call into their answer and leave `tool_calls` empty. [`read`] turns such an answer
-//! into calls, but only if it consists of nothing else. In case of doubt it returns [`Spoken::Text`]: a missed call
+//! Small models often write a call into their answer and leave `tool_calls` empty. [`read`] turns such an answer into
+//! calls, but only if the answer consists of nothing else. In case of doubt it returns [`Spoken::Text`]: a missed call
 //! costs one turn, but a call that the model did not mean changes something in the society.
 //!
 //! A text is in a *tag form* if it has a mark such as `<tool_call>`, which models write only around calls.

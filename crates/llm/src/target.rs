@@ -9,8 +9,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 /// An endpoint whose settings are resolved, ready for a call.
 ///
-/// It implements [`Config`] because the library's own implementation reads an organisation and a project from the
-/// environment and sends them to every server.
+/// This type implements [`Config`] because the library's own implementation reads an organisation and a project from
+/// the environment and sends them to every server.
 #[derive(Debug)]
 pub(crate) struct Target {
     url: String,
@@ -103,7 +103,7 @@ fn bearer(key: &SecretString) -> SecretString {
     format!("Bearer {}", key.expose_secret()).into()
 }
 
-/// Replaces each `${NAME}` with the environment variable of that name. `what` names the setting in errors.
+/// Replaces each `${NAME}` with the environment variable of that name. Errors name the setting by `what`.
 fn expand(
     text: &str,
     what: &str,

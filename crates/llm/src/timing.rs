@@ -35,7 +35,7 @@ impl Late {
     }
 }
 
-/// The time limits of one call under way.
+/// The time limits of one call that is in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stages {
     /// The deadline for the first byte, and the time limit from which it is computed. `None` if there is only the limit

@@ -17,8 +17,8 @@ use serde_json::Value;
 
 /// A request to one endpoint, as it goes over the wire.
 ///
-/// The serialized body is valid even for the strictest server: it has only fields that the API defines, apart from
-/// those of the endpoint's `extra_body` and the opaque fields of earlier answers.
+/// The serialized body is valid even for the strictest server: it has only fields that the API defines, apart from the
+/// fields of the endpoint's `extra_body` and the opaque fields of earlier answers.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     request: &'a Request,
@@ -43,7 +43,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// Bytes reserved for everything except the messages, such as the tools. A generous guess.
+/// Bytes reserved for everything except the messages, such as the tools. This is a generous guess.
 const SLACK: usize = 64 * 1024;
 
 /// Estimates how many bytes a message takes in the body. The estimate is usually too high: it assumes that JSON doubles
@@ -102,7 +102,7 @@ impl Serialize for Body<'_> {
     }
 }
 
-/// Writes the fields of a JSON object. The fields in `replaced` override those of the same name.
+/// Writes the fields of a JSON object. The fields in `replaced` override fields of the same name.
 struct Fields<'a, M> {
     map: M,
     replaced: &'a serde_json::Map<String, Value>,

@@ -75,7 +75,8 @@ async fn call(endpoint: &Endpoint) -> Result<Reply, CallError> {
     HttpModel::new().unwrap().call(endpoint, &request()).await
 }
 
-/// Returns the error of a call to a server with this answer. Checks that a streamed and a whole call fail alike.
+/// Returns the error of a call to a server with this answer. Checks that a streamed call and a whole call fail in the
+/// same way.
 async fn failure(answer: impl Fn() -> Response + Send + Sync + 'static) -> CallError {
     let server = Server::start(answer).await;
     let streamed = call(&server.endpoint()).await.unwrap_err();
@@ -387,7 +388,8 @@ async fn full() -> (tokio::net::TcpListener, Vec<tokio::net::TcpStream>) {
     let listener = socket.listen(1).unwrap();
     let address = listener.local_addr().unwrap();
     let mut made = Vec::new();
-    // While the queue has room, the system connects at once. The timeout only gives the runtime time to notice.
+    // While the queue has room, the system connects at once. The timeout only gives the runtime time to notice the
+    // connection.
     while let Ok(connected) =
         tokio::time::timeout(Duration::from_secs(2), tokio::net::TcpStream::connect(address)).await
     {
@@ -442,7 +444,8 @@ async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
         let model = HttpModel::new().unwrap();
         let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
         for _ in 0..20 {
-            // The close may arrive before, during or after the request: at worst, the answer breaks off at once.
+            // The close of the connection may arrive before, during or after the request. At worst, the answer breaks
+            // off at once.
             match model.call(&endpoint, &request()).await {
                 Ok(reply) => check_rich(&reply),
                 Err(error) => assert_eq!(error.kind, FailureKind::BrokenOff, "{error}"),

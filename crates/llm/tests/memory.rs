@@ -12,7 +12,7 @@ fn pictures(count: usize, size: usize) -> Request {
     Request { messages: vec![Message::User((0..count).map(|_| picture()).collect())], ..Request::default() }
 }
 
-/// Writes the request. Returns the memory that this takes and the length of the body.
+/// Writes the request. Returns the memory that the writing takes and the length of the body.
 fn written(request: &Request) -> (AllocationInfo, usize) {
     let endpoint = Endpoint::new("http://127.0.0.1", "m");
     let mut length = 0;
@@ -20,7 +20,7 @@ fn written(request: &Request) -> (AllocationInfo, usize) {
     (taken, length)
 }
 
-/// Checks the memory that writing takes and keeps, for `count` pictures of `size` bytes each.
+/// Checks the memory that writing a request takes and then keeps, with `count` pictures of `size` bytes each.
 fn check(count: usize, size: usize) {
     let encoded = u64::try_from(count * size.div_ceil(3) * 4).unwrap();
     let request = pictures(count, size);

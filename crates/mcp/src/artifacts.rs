@@ -25,8 +25,8 @@ const SHOWN_BYTES: u64 = 5 << 20;
 /// Largest artifact to read, in bytes: the whole artifact is held in memory and sent in one message.
 const READ_BYTES: u64 = 16 << 20;
 
-/// Image types that clients and their models accept. Some reject the whole conversation if it contains another type,
-/// such as TIFF.
+/// Image types that clients and their models accept. Some clients reject the whole conversation if it contains another
+/// type, such as TIFF.
 const SHOWN_PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// A piece of a tool's result, for the model that called the tool.
@@ -64,7 +64,7 @@ pub(crate) struct Page {
 pub(crate) enum ReadArtifact {
     /// The text of an artifact of the kind `text`.
     Text(String),
-    /// Any other bytes, in base64.
+    /// Bytes of any other kind, in base64.
     Bytes(String),
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn uri(id: &ArtifactId) -> String {
     format!("{SCHEME}{}", id.as_str())
 }
 
-/// Parses the resource address of an artifact; `None` unless a valid id follows [`SCHEME`].
+/// Parses the resource address of an artifact. Returns `None` if no valid id follows [`SCHEME`].
 pub(crate) fn of_uri(uri: &str) -> Option<ArtifactId> {
     ArtifactId::from_reference(uri.strip_prefix(SCHEME)?).filter(|id| uri.ends_with(id.as_str()))
 }

@@ -11,7 +11,7 @@
 mod refusal;
 
 mod artifacts;
-// Circle: tools calls follow, and follow returns the type of output that tools defines.
+// Circle: `tools` calls `follow`, and `follow` returns the type of output that `tools` defines.
 mod tools;
 
 mod server;

@@ -80,7 +80,7 @@ where
     ended.map(drop).map_err(|error| StdioError::BrokeOff(error.to_string()))
 }
 
-/// The SDK's handler for one society.
+/// The handler that the SDK calls. It serves one society.
 #[derive(Clone)]
 struct Server {
     society: Arc<Society>,

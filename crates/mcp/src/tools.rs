@@ -40,7 +40,7 @@ pub(crate) enum Tool {
     GetAgent,
     ListArtifacts,
     ReadArtifact,
-    /// Ends a task, or the work of agents.
+    /// Stops a task, or the work of agents.
     Stop,
     /// Keeps agents from working until they are resumed.
     Pause,

@@ -65,7 +65,7 @@ impl DocumentFormat {
             .find(|format| format.mime_types().iter().any(|known| known.eq_ignore_ascii_case(essence)))
     }
 
-    /// The first type is the one that the parent passes to the child.
+    /// The parent passes the first type to the child.
     fn mime_types(self) -> &'static [&'static str] {
         match self {
             Self::Pdf => &["application/pdf", "application/x-pdf"],
@@ -139,7 +139,7 @@ pub enum ExtractError {
     /// The document can only be opened with a password.
     #[error("the document is protected by a password")]
     Encrypted,
-    /// The document unpacks to too many bytes, or to too many files.
+    /// The unpacked document has too many bytes or too many files.
     #[error("the document unpacks to more than the limit")]
     InflatesTooMuch,
     /// The document is damaged, or is not what it was declared to be.

@@ -34,7 +34,8 @@ pub struct ImageBounds {
 impl Default for ImageBounds {
     fn default() -> Self {
         Self {
-            // The strictest limit of any server is 5 MB for the base64 text, and the file is three quarters as long.
+            // The strictest limit of any server is 5 MB for the base64 text, and the file has three quarters of the
+            // length of that text.
             max_bytes: 3_750_000,
             // Models scale pictures down to between 1,500 and 2,048 pixels, so more pixels would be wasted. Some
             // servers refuse requests with many pictures if one picture has a side longer than 2,000 pixels.
@@ -44,7 +45,7 @@ impl Default for ImageBounds {
     }
 }
 
-/// What to do with metadata (such as EXIF, GPS, XMP and comments) in a picture that needs no other change.
+/// Decides what happens to metadata (such as EXIF, GPS, XMP and comments) in a picture that needs no other change.
 ///
 /// A picture that is encoded again loses its metadata in any case. A colour profile does not count as metadata, because
 /// it affects how the picture looks.
@@ -115,8 +116,8 @@ impl Size {
 /// Why a picture could not be made to fit.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The file is not a picture, or this crate does not support its format. Such a file may also be damaged. Servers
-    /// do not accept it either.
+    /// The file is not a picture, or this crate does not support its format. The file may also be damaged. Servers do
+    /// not accept such a file either.
     #[error("a file of type {mime_type} cannot be read as a picture")]
     Unsupported {
         /// The type of the recognised format or, if none was recognised, the declared type.
@@ -167,10 +168,11 @@ pub enum ImageError {
 ///
 /// # Errors
 ///
-/// If the bytes are not a picture that can be read, are damaged, decode into too many pixels, or cannot be made to fit.
+/// Fails if the bytes are not a readable picture or are damaged, if they decode into too many pixels, or if the picture
+/// cannot be made to fit.
 pub fn fit_image(bytes: Bytes, mime_type: &str, bounds: &ImageBounds) -> Result<Fitted, ImageError> {
     // The last line of defence: the decoders should never panic, but they read files from strangers. A panic cannot
-    // leave any state half changed, since the closure shares none.
+    // leave any state half changed, since the closure shares no state.
     catch_unwind(AssertUnwindSafe(|| fit(bytes, mime_type, bounds)))
         .unwrap_or(Err(ImageError::DecoderPanicked))
 }
@@ -184,7 +186,7 @@ static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
 ///
 /// # Errors
 ///
-/// As [`fit_image`], and if the runtime is stopping.
+/// Fails for the same reasons as [`fit_image`], and also if the runtime is stopping.
 pub async fn fit_image_in_background(
     bytes: Bytes,
     mime_type: String,

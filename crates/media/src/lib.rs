@@ -14,10 +14,10 @@
 //! that child, since a crafted file may make them panic, overflow the stack, or run for ever. The parent then reports
 //! an [`ExtractError`].
 
-// Circle: `image` calls `open` and `encode`, which return the errors that `image` defines.
+// Circle: `image` calls `open` and `encode`. These modules return the errors that `image` defines.
 mod image;
 
-// Circle: each format has a file, which returns the types that `extract` defines.
+// Circle: each format has its own file. These files return the types that `extract` defines.
 mod extract;
 
 pub use extract::{

@@ -34,7 +34,7 @@ pub(crate) enum Role {
 }
 
 impl Speaker {
-    /// Returns the meaning of a role, `None` for an unknown one.
+    /// Returns the meaning of a role, or `None` for an unknown role.
     pub(crate) fn of_role(role: &str) -> Option<Role> {
         match role {
             "system" | "developer" => Some(Role::Instructs),
@@ -80,12 +80,12 @@ pub(crate) struct Conversation {
     asked: Range<usize>,
 }
 
-/// The two parties of a conversation. The same messages between other parties are another conversation.
+/// The two parties of a conversation. The same messages between other parties are a different conversation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Between<'a> {
     /// The agent that answers.
     pub(crate) agent: &'a AgentId,
-    /// The client's name for the person who asks; empty if it gives none.
+    /// The name that the client gives to the person who asks. It is empty if the client gives no name.
     pub(crate) person: &'a str,
 }
 
@@ -103,7 +103,7 @@ impl Conversation {
         Self::new(&instructions, said, "messages")
     }
 
-    /// Creates a conversation from messages. `at` is the field of the body that contains them, for errors.
+    /// Creates a conversation from messages. `at` is the field of the body with the messages; errors name it.
     pub(crate) fn new(instructions: &[String], said: Vec<ChatMessage>, at: &str) -> Result<Self, Problem> {
         let answered =
             said.iter().rposition(|said| said.speaker == Speaker::Assistant).map_or(0, |at| at + 1);
@@ -141,7 +141,7 @@ impl Conversation {
         texts.join("\n\n")
     }
 
-    /// Returns the fingerprint that finds the task to continue; `None` if the conversation has only begun.
+    /// Returns the fingerprint by which the task to continue is found; `None` if the conversation has only begun.
     pub(crate) fn ending(&self, between: Between<'_>) -> Option<String> {
         if let (Some(previous), 0) = (&self.previous, self.asked.start) {
             return Some(previous.clone());
@@ -150,7 +150,7 @@ impl Conversation {
         goes_on.then(|| self.fingerprint(between, self.said[..self.asked.start].iter()))
     }
 
-    /// Returns the fingerprint that finds an earlier copy of the same request.
+    /// Returns the fingerprint by which an earlier copy of the same request is found.
     pub(crate) fn request(&self, between: Between<'_>) -> String {
         self.fingerprint(between, self.said.iter())
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// What a client specifies about a request apart from the conversation.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hints<'a> {
-    /// The client's key for the request, which identifies a repetition.
+    /// The client's key for the request. A repetition of the request has the same key.
     pub(crate) idempotency_key: Option<&'a str>,
     /// The task to continue.
     pub(crate) task: Option<&'a str>,
@@ -41,7 +41,7 @@ pub(crate) struct Sent {
     /// The key of the exchange in the database.
     pub(crate) key: String,
     pub(crate) task: TaskId,
-    /// The message that the request became.
+    /// The message that was made from the request.
     pub(crate) message: MessageId,
     /// The answer, if a client has already got it.
     pub(crate) answer: Option<MessageId>,
@@ -104,7 +104,7 @@ const REPEATED_WITHIN: Duration = Duration::from_mins(30);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Standing {
     state: ExchangeState,
-    /// The state of its task; `Open` if the task has not begun.
+    /// The state of the task; `Open` if the task has not begun.
     task: TaskState,
     /// The later of two times: when the exchange was begun, and when it was answered.
     last: Timestamp,
@@ -126,7 +126,7 @@ impl Standing {
     }
 }
 
-/// Returns the exchange if a new request counts as its repetition.
+/// Returns the earlier exchange if a new request counts as a repetition of it.
 async fn repeated(
     society: &Society,
     newest: Exchange,
@@ -204,8 +204,8 @@ fn open_question(message: &MessageView) -> bool {
     message.expects == Expects::Answer && message.answered_by.is_none()
 }
 
-/// Sends the message of an exchange, unless it was sent. The key of the exchange makes sure that concurrent or repeated
-/// calls send it only once.
+/// Sends the message of an exchange, unless it was already sent. The key of the exchange makes sure that concurrent or
+/// repeated calls send it only once.
 async fn send(
     society: &Society,
     conversation: &Conversation,
@@ -244,8 +244,8 @@ async fn send(
     let exchanges = society.exchanges();
     let (task, message) = match society.write(post).await {
         Ok(posted) => (posted.task, posted.id),
-        // The message was sent before with other instructions, because clients write the date into them. The message
-        // that was sent counts.
+        // The message was sent before with other instructions, because clients write the date into their instructions.
+        // The message that was sent counts.
         Err(error @ WriteError::KeyReused) => {
             let posted = exchanges.posted(&post_key(&key)).await.map_err(of_store)?;
             posted.ok_or_else(|| refused(&error))?

@@ -161,7 +161,7 @@ impl<'a> Follower<'a> {
 
     /// Finds the message that is the answer, if there is one. It is either the agent's last message to the person, once
     /// the turn that sent it has ended, or a question that an agent asked the person after the request. If both exist,
-    /// the earlier one counts: an agent that asks often closes its turn with a remark about the question.
+    /// the earlier message counts: an agent that asks often ends its turn with a remark about the question.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
         let questions = self.questions().await?;

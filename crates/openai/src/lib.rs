@@ -30,13 +30,13 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of bodies to read and decode at the same time: decoding may hold several copies of a file in memory.
+/// Maximum number of bodies to read and decode at the same time: decoding may keep several copies of a file in memory.
 const BODIES_AT_ONCE: usize = 4;
 
 /// The state that all routes share.
 struct Shared {
     society: Arc<Society>,
-    /// Cancelled when the daemon shuts down, to end all waiting.
+    /// Cancelled when the daemon shuts down, to end all requests that wait.
     ending: CancellationToken,
     /// Permits to read a body.
     bodies: Semaphore,

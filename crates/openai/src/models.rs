@@ -81,7 +81,8 @@ pub(crate) async fn one(
     }
 }
 
-/// Returns the id of the agent in a model name: `polity`, `polity/ID` or the id alone. The agent may not exist.
+/// Returns the id of the agent in a model name: `polity`, `polity/ID` or the id alone. Does not check that such an
+/// agent exists.
 fn agent_of(model: &str) -> AgentId {
     match model {
         SOCIETY => AgentId::root(),

@@ -1,4 +1,4 @@
-//! The parts of a message's content: text, and attachments that become artifacts. Nothing is fetched.
+//! The parts of a message's content: text, and attachments that become artifacts. Nothing is fetched from the network.
 
 use crate::problem::Problem;
 use base64::Engine as _;
@@ -20,7 +20,7 @@ pub(crate) enum Attached {
     },
     /// An existing artifact.
     Stored(ArtifactId),
-    /// The hash of the bytes or of the reference. It replaces them once the message was sent.
+    /// The hash of the bytes or of the reference. The hash replaces them after the message was sent.
     Fingerprint([u8; 32]),
 }
 
@@ -41,7 +41,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Parses the content of a message: a text, null, or parts. `at` is its place in the body, for errors.
+/// Parses the content of a message: a text, null, or parts. `at` is its place in the body; errors name it.
 pub(crate) fn content(content: &Value, at: &str) -> Result<(String, Vec<Attached>), Problem> {
     let parts = match content {
         Value::Null => return Ok((String::new(), Vec::new())),
@@ -112,7 +112,7 @@ fn stored(id: &str, at: &str) -> Result<Attached, Problem> {
     })
 }
 
-/// Parses a file: its bytes, or the reference of an artifact. `at` is its place in the body, for errors.
+/// Parses a file: its bytes, or the reference of an artifact. `at` is its place in the body; errors name it.
 fn file(file: &Value, at: &str) -> Result<Attached, Problem> {
     let field = |name: &str| file.get(name).and_then(Value::as_str);
     if let Some(id) = field("file_id") {

@@ -25,7 +25,7 @@ pub(crate) enum Again {
 }
 
 impl Problem {
-    /// A field of the request is invalid; `param` is its path in the body.
+    /// A field of the request is invalid; `param` is the path of the field in the body.
     pub(crate) fn invalid(code: &'static str, param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..Self::refused(StatusCode::BAD_REQUEST, code, message) }
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 pub(crate) struct Question {
     /// The name of the requested model.
     pub(crate) model: String,
-    /// The client's name for the person who asks; empty if it gives none.
+    /// The name that the client gives to the person who asks. It is empty if the client gives no name.
     pub(crate) person: String,
     pub(crate) conversation: Conversation,
     /// The JSON Schema that the answer must fit.
@@ -36,12 +36,12 @@ pub(crate) enum Delivery {
 pub(crate) enum UsageChunk {
     /// The client asked for the usage.
     Wanted,
-    /// The client did not ask for it.
+    /// The client did not ask for the usage.
     Unwanted,
 }
 
-/// The fields that mean the same on both routes. All others are ignored, because they have no meaning for a society
-/// (temperature, seed, …).
+/// The fields that mean the same on both routes. All other fields (temperature, seed, …) are ignored, because they have
+/// no meaning for a society.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Common {
     /// `polity`, `polity-direct`, or an agent.
@@ -56,7 +56,7 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Returns the client's name for the person who asks; empty if it gives none.
+    /// Returns the name that the client gives to the person who asks. It is empty if the client gives no name.
     pub(crate) fn person(&self) -> &str {
         self.safety_identifier.as_deref().or(self.user.as_deref()).unwrap_or_default()
     }
@@ -100,8 +100,8 @@ pub(crate) fn read_body<T: for<'b> Deserialize<'b>>(body: &[u8]) -> Result<T, Pr
         .map_err(|error| Problem::invalid("invalid_body", "", format!("cannot parse the body: {error}")))
 }
 
-/// Returns the JSON Schema that the answer must fit. `format` is the client's object with the field `type`; `pointer`
-/// is the JSON pointer to the schema in this object; `param` is the place of the object in the body, for errors.
+/// Returns the JSON Schema that the answer must fit. `format` is the client's object with the field `type`. `pointer`
+/// is the JSON pointer to the schema in this object. `param` is the place of the object in the body; errors name it.
 pub(crate) fn schema_of(
     format: Option<&Value>,
     pointer: &str,

@@ -49,7 +49,7 @@ enum Route {
 }
 
 impl Route {
-    /// Returns the place of the answer's schema in a body, for errors.
+    /// Returns the place of the answer's schema in a body. Errors name this place.
     fn schema(self) -> &'static str {
         match self {
             Self::Chat => "response_format.json_schema.schema",
@@ -61,7 +61,7 @@ impl Route {
 /// The fields of an answer that stay the same from its first piece to its last.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
-    /// The id, to which each route adds its own prefix.
+    /// The id of the answer. Each route adds its own prefix to it.
     pub(crate) id: String,
     /// The time of the request, in seconds since 1970.
     pub(crate) created: i64,
@@ -190,7 +190,7 @@ async fn serve(
     // Base64 adds a third to the size.
     let limit = limit.saturating_add(limit / 3).saturating_add(ROOM_FOR_WORDS);
     let closed = |_| Problem::of_store(&polity_store::Error::Closed);
-    // The permit is held until the message is sent and the attachments are freed.
+    // The permit is kept until the message is sent and the attachments are freed.
     let room = shared.bodies.acquire().await.map_err(closed)?;
     let body = axum::body::to_bytes(body, limit).await.map_err(|_| {
         let message = format!("the body has more than {limit} bytes, or ended too early");
@@ -251,7 +251,7 @@ async fn serve(
     Ok(response)
 }
 
-/// Parses a body, on a blocking thread because a large one takes a while.
+/// Parses a body on a blocking thread, because a large body takes a while.
 async fn read(route: Route, body: Bytes) -> Result<Question, Problem> {
     let work = move || match route {
         Route::Chat => chat::request::read(&body),
@@ -433,8 +433,8 @@ async fn tell(
                 if let Ok(answer) = &answer {
                     say(pieces, writer.answer(answer)).await;
                 }
-                // Recorded before the last piece is sent, so that a client with that piece can continue the
-                // conversation at once.
+                // Record the answer before the last piece is sent. Then a client that gets the last piece can continue
+                // the conversation at once.
                 give(society, asked, sent, &message, &answer).await?;
                 let answer = answer?;
                 say(pieces, writer.end(&answer, follower.usage())).await;

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const MAX_MODELS: usize = 20_000;
 /// Longest name of a model, in bytes.
 const MAX_NAME: usize = 300;
-/// Largest context window that is believed, in tokens.
+/// Largest context window that is plausible, in tokens. Larger numbers are ignored.
 const MAX_WINDOW: u64 = 1_000_000_000;
 
 /// Reads a number of tokens.

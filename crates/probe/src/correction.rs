@@ -14,7 +14,7 @@ pub struct Correction {
     pub input: Option<Vec<String>>,
     /// The new list for `capabilities.output`.
     pub output: Option<Vec<String>>,
-    /// The new `contextWindow`; always absent if the service already declares one.
+    /// The new `contextWindow`; always absent if the service already declares a context window.
     pub context_window: Option<u64>,
 }
 
@@ -24,8 +24,8 @@ pub fn corrections(service: &Service, facts: &Facts) -> Option<Correction> {
     let input = with(&declared.input, &facts.input);
     let output = with(&declared.output, &facts.output);
     let tools = facts.told(&Capability::TOOL_CALLING, Direction::Output);
-    // A declared output without `tool_calling` means that no tools are sent. So if no output is declared, a
-    // correction adds one only if the server reports whether the model calls tools.
+    // A declared output without `tool_calling` means that no tools are sent. So if no output is declared, a correction
+    // adds an output only if the server reports whether the model calls tools.
     let (is_input, is_output) = match service.declared {
         Declaration::Declared => (input != names(&declared.input), output != names(&declared.output)),
         Declaration::InputOnly => (input != names(&declared.input), tools.is_some()),
@@ -45,8 +45,8 @@ fn names(capabilities: &[Capability]) -> Vec<String> {
     capabilities.iter().map(Capability::to_string).collect()
 }
 
-/// Returns the declared list with what the model has and without what it does not have. Text always stays, since a chat
-/// needs it.
+/// Returns the declared list, plus the capabilities that the model has, minus the capabilities that it lacks. Text
+/// always stays, since a chat needs it.
 fn with(declared: &[Capability], told: &BTreeMap<Capability, Support>) -> Vec<String> {
     let is_denied = |capability: &Capability| {
         *capability != Capability::TEXT && told.get(capability) == Some(&Support::HasNot)
@@ -80,7 +80,7 @@ mod tests {
         Facts { input: side(input), output: side(output), ..Facts::default() }
     }
 
-    /// Checks a correction, written as `input | output | window`, with `=` for a field that stays.
+    /// Checks a correction, written as `input | output | window`, with `=` for a field that stays unchanged.
     fn check(service: &Service, facts: &Facts, expect: &str) {
         let Some(Correction { input, output, context_window, .. }) = corrections(service, facts) else {
             assert_eq!("=", expect);

@@ -14,7 +14,7 @@ use std::ops::Range;
 /// Why a text was not edited.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EditError {
-    /// The text is not JSON with comments, as the registry reads it.
+    /// The text is not valid JSON with comments, which is the format that the registry reads.
     #[error("the file cannot be read as JSON with comments")]
     Unreadable,
     /// The registry would not read the intended values from the edited text.
@@ -38,9 +38,9 @@ pub struct Change {
     pub service: String,
     /// The field, such as `capabilities.input`.
     pub field: &'static str,
-    /// The value before, as JSON; absent if the field is new.
+    /// The old value, as JSON; absent if the field is new.
     pub before: Option<String>,
-    /// The value now, as JSON.
+    /// The new value, as JSON.
     pub after: String,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Splice {
 ///
 /// # Errors
 ///
-/// If the text cannot be read, or if the registry would not read the intended values from the edited text.
+/// Fails if the text cannot be read, or if the registry would not read the intended values from the edited text.
 pub fn edit(text: &str, corrections: &[Correction]) -> Result<Edited, EditError> {
     let (splices, changes) = plan(text, corrections)?;
     let edited = spliced(text, splices);
@@ -100,7 +100,7 @@ fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Chan
     Ok((splices, changes))
 }
 
-/// Returns the value of a field; `None` if the field occurs twice, because then it is not clear which one counts.
+/// Returns the value of a field; `None` if the field occurs twice, because then it is not clear which value counts.
 fn value_of<'o, 't>(object: &'o Object<'t>, name: &str) -> Option<&'o Value<'t>> {
     let mut named = object.properties.iter().filter(|property| property.name.as_str() == name);
     let first = named.next()?;

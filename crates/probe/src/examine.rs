@@ -62,8 +62,8 @@ pub async fn examine(
     Examination { facts, trial, findings }
 }
 
-/// Returns the context window that a service's server reports without a call or, if it reports none, the server's
-/// default if that is known. Asks twice; each time may take as long as `question`.
+/// Returns the context window that a service's server reports. Makes no trial call. If the server reports no window,
+/// returns the server's default window, if that is known. Asks two questions, each with the time limit `question`.
 pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) -> Option<u64> {
     let examined = Examined { inquirer, service, times: Times { question, call: question } };
     let mut facts = Facts::default();
@@ -78,7 +78,7 @@ pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) 
     }
 }
 
-/// Whether a trial call would only fail in the same way.
+/// Whether a trial call would fail in the same way as the question to the server.
 fn is_in_vain(error: &CallError) -> bool {
     matches!(error.kind, FailureKind::Unreachable | FailureKind::Misconfigured)
 }

@@ -38,9 +38,9 @@ impl fmt::Display for Server {
 /// Whether a model has a capability, according to its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Support {
-    /// The model has it.
+    /// The model has the capability.
     Has,
-    /// The model does not have it.
+    /// The model does not have the capability.
     HasNot,
 }
 

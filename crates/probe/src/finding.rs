@@ -28,13 +28,13 @@ impl fmt::Display for Severity {
 /// One result of an examination. It never contains an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad it is; callers may derive colours and exit codes from this.
+    /// How bad the finding is. Callers may derive colours and exit codes from it.
     pub severity: Severity,
     /// The kind of finding as a word for programs, such as `model_missing`.
     pub code: &'static str,
     /// What was found, as a text for people.
     pub what: String,
-    /// What to do about it, as a text for people; absent if all is well.
+    /// What to do about the finding, as a text for people; absent if all is well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }

@@ -28,7 +28,7 @@ pub(crate) fn judge(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Find
     findings
 }
 
-/// Returns the findings about a service that need no question to its server.
+/// Returns the findings about a service that are possible without a question to its server.
 pub fn of_declaration(service: &Service) -> Vec<Finding> {
     of_window(service, &Facts::default()).into_iter().chain(without_tools(service)).collect()
 }

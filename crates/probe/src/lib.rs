@@ -1,10 +1,11 @@
-//! Examines a declared service: asks its server, makes a small call, and reports how the declaration differs from both.
+//! Examines a declared service: asks its server, makes a small call, and reports how the declaration differs from the
+//! answers and from the result of the call.
 //!
 //! This crate must not know agents, the database, or the command line. Only `examine` and `trial` contact a server,
-//! through `polity-llm`; all else is plain functions over plain data. The path of data: *a server's answers → `answers`
-//! (one file per kind of server; values that look wrong are dropped) → [`Facts`] → `judge` (compares the declaration
-//! with the facts and the trial) → [`Finding`]s*. To correct the declaration: *facts → [`Correction`] → `edit` → the
-//! text of the file with nothing else changed*.
+//! through `polity-llm`; everything else is plain functions over plain data. The path of data: *a server's answers →
+//! `answers` (one file per kind of server; values that look wrong are dropped) → [`Facts`] → `judge` (compares the
+//! declaration with the facts and the trial) → [`Finding`]s*. To correct the declaration: *facts → [`Correction`] →
+//! `edit` → the text of the file with nothing else changed*.
 
 mod finding;
 
@@ -19,7 +20,7 @@ mod trial;
 mod examine;
 
 mod correction;
-// Circle: `edit` calls `list`, which returns the replacements that `edit` defines.
+// Circle: `edit` calls `list`, and `list` returns the replacements that `edit` defines.
 mod edit;
 
 pub use correction::{Correction, corrections};

@@ -92,8 +92,8 @@ fn tool() -> Tool {
     }
 }
 
-/// Whether the error only means that the answer was cut. A model that thinks first may use up its few tokens, and one
-/// server reports that as an error. Even with this error, the service has answered.
+/// Whether the error only means that the answer was cut short. A model that thinks first may use up its few tokens, and
+/// one server reports that as an error. Even with this error, the service has answered.
 fn is_only_short(error: &CallError) -> bool {
     let message = error.message.to_lowercase();
     error.kind == FailureKind::Refused && message.contains("max_tokens") && message.contains("reached")

@@ -12,9 +12,9 @@ const OPENING_CHARS: usize = 40;
 pub(crate) enum Facts {
     /// A picture, with its width and height in pixels if they can be read.
     Picture { format: &'static str, pixels: Option<(usize, usize)> },
-    /// RIFF WAVE, with the facts from its header if that is complete.
+    /// RIFF WAVE, with the facts from its header if the header is complete.
     Wave(Option<Wave>),
-    /// Sound in any other format.
+    /// Sound in a format other than WAVE.
     Audio { format: &'static str },
     /// A video.
     Video { format: &'static str },
@@ -39,7 +39,7 @@ pub(crate) struct Wave {
     length: Duration,
 }
 
-/// The counts of a text, and how it begins.
+/// The counts and the beginning of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextFacts {
     lines: usize,
@@ -137,7 +137,7 @@ fn read_wave(bytes: &[u8]) -> Option<Wave> {
             }
             b"data" => {
                 let (channels, samples_per_second, bytes_per_second, bits) = format?;
-                // A recorder that streams declares too great a length, so count the bytes that are there.
+                // A recorder that streams declares a length that is too large, so count the bytes that are there.
                 let length = u64::try_from(size.min(body.len())).ok()?;
                 let milliseconds = (length * 1000).checked_div(u64::from(bytes_per_second))?;
                 let length = Duration::from_millis(milliseconds);

@@ -12,7 +12,7 @@ pub(crate) struct Inbound<'a> {
     pub(crate) sender: Sender,
     /// The id that an answer can name, if the message is a request.
     pub(crate) request: Option<&'a str>,
-    /// The lines of its content, without header, kind of message and reply hint.
+    /// The lines of the content, without the header, the kind of message and the reply hint.
     pub(crate) lines: Vec<&'a str>,
     /// The JSON Schema that the answer must fit.
     pub(crate) schema: Option<&'a str>,
@@ -31,12 +31,12 @@ pub(crate) enum Sender {
     Unknown,
 }
 
-/// Something that came with a message.
+/// An attachment that came with a message.
 #[derive(Debug)]
 pub(crate) struct Attachment<'a> {
     /// The file name, if the message contains one.
     pub(crate) name: Option<&'a str>,
-    /// The id that tool calls need, if the message contains an id.
+    /// The id of the artifact, which tool calls need. `None` if the message contains no id.
     pub(crate) artifact: Option<ArtifactId>,
     pub(crate) form: Form<'a>,
 }
@@ -61,7 +61,7 @@ enum Section {
 }
 
 impl<'a> Inbound<'a> {
-    /// Reads a message whose first part begins with a header; `None` if it does not.
+    /// Reads a message whose first part begins with a header. Returns `None` if there is no header.
     pub(crate) fn with_header(parts: &'a [Part], texts: &Texts) -> Option<Self> {
         let Some((Part::Text(opening), others)) = parts.split_first() else {
             return None;
@@ -89,7 +89,7 @@ impl<'a> Inbound<'a> {
         inbound
     }
 
-    /// Adds the content of further parts.
+    /// Adds the content of these parts to the message.
     pub(crate) fn read_parts(&mut self, parts: &'a [Part], texts: &Texts) {
         for part in parts {
             match part {

@@ -116,8 +116,8 @@ impl<'s, 'a> Work<'s, 'a> {
             return Err(self.ask(&id));
         }
         self.introduction()?;
-        // An agent that the lead has hired is a contact too. The lead need not ask it, because its first message
-        // already contained the work.
+        // An agent that the lead has hired is a contact too. The lead does not need to ask this agent, because its
+        // first message already contained the work.
         let hired = self.scene.calls(Tool::SpawnAgentWithTask.name()).last();
         if asked.is_none()
             && hired.is_none()
@@ -231,7 +231,8 @@ impl<'s, 'a> Work<'s, 'a> {
         joined(said)
     }
 
-    /// Returns facts about what the lead can read itself: the attachments or, if there are none, the person's words.
+    /// Returns facts about the content that the lead can read itself: the attachments or, if there are none, the
+    /// person's words.
     fn own_facts(&self) -> String {
         if self.assignment.attachments.is_empty() {
             let told = facts::count(&self.prompt().join("\n")).tell(self.words);
@@ -263,7 +264,7 @@ impl<'s, 'a> Work<'s, 'a> {
         if quoted.is_empty() { self.assignment.words().to_vec() } else { quoted }
     }
 
-    /// Stores the report, and then ends the turn with its reference and the facts.
+    /// Stores the report, and then ends the turn with the reference of the report and the facts.
     fn report(&self, findings: &str) -> Move {
         let lead = &self.words.lead;
         let Some((_, stored)) = self.scene.calls(Tool::PutArtifact.name()).next() else {
@@ -303,7 +304,8 @@ impl<'s, 'a> Work<'s, 'a> {
         Move::Say(joined([problem, self.own_facts(), self.unread()]))
     }
 
-    /// Ends a turn because the lead waits for another agent. Puts the system's notices before `text`, the reason.
+    /// Ends a turn because the lead waits for another agent. `text` is the reason; the system's notices are put before
+    /// it.
     fn say(&self, text: String) -> Move {
         let mut said = notices(self.scene);
         said.push(text);

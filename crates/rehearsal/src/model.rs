@@ -19,7 +19,7 @@ pub const SCHEME: &str = "rehearsal:";
 /// Number of characters that count as one token in the estimated usage.
 const CHARS_PER_TOKEN: usize = 4;
 
-/// The two built-in models. They accept different content, but act alike.
+/// The two built-in models. They accept different content, but act in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr)]
 #[strum(serialize_all = "lowercase", prefix = "rehearsal-")]
 pub enum BuiltIn {

@@ -1,4 +1,4 @@
-//! What an agent of the play can do next, and the texts and calls that several parts have in common.
+//! The moves that an agent of the play can make next, and the texts and calls that several parts of the play share.
 
 use crate::facts;
 use crate::inbound::{Attachment, Form, Inbound, Sender};
@@ -58,14 +58,15 @@ pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
     if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }
 }
 
-/// Returns the line from the mark on, if there is only punctuation before it: the system puts a sign before lines that
-/// begin with a bracket.
+/// Returns the part of the line that begins with the mark, if there is only punctuation before the mark: the system
+/// puts a sign before lines that begin with a bracket.
 pub(crate) fn marked_part<'a>(line: &'a str, words: &Words) -> Option<&'a str> {
     let (before, marked) = line.split_at(line.find(&words.mark)?);
     (!before.contains(char::is_alphanumeric)).then_some(marked)
 }
 
-/// Creates the call that hires an agent into a role, with its brief and a first message with the attachments.
+/// Creates the call that hires an agent into a role. The call contains the brief and a first message with the
+/// attachments.
 pub(crate) fn assign(role_id: &str, brief: &Value, text: &str, artifacts: &[ArtifactId]) -> Call {
     let message = json!({
         "message_type": "task_assignment",

@@ -1,4 +1,4 @@
-//! The play: the part that an agent has in it, and what the agent does next.
+//! The play: which part an agent has, and what the agent does next.
 
 use crate::moves::Move;
 use crate::reading::Scene;
@@ -10,7 +10,7 @@ use polity_society::id::AgentId;
 enum Character {
     /// Talks to the person and hires the lead.
     Root,
-    /// Hired by root: makes sure that all attachments are read, and reports.
+    /// An agent that root hired. It makes sure that all attachments are read, and reports.
     Lead,
     /// Any other agent: reports what it sees, and never hires, so that every play ends.
     Reader,
@@ -34,7 +34,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     }
 }
 
-/// Returns the closing text of an agent that would need to call a tool but may not.
+/// Returns the closing text of an agent that would need to call a tool but is not allowed to.
 pub(crate) fn closing_without_tools(scene: &Scene<'_>) -> String {
     let words = scene.words();
     let known = match Character::of(scene) {

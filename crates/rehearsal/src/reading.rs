@@ -15,7 +15,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) language: Language,
     /// The agent's own id.
     pub(crate) me: Option<AgentId>,
-    /// The agent that hired it, or the user.
+    /// The agent that hired this agent, or the user.
     pub(crate) parent: Option<AgentId>,
     /// The contacts to which it can write.
     pub(crate) contacts: Vec<Contact<'a>>,
@@ -50,7 +50,7 @@ pub(crate) enum PastEvent<'a> {
     Said,
 }
 
-/// A call of a tool, with its result.
+/// A tool call, with its result.
 #[derive(Debug)]
 pub(crate) struct Called<'a> {
     call_id: &'a str,
@@ -162,8 +162,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Returns the language, and the lines from the heading of the runtime facts on. The last such heading counts, since
-/// prompts and briefs, which come before it, may contain the same line.
+/// Returns the language, and the lines from the heading of the runtime facts to the end. The last such heading counts:
+/// prompts and briefs come before it and may contain the same line.
 fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
     for (at, line) in lines.iter().enumerate().rev() {
         for &language in Language::ALL {

@@ -15,7 +15,7 @@ pub(crate) fn of(language: Language) -> &'static Texts {
     }
 }
 
-/// Parses a file of texts. A text that cannot be read is left out, and then no line of a message matches it.
+/// Parses a file of texts. A text that cannot be read is left out. No line of a message then matches that text.
 fn parse(file: &str) -> Texts {
     let tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(file).unwrap_or_default();
     let mut named = BTreeMap::new();
@@ -31,8 +31,8 @@ fn parse(file: &str) -> Texts {
 
 /// Returns the values of a text's placeholders, in their order, if the line was made from that text.
 ///
-/// If a value itself contains words of the text, several readings are possible. Then the words farthest to the right
-/// count: the last values are ids and references, which contain no such words.
+/// If a value itself contains words of the text, the line can be split in several ways. Then the last occurrence of
+/// these words counts, because the last values are ids and references, which never contain such words.
 pub(crate) fn captures<'a>(texts: &Texts, key: TextKey, line: &'a str) -> Option<Vec<&'a str>> {
     let mut literals = Vec::new();
     let mut rest = texts.get(key);

@@ -96,15 +96,15 @@ pub(crate) struct CommonWords {
     pub(crate) no_result: Phrase,
     /// Reports that the agent may not use the tools that the play needs.
     pub(crate) no_tools: Phrase,
-    /// Said if there is nothing to react to.
+    /// The text to say if there is nothing to react to.
     pub(crate) nothing_new: Phrase,
     /// Repeats a notice of the system.
     pub(crate) system_said: Phrase,
-    /// Said if there is nothing to report yet.
+    /// The text to say if there is nothing to report yet.
     pub(crate) nothing_known: Phrase,
     /// An attachment, with the facts about it.
     pub(crate) attachment: Phrase,
-    /// Stands for the name of an attachment that has none.
+    /// Replaces the name of an attachment that has no name.
     pub(crate) nameless: Phrase,
     /// Facts about the person's own words, if nothing is attached.
     pub(crate) prompt: Phrase,
@@ -170,9 +170,9 @@ pub(crate) struct LeadWords {
 pub(crate) struct ReaderWords {
     /// Begins the answer; a line for each attachment follows.
     pub(crate) received: Phrase,
-    /// Said if nothing was attached.
+    /// The text to say if nothing was attached.
     pub(crate) received_nothing: Phrase,
-    /// Said about an attachment that came only as a description.
+    /// The text about an attachment that came only as a description.
     pub(crate) unreadable: Phrase,
 }
 

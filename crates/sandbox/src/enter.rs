@@ -1,4 +1,5 @@
-//! The doors of the program that contains this crate: the supervisor, the process inside, the forwarder, and the probe.
+//! The entry points of the program that contains this crate: the supervisor, the process inside, the forwarder, and the
+//! probe.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -62,6 +62,9 @@ mod inside;
 mod supervise;
 
 #[cfg(target_os = "linux")]
+mod launch;
+
+#[cfg(target_os = "linux")]
 mod run;
 
 #[cfg(target_os = "linux")]

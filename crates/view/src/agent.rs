@@ -18,18 +18,18 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 pub struct AgentView {
     /// The id of the agent.
     pub id: AgentId,
-    /// The name that the parent gave it.
+    /// The name that the parent gave to the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The id of its role. Root and the person have none.
+    /// The id of the agent's role. Root and the person have no role id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_id: Option<RoleId>,
-    /// The name of its role; `root` for root and `user` for the person.
+    /// The name of the agent's role; `root` for root and `user` for the person.
     pub role: String,
-    /// The agent that hired it.
+    /// The agent that hired this agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
-    /// The task that it was hired for. Root and the person serve all tasks.
+    /// The task that the agent was hired for. Root and the person serve all tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The number of generations below root.
@@ -40,26 +40,26 @@ pub struct AgentView {
     /// service in each task. Absent for the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
-    /// The model of that service.
+    /// The model of the agent's service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What that service can take and give now.
+    /// The input and output capabilities that the agent's service has now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
     /// Number of messages that the agent has not read.
     pub waiting: u64,
-    /// The agents whose answers it waits for.
+    /// The agents whose answers this agent waits for.
     pub waits_for: Vec<AgentId>,
-    /// The time at which it was hired.
+    /// The time at which the agent was hired.
     pub created_at: i64,
-    /// The time at which it was ended.
+    /// The time at which the agent was ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<i64>,
-    /// What it has spent.
+    /// The tokens and the cost that the agent has spent.
     pub usage: UsageSum,
 }
 
-/// What an agent is doing. If several states apply, the first one in this order counts: `ended`, `paused`, `parked`,
+/// What an agent is doing. If several states apply, the first state in this order counts: `ended`, `paused`, `parked`,
 /// `thinking`, `queued`, `waiting`, `idle`.
 #[derive(
     Clone,
@@ -77,19 +77,19 @@ pub struct AgentView {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum AgentState {
-    /// One of its turns is open.
+    /// One of the agent's turns is open.
     Thinking,
-    /// Messages wait for it, and no turn is open.
+    /// Messages wait for the agent, and no turn is open.
     Queued,
-    /// It waits for an answer, and no turn is open.
+    /// The agent waits for an answer, and no turn is open.
     Waiting,
-    /// It failed again and again in some task, and does nothing there until it is resumed.
+    /// The agent failed again and again in some task, and does nothing in that task until it is resumed.
     Parked,
-    /// The person has paused it in all tasks.
+    /// The person has paused the agent in all tasks.
     Paused,
-    /// It has nothing to do.
+    /// The agent has nothing to do.
     Idle,
-    /// It has ended and does nothing more.
+    /// The agent has ended and does nothing more.
     Ended,
 }
 
@@ -97,7 +97,7 @@ impl AgentState {
     /// All states.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Returns the name in JSON and in statements.
+    /// Returns the name in JSON and in SQL statements.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -144,7 +144,7 @@ pub(super) fn is_false(value: &bool) -> bool {
 pub struct AgentPage {
     /// The agents in the order of hiring.
     pub agents: Vec<AgentView>,
-    /// The beginning of the next page, if there may be one.
+    /// The beginning of the next page, if more agents may follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
     /// The number of the newest event when the page was read. The page does not reflect later events.
@@ -159,7 +159,7 @@ pub struct RightView {
     pub group: ToolGroup,
     /// Whether the agent may use the tools of the group.
     pub allowed: bool,
-    /// The agent whose role forbids the group: the agent itself or one above it.
+    /// The agent whose role forbids the group: the agent itself or an agent above it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub denied_by: Option<AgentId>,
     /// The role that forbids the group; `tools.root` if app.json does not give the group to root.
@@ -171,34 +171,34 @@ pub struct RightView {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentDetail {
-    /// The same fields as in a list.
+    /// The same fields as in a list of agents.
     #[serde(flatten)]
     pub agent: AgentView,
-    /// The prompt of its role.
+    /// The prompt of the agent's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role_prompt: Option<String>,
-    /// The interface spec of its role.
+    /// The interface spec of the agent's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// The capabilities that its role requires.
+    /// The capabilities that the agent's role requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capabilities: Option<Vec<String>>,
-    /// The groups of tools that its role names. An empty list restricts nothing.
+    /// The groups of tools that the agent's role names. An empty list restricts nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_groups: Option<Vec<ToolGroup>>,
     /// For each group of tools, whether the agent may use it now, and what forbids it.
     #[serde(default)]
     pub rights: Vec<RightView>,
-    /// The task brief that it was hired with.
+    /// The task brief that the agent was hired with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub brief: Option<TaskBrief>,
-    /// A page of its contacts, oldest first.
+    /// A page of the agent's contacts, oldest first.
     pub contacts: Vec<ContactView>,
-    /// A page of the tasks in which it has a conversation, newest first.
+    /// A page of the tasks in which the agent has a conversation, newest first.
     pub tasks: Vec<TaskId>,
-    /// The tasks in which it is parked.
+    /// The tasks in which the agent is parked.
     pub holds: Vec<HoldView>,
-    /// A page of the agents that it hired, including ended ones.
+    /// A page of the agents that this agent hired, including ended agents.
     pub children: Vec<AgentId>,
 }
 
@@ -208,7 +208,7 @@ pub struct AgentDetail {
 pub struct HoldView {
     /// The task in which the agent is parked.
     pub task: TaskId,
-    /// The failure for which it was parked.
+    /// The failure for which the agent was parked.
     pub reason: String,
 }
 
@@ -229,7 +229,7 @@ pub struct ContactView {
     pub since: i64,
     /// Whether the contact has ended.
     pub standing: Standing,
-    /// What the contact's service can take and give now; empty for the person.
+    /// The input and output capabilities that the contact's service has now; empty for the person.
     pub capabilities: Capabilities,
     /// The interface spec of the contact's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -22,19 +22,19 @@ pub struct ArtifactView {
     /// The name of the file that the artifact came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
-    /// The label that its owner gave it.
+    /// The label that the owner gave to the artifact.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// The size in bytes.
     pub size: u64,
-    /// The task that the artifact belongs to. Absent while the person has sent the artifact to nobody.
+    /// The task that the artifact belongs to. Absent as long as the person has not sent the artifact to an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// The party that stored the artifact.
     pub owner: AgentId,
-    /// The time at which it was stored.
+    /// The time at which the artifact was stored.
     pub created_at: i64,
-    /// Other facts about the content, for example about an image.
+    /// Further facts about the content, for example about an image.
     pub meta: Map<String, Value>,
     /// Describes the damage if the artifact's row in the database is damaged. The other fields then contain only what
     /// could be read.
@@ -69,7 +69,7 @@ pub struct ArtifactFilter {
 pub struct ArtifactPage {
     /// The artifacts.
     pub artifacts: Vec<ArtifactView>,
-    /// The beginning of the next page, if there may be one.
+    /// The beginning of the next page, if more artifacts may follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }

@@ -86,11 +86,11 @@ pub enum Event {
         task: TaskId,
         /// The new agent.
         agent: AgentId,
-        /// The agent that hired it.
+        /// The agent that hired the new agent.
         parent: AgentId,
         /// The role of the new agent.
         role: RoleId,
-        /// The beginning of the objective in its task brief.
+        /// The beginning of the objective in the task brief of the new agent.
         objective: String,
     },
     /// An agent was ended.
@@ -104,7 +104,7 @@ pub enum Event {
     ContextCompacted {
         /// The task of the conversation.
         task: TaskId,
-        /// The agent whose conversation it is.
+        /// The agent that has the conversation.
         agent: AgentId,
         /// Estimated tokens of the request that was too long.
         tokens: u64,
@@ -113,9 +113,9 @@ pub enum Event {
         /// Where the summary comes from.
         summary: SummarySource,
     },
-    /// Agents wait for each other's answers. Each of them was notified.
+    /// Agents wait for each other's answers. Each of these agents was notified.
     DeadlockFound {
-        /// The task in which they wait.
+        /// The task in which the agents wait.
         task: TaskId,
         /// The agents that wait for each other.
         agents: Vec<AgentId>,
@@ -126,7 +126,7 @@ pub enum Event {
         task: TaskId,
         /// The parked agent.
         agent: AgentId,
-        /// The failure for which it was parked.
+        /// The failure for which the agent was parked.
         reason: String,
     },
     /// The person paused an agent. It does nothing until it is resumed.
@@ -171,7 +171,7 @@ pub enum Event {
         /// The type of the message; `notice` for a notice of the system.
         #[serde(rename = "type")]
         message_type: String,
-        /// The text: complete in a message to the person, else only its beginning.
+        /// The text of the message. It is complete in a message to the person; otherwise it is only the beginning.
         text: String,
         /// The attached artifacts.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -209,20 +209,20 @@ pub enum Event {
     },
     /// An artifact was stored.
     ArtifactStored {
-        /// The task of the artifact. Absent while the person has sent the artifact to nobody.
+        /// The task of the artifact. Absent as long as the person has not sent the artifact to an agent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
         /// The id of the artifact.
         artifact: ArtifactId,
-        /// The party that stored it.
+        /// The party that stored the artifact.
         owner: AgentId,
-        /// The kind of its content.
+        /// The kind of the content.
         kind: Kind,
-        /// The MIME type of its bytes.
+        /// The MIME type of the bytes.
         mime_type: MimeType,
         /// The size in bytes.
         size: u64,
-        /// The name of the file that it came from.
+        /// The name of the file that the artifact came from.
         #[serde(skip_serializing_if = "Option::is_none")]
         filename: Option<String>,
     },
@@ -239,9 +239,9 @@ pub enum Event {
     TurnEnded {
         /// The task of the turn.
         task: TaskId,
-        /// The agent whose turn it was.
+        /// The agent whose turn ended.
         agent: AgentId,
-        /// Why the turn failed, if it did.
+        /// Why the turn failed, if it failed.
         #[serde(skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
@@ -314,7 +314,7 @@ pub enum Event {
         /// The beginning of the arguments, as JSON.
         arguments: String,
     },
-    /// A tool that acts outside the society reports how it is going. A call causes at most four such events a second.
+    /// A tool that acts outside the society reports its progress. A call causes at most four such events a second.
     ToolProgress {
         /// The task of the turn.
         task: TaskId,
@@ -350,9 +350,9 @@ pub enum Event {
     },
     /// A limit was reached.
     LimitReached {
-        /// The task in which it was reached.
+        /// The task in which the limit was reached.
         task: TaskId,
-        /// The agent that reached it.
+        /// The agent that reached the limit.
         agent: AgentId,
         /// The name of the limit in `app.json`.
         limit: String,
@@ -365,7 +365,7 @@ pub enum Event {
         revision: u64,
         /// The differences from the previous configuration.
         differences: Vec<String>,
-        /// The problems that the files still have.
+        /// The problems that the configuration files still have.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         problems: Vec<String>,
     },
@@ -373,7 +373,7 @@ pub enum Event {
     ConfigRefused {
         /// The revision that stays in force.
         revision: u64,
-        /// The problems of the files.
+        /// The problems in the configuration files.
         problems: Vec<String>,
     },
     /// The bytes of an artifact could not be read.
@@ -391,7 +391,7 @@ pub enum Event {
 pub struct Shown {
     /// The id of the artifact.
     pub artifact: ArtifactId,
-    /// The form in which the model got it.
+    /// The form in which the model got the artifact.
     pub routing: Routing,
 }
 
@@ -420,7 +420,7 @@ pub enum Routing {
     InputAudio,
     /// As a file part.
     File,
-    /// Not at all: a text describes it instead.
+    /// The model does not get the artifact. A text describes it instead.
     Described,
 }
 
@@ -430,7 +430,7 @@ impl Routing {
         self.into()
     }
 
-    /// Returns whether the model gets the bytes themselves, as a part of the request that is no text.
+    /// Returns whether the model gets the bytes themselves, as a part of the request other than text.
     pub fn is_media(self) -> bool {
         match self {
             Self::ImageUrl | Self::InputAudio | Self::File => true,
@@ -461,13 +461,13 @@ pub enum NextAttempt {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SummarySource {
-    /// The model of the agent's service wrote it.
+    /// The model of the agent's service wrote the summary.
     Model,
     /// No model could write a summary, so only the last entries were kept.
     Entries,
 }
 
-/// How a task stands when nothing is left to do.
+/// The outcome of a task in which nothing is left to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {

@@ -1,11 +1,11 @@
 //! Views of a society as plain data: events, and the JSON types that the API sends and clients read.
 //!
-//! It must not know the database, the runtime, HTTP or the command line. It only contains data: the store fills these
-//! types, the API writes them as JSON, and clients read the same types back.
+//! This crate must not know the database, the runtime, HTTP or the command line. It only contains data: the store fills
+//! these types, the API writes them as JSON, and clients read the same types back.
 //!
 //! In JSON, names are in camelCase, absent values are left out, and times are milliseconds since 1970.
 
-// Circle: event contains sentence, and sentence puts an Event into words.
+// Circle: `event` contains `sentence`, and `sentence` describes an `Event` in words.
 mod event;
 mod in_full;
 

@@ -54,7 +54,7 @@ pub struct MessageView {
     /// The time at which a delayed message is, or was, due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at: Option<i64>,
-    /// The time of acceptance.
+    /// The time at which the society accepted the message.
     pub created_at: i64,
     /// The agent that the message introduces to the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,7 +114,7 @@ pub struct MessageFilter {
     pub limit: Option<u32>,
 }
 
-/// A page of messages. It ends early if its texts exceed about 8 MiB.
+/// A page of messages. The page ends early if its texts exceed about 8 MiB.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MessagePage {
@@ -130,7 +130,7 @@ pub struct MessagePage {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConversationView {
-    /// The agent whose conversation it is.
+    /// The agent that has the conversation.
     pub agent: AgentId,
     /// The task in which the agent has the conversation.
     pub task: TaskId,
@@ -151,9 +151,9 @@ pub struct EntryView {
     pub turn: i64,
     /// The time of the record.
     pub at: i64,
-    /// The record. Its field `record` names its type. In a record `heard`, `message` is the whole message, or only its
-    /// id if the message was removed. If the row in the database is damaged, the type is `damaged`, and `reason`
-    /// contains what is wrong.
+    /// The record. The field `record` contains its type. If the type is `heard`, `message` is the whole message, or
+    /// only the id if the message was removed. If the row in the database is damaged, the type is `damaged`, and
+    /// `reason` contains what is wrong.
     pub record: Map<String, Value>,
 }
 
@@ -173,7 +173,7 @@ pub struct RequestPreview {
     pub service: ServiceId,
     /// The model of that service.
     pub model: String,
-    /// The revision of the configuration, as model calls record it.
+    /// The revision of the configuration that the call would use.
     pub revision: u64,
     /// The estimated size of the request in tokens.
     pub estimated_tokens: u64,

@@ -1,4 +1,4 @@
-//! Tests that the members of a closed set have the same names in JSON as in the database and on screen.
+//! Tests that the variants of an enum have the same names in JSON as in the database and on screen.
 
 use crate::{AgentState, Event, EventKind, Routing, TaskState};
 use serde::Serialize;
@@ -34,7 +34,7 @@ fn json_has_the_same_names() {
     check::<Routing>();
 }
 
-/// The schema is made of the attributes that also name the kinds in JSON.
+/// The schema and the names of the kinds in JSON come from the same attributes.
 #[test]
 fn every_kind_of_event_has_the_name_that_json_has() {
     let schema = schemars::schema_for!(Event);

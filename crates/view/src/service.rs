@@ -21,7 +21,7 @@ pub struct ServiceView {
     /// The base URL of the server, without secrets.
     #[serde(rename = "baseURL")]
     pub base_url: String,
-    /// What the model can take and give.
+    /// The input and output capabilities of the model.
     pub capabilities: Capabilities,
     /// Tags by which the service is chosen for a role.
     pub capability_tags: Vec<String>,
@@ -37,18 +37,19 @@ pub struct ServiceView {
     /// The service that is asked if this service fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<ServiceId>,
-    /// The price of its tokens.
+    /// The price of the service's tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceView>,
     /// Whether it is the default service.
     pub is_default: bool,
-    /// Whether its key is available. If the key comes from an environment variable: whether the variable is set now.
+    /// Whether the API key of the service is available. If the key comes from an environment variable: whether the
+    /// variable is set now.
     pub key_set: bool,
     /// Number of live agents that the service serves.
     pub agents: u64,
-    /// Its current state.
+    /// The current state of the service.
     pub state: ServiceState,
-    /// What was spent at the service.
+    /// The tokens and the cost that were spent at the service.
     pub usage: UsageSum,
     /// The media that the service has refused since the configuration last changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +70,7 @@ pub struct PriceView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedMedia {
-    /// Whether the service gets no media at all now, because it refused several and accepted none.
+    /// Whether the service gets no media at all now, because it refused several media and accepted none.
     pub all: bool,
     /// The artifacts that the service has refused.
     pub artifacts: Vec<ArtifactId>,
@@ -83,7 +84,7 @@ pub struct ServiceState {
     pub in_flight: u64,
     /// Number of callers that wait for admission.
     pub waiting: u64,
-    /// How much longer the service has asked not to be called, in milliseconds.
+    /// Remaining time of the pause that the service has asked for, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused_for_ms: Option<u64>,
     /// Whether calls are admitted.
@@ -120,13 +121,13 @@ pub struct ConfigView {
     /// The language of texts for models and people.
     #[schemars(with = "String")]
     pub language: Language,
-    /// The problems of the files in their current state.
+    /// The problems in the configuration files as they are now.
     pub problems: Vec<ConfigProblem>,
     /// The services in the order of the file.
     pub services: Vec<ServiceId>,
     /// The service for roles that ask for no particular service.
     pub default_service: ServiceId,
-    /// The limits that keep a society from running away.
+    /// The limits on the size, the duration and the cost of the society.
     pub limits: Limits,
     /// The directory with prompts that replace the built-in prompts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,7 +146,7 @@ pub struct ConfigProblem {
     /// The line where the text stops being valid JSON or TOML, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// The column in that line, in characters, counted from 1.
+    /// The column in the line, in characters, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u64>,
     /// How severe the problem is.

@@ -21,7 +21,7 @@ pub struct Steered {
 pub struct Posted {
     /// The id that the message got.
     pub id: MessageId,
-    /// The task of the message; a new one if the message began a task.
+    /// The task of the message; a new task if the message began one.
     pub task: TaskId,
     /// The state of the message now.
     pub state: MessageState,
@@ -77,7 +77,7 @@ pub struct DataFacts {
     pub tasks: u64,
     /// Number of tasks that are open.
     pub open_tasks: u64,
-    /// Number of agents, including ended ones; root and the person do not count.
+    /// Number of agents, including ended agents; root and the person do not count.
     pub agents: u64,
     /// Number of agents that have not ended.
     pub live_agents: u64,

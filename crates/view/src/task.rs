@@ -24,12 +24,12 @@ pub struct TaskView {
     pub stopped_by: Option<String>,
     /// The time at which the task began.
     pub created_at: i64,
-    /// The time at which its messages and records were removed to free space.
+    /// The time at which the messages and records of the task were removed to free space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forgotten_at: Option<i64>,
-    /// Number of agents that were hired for the task, including ended ones.
+    /// Number of agents that were hired for the task, including ended agents.
     pub agents: u64,
-    /// What the task has spent.
+    /// The tokens and the cost that the task has spent.
     pub usage: UsageSum,
     /// Number of unanswered questions from agents to the person.
     pub waiting_for_user: u64,
@@ -89,12 +89,12 @@ pub struct TaskFilter {
 pub struct TaskPage {
     /// The tasks.
     pub tasks: Vec<TaskView>,
-    /// The beginning of the next page, if there may be one.
+    /// The beginning of the next page, if more tasks may follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }
 
-/// The sum over a number of model calls.
+/// The usage of several model calls together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UsageSum {
@@ -141,7 +141,7 @@ pub struct UsageView {
 pub struct TaskUsage {
     /// The task that was worked on.
     pub task: TaskId,
-    /// What was spent for the task.
+    /// The tokens and the cost that were spent for the task.
     #[serde(flatten)]
     pub usage: UsageSum,
 }
@@ -152,7 +152,7 @@ pub struct TaskUsage {
 pub struct AgentUsage {
     /// The agent whose model was called.
     pub agent: AgentId,
-    /// What the agent has spent.
+    /// The tokens and the cost that the agent has spent.
     #[serde(flatten)]
     pub usage: UsageSum,
 }
@@ -165,7 +165,7 @@ pub struct ServiceUsage {
     pub service: ServiceId,
     /// The model that answered, by the name that the server uses.
     pub model: String,
-    /// What was spent at the service with this model.
+    /// The usage of this model at the service.
     #[serde(flatten)]
     pub usage: UsageSum,
 }

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Whether an address belongs to the public internet, so that agents may reach it without an exception.
 ///
 /// The rule follows IANA's registries of special-purpose addresses and is strict where they leave a choice. An IPv6
-/// address that embeds an IPv4 address is as public as the embedded one if a gateway (NAT64) translates it, and not
-/// public if the mechanism is obsolete (6to4, Teredo, IPv4-compatible). A NAT64 gateway with a prefix of its own
-/// network cannot be recognised.
+/// address that embeds an IPv4 address is as public as the embedded address if a gateway (NAT64) translates it. It is
+/// not public if the mechanism is obsolete (6to4, Teredo, IPv4-compatible). A NAT64 gateway that uses a private prefix
+/// cannot be recognised.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

@@ -30,7 +30,7 @@ async function freePort() {
   throw new Error("no port is free");
 }
 
-/** Returns the text of a file, or null if it does not exist: a starting daemon removes the note of the previous daemon. */
+/** Returns a file's text, or null if the file is missing: a starting daemon removes the note of the previous daemon. */
 function contentOf(file) {
   try {
     return readFileSync(file, "utf8");

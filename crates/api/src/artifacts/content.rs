@@ -85,7 +85,7 @@ async fn opened(shared: &Shared, id: &ArtifactId) -> Result<std::fs::File, Probl
     Ok(content.file.file)
 }
 
-/// Builds a response with `length` bytes of a file, from the start of the range on.
+/// Builds a response with `length` bytes of a file, beginning at the start of the range.
 async fn part(
     file: std::fs::File,
     wanted: RangeInclusive<u64>,

@@ -1,5 +1,5 @@
 //! Decides how a browser may show untrusted bytes: formats that run nothing keep their type, texts become plain text,
-//! and everything else is only offered for download.
+//! and all other bytes are only offered for download.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use polity_society::mime::MimeType;
@@ -39,7 +39,7 @@ const SAFE: [&str; 24] = [
     "video/ogg",
     "video/quicktime",
 ];
-/// Types of texts that do not begin with `text/`. Browsers would run some of them.
+/// MIME types of texts that do not begin with `text/`. Browsers would run some of these texts.
 const TEXTS: [&str; 12] = [
     "application/javascript",
     "application/ecmascript",
@@ -80,7 +80,7 @@ pub(super) fn shown(mime_type: &MimeType, filename: Option<&str>) -> Shown {
 }
 
 /// Formats a file name for `Content-Disposition`. In `filename`, `_` replaces every character that is not harmless
-/// ASCII. If that changes the name, `filename*` contains the original for clients that understand it.
+/// ASCII. If this replacement changes the name, `filename*` contains the original for clients that understand it.
 fn named(filename: &str) -> String {
     let plain = |character: char| {
         let kept = character.is_ascii_alphanumeric() || " .-_".contains(character);

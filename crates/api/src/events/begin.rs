@@ -3,16 +3,16 @@
 /// The point at which a stream begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Begin {
-    /// After the event that the client knows, so the client misses nothing.
+    /// The stream begins after the event that the client knows, so the client misses nothing.
     There(i64),
-    /// After another event. The client has a gap and must be told to reload.
+    /// The stream begins after another event. The client may miss events and must be told to reload.
     Anew(i64),
 }
 
 /// Chooses the beginning of a stream that a client requests after an event. `oldest` and `newest` are the numbers of
 /// the stored events; `oldest` is `None` if all have been deleted.
 pub(super) fn begin(after: i64, oldest: Option<i64>, newest: i64) -> Begin {
-    // If all events have been deleted, the next one will be the oldest.
+    // If all events have been deleted, the next event will be the oldest.
     let before_oldest = oldest.map_or(newest, |oldest| oldest - 1);
     if after > newest {
         // The number comes from other data: a backup was restored, or the directory was replaced.

@@ -1,5 +1,5 @@
 //! A stream of events, as server-sent events. It reads pages from the database whenever there are new events. So it
-//! buffers nothing for a slow client, and a client that reconnects with the number of its last event misses none.
+//! buffers nothing for a slow client, and a client that reconnects with the number of its last event misses no event.
 
 use super::begin::{Begin, begin};
 use crate::problem::Problem;
@@ -19,13 +19,13 @@ use tokio_util::sync::CancellationToken;
 
 /// Maximum number of open streams. The number is limited because each stream reads its own pages for every new event.
 pub(crate) const MOST_STREAMS: usize = 64;
-/// `Retry-After` of a client that got no stream, in seconds.
+/// The value of `Retry-After` for a client that got no stream, in seconds.
 const COME_AGAIN: u16 = 5;
 /// Events per read.
 const PAGE: u32 = 200;
 /// Interval of the keep-alive comments, which reveal a broken connection.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
-/// How long the stream waits for further events after the first one, to read them together.
+/// How long the stream waits for further events after the first event, to read them together.
 const TOGETHER: Duration = Duration::from_millis(30);
 /// How long the client should wait before it reconnects.
 const COME_BACK: Duration = Duration::from_secs(1);
@@ -100,7 +100,8 @@ impl Position {
     /// Waits for the next events; `None` at the end of the stream.
     async fn page(&mut self) -> Option<Vec<Entry>> {
         loop {
-            // Marked before the read, so that an event written during the read causes another read.
+            // Mark the newest event as seen before the read. Then an event that is written during the read causes
+            // another read.
             self.newest.mark_unchanged();
             let read = tokio::select! {
                 () = self.ending.cancelled() => return None,

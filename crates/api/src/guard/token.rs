@@ -67,7 +67,7 @@ fn random() -> Result<String, getrandom::Error> {
 pub(crate) struct Tickets(Mutex<HashMap<Hash, Instant>>);
 
 impl Tickets {
-    /// Issues a ticket that is valid once, for a minute.
+    /// Issues a ticket that can be used once, within a minute.
     pub(crate) fn issue(&self, now: Instant) -> Result<String, getrandom::Error> {
         let ticket = random()?;
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);

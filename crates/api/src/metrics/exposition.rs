@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-/// Builds the text, one family of samples after the other.
+/// Builds the text. The families of samples follow each other.
 #[derive(Default)]
 pub(super) struct Exposition {
     text: String,
     name: &'static str,
 }
 
-/// The type of a family.
+/// The type of a family of samples.
 #[derive(Clone, Copy)]
 pub(super) enum Sort {
     /// The values of the family go up and down.
@@ -19,7 +19,7 @@ pub(super) enum Sort {
 }
 
 impl Exposition {
-    /// Begins a family with its help text and type.
+    /// Begins a family of samples with its help text and type.
     pub(super) fn family(&mut self, name: &'static str, sort: Sort, help: &str) {
         let sort = match sort {
             Sort::Gauge => "gauge",

@@ -1,5 +1,5 @@
-//! Protection against clients that do not read. Their answers stay in memory and their connections block others. So the
-//! server closes a connection whose client reads nothing for a minute.
+//! Protection against clients that do not read. Their answers stay in memory and their connections block other clients.
+//! So the server closes a connection whose client reads nothing for a minute.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// How long a client may leave the sent bytes unread.
+/// Longest time for which a client may leave sent bytes unread.
 pub(super) const UNREAD_FOR: Duration = Duration::from_secs(60);
 
 /// A stream that fails if its peer does not read.

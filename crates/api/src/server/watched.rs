@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Time limit for the rest of a body after its handler has dropped it.
+/// Time limit for reading the rest of a body after the handler has dropped the body.
 pub(super) const REST_WITHIN: Duration = Duration::from_secs(10);
 
 /// A body that reports when it is dropped before its end.

@@ -1,6 +1,6 @@
 //! Tests of the routes on a society in this process; most use no socket.
 //!
-//! They check every answer against the OpenAPI document.
+//! The tests check every answer against the OpenAPI document.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 

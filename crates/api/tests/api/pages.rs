@@ -86,7 +86,7 @@ async fn a_ticket_opens_the_page_once() {
     let path = url.strip_prefix(PAGE).unwrap();
     let ask = |method: &str| bare(method, path).header(header::HOST, HOST).body(Body::empty()).unwrap();
     let open = || ask("GET");
-    // A HEAD request, such as that of a link preview, does not use up the ticket.
+    // A HEAD request, for example for a link preview, does not use up the ticket.
     let looked_at = daemon.send(ask("HEAD")).await;
     assert_eq!((looked_at.status.as_u16(), looked_at.header("set-cookie")), (401, ""));
     let first = daemon.send(open()).await;

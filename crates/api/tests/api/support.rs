@@ -29,7 +29,7 @@ pub(crate) struct Daemon {
     pub(crate) society: Arc<Society>,
     pub(crate) ending: Ending,
     pub(crate) app: Router,
-    /// Holds the configuration and the data.
+    /// Contains the configuration and the data.
     pub(crate) directory: TempDir,
     /// The ids of the operations that have succeeded.
     succeeded: Mutex<BTreeSet<String>>,

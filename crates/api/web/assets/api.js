@@ -11,7 +11,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Turns an answer without success into an error. Calls `leave` if the session is gone. */
+/** Turns an unsuccessful answer into an error. Calls `leave` if the session is gone. */
 export async function refusal(response, leave) {
   if (response.status === 401) leave();
   const problem = await response.json().catch(() => ({}));

@@ -1,10 +1,10 @@
 // A message that the person is writing. Pure functions; the caller supplies the random key.
 //
 // A sent draft keeps its key until the page knows that it has arrived, or until the person changes it. So the page can
-// send it again after a broken connection or a restart of the daemon, and it still arrives once. In the same way, a
-// file that was stored keeps its reference.
+// send it again after a broken connection or a restart of the daemon, and it still arrives only once. In the same way,
+// a file that was stored keeps its reference.
 
-/** Returns an empty draft to an agent. */
+/** Returns an empty draft of a message to an agent. */
 export function fresh(to = "root", task = null) {
   return { to, task, service: null, text: "", files: [], key: null, state: "writing", problem: null };
 }

@@ -38,7 +38,7 @@ export function brief(entry) {
   return next;
 }
 
-/** Copies the beginning of a text. A mere slice would keep the whole text in memory. */
+/** Copies the beginning of a text. A slice of the string would keep the whole text in memory. */
 function cut(text) {
   return text.length <= SHOWN ? text : JSON.parse(JSON.stringify(Array.from(text.slice(0, SHOWN + 1)).slice(0, -1).join("")));
 }

@@ -6,7 +6,7 @@ import zh from "./i18n/zh.js";
 /** The available languages, by their tags. */
 export const LANGUAGES = { en, zh };
 
-/** Returns the first available language among those that a browser prefers; English by default. */
+/** Returns the first available language from the list that a browser prefers; English by default. */
 export function preferred(tags) {
   for (const tag of tags) {
     const language = tag.toLowerCase().split("-")[0];

@@ -21,8 +21,8 @@ const ACTIONS = { t: "tree", "/": "find", w: "write", p: "pause", x: "stop", q: 
 
 /**
  * Returns the action of a key press; the action `page` includes the number of the page. Returns `null` for a key that
- * is held down, and for all keys but Escape while the person writes. `letters` specifies whether single-character keys
- * are shortcuts at all.
+ * is held down. While the person writes, returns `null` for all keys except Escape. `letters` specifies whether
+ * single-character keys are shortcuts at all.
  */
 export function meaning(event, letters = true) {
   if (event.repeat || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;

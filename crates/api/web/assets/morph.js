@@ -1,5 +1,5 @@
-// Updates the content of an element and keeps the unchanged children in place. So they keep the focus, the selection,
-// their open state and their scroll position.
+// Updates the content of an element and keeps the unchanged children in place. So these children keep the focus, the
+// selection, their open state and their scroll position.
 
 import { append, handlersOf } from "./dom.js";
 

@@ -6,7 +6,7 @@ const LONGEST_PAUSE_MS = 3_000;
 /**
  * Returns a function that requests a read. The first request reads at once; later ones wait for `delay`, so that
  * several requests cause one read. Two reads never overlap. A request during a read causes another read afterwards, and
- * so does a failure. `signal` ends everything.
+ * so does a failure. `signal` ends all reads.
  */
 export function kept(read, { delay = 100, signal, later = setTimeout } = {}) {
   let first = true;

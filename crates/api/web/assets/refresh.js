@@ -5,7 +5,7 @@ import { openQuestions } from "./questions.js";
 
 const DELAY_MS = { agents: 400, tasks: 700, services: 1500, config: 100, questions: 300 };
 
-/** Returns a read function for each part of the model. Each one resolves to an action for the store. */
+/** Returns a read function for each part of the model. Each function resolves to an action for the store. */
 function readings(api) {
   return {
     agents: async () => ({ type: "agents", ...(await api.agents()) }),

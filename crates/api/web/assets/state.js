@@ -7,7 +7,7 @@
 // in `stale`, and `refresh.js` rereads that part. `returns` counts how often the connection was restored. The page may
 // have missed events before that, so it rereads everything.
 
-/** The states of an agent, in order of precedence: if several apply, the first one counts. */
+/** The states of an agent, in order of precedence: if several apply, the first state counts. */
 export const STATES = ["thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
 
 /** Maximum number of roles to remember, for the names of newly hired agents. */
@@ -97,7 +97,7 @@ function happened(model, entries) {
   return next;
 }
 
-/** Returns functions that change parts of the next model. They copy a part at its first change and share the others. */
+/** Returns functions that change parts of the next model. They copy each part that they change, once. */
 function changes(model, next) {
   const own = (part) => {
     if (next[part] === model[part]) next[part] = part === "stale" ? { ...model.stale } : new Map(model[part]);

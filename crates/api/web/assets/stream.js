@@ -1,7 +1,7 @@
 // Follows the events without gaps and duplicates, even if the connection or the daemon fails meanwhile.
 //
-// It uses `fetch` instead of `EventSource`, because `fetch` distinguishes a lost session from a lost daemon and
-// delivers events of every kind. `arrange` decides which events are next in order.
+// This module uses `fetch` instead of `EventSource`, because `fetch` distinguishes a lost session from a lost daemon
+// and delivers events of every kind. `arrange` decides which events are next in order.
 
 import { ApiError, address, refusal } from "./api.js";
 import { parse } from "./sse.js";

@@ -1,7 +1,7 @@
 // The part of a conversation that the page holds: contiguous, and of limited length. Pure functions. Messages are in
 // the order in which the society accepted them; their ids sort in the same order.
 
-/** Maximum number of messages to hold; others are read again on demand. */
+/** Maximum number of messages to hold. Dropped messages are read again on demand. */
 export const BOUND = 200;
 
 /** Returns an empty part. `next` is the cursor for older messages; `behind` means that newer messages are missing. */
@@ -9,7 +9,7 @@ export function nothingSaid() {
   return { messages: [], next: undefined, behind: false };
 }
 
-/** Returns the part that consists of the newest page only. */
+/** Returns the part of a conversation that contains only the newest page. */
 export function newestOf(page) {
   return { messages: page.messages, next: page.next, behind: false };
 }
@@ -24,7 +24,8 @@ export function caughtUp(held, page, atEnd) {
   const first = page.messages[0]?.id;
   const joined = !page.next || held.messages.some((message) => fresh.has(message.id));
   if (!joined) return atEnd ? newestOf(page) : { ...held, behind: true };
-  // Drops held messages as recent as the page that are not in the page, because the server has deleted them.
+  // Keeps only held messages that are older than the page. Newer messages that the page lacks were deleted on the
+  // server.
   const older = page.next ? held.messages.filter((message) => message.id < first) : [];
   const messages = [...older, ...page.messages];
   const next = older.length > 0 ? held.next : page.next;
@@ -34,7 +35,7 @@ export function caughtUp(held, page, atEnd) {
   return { messages: kept, next: kept[0].id, behind: false };
 }
 
-/** Adds the page before the oldest held message. If there are too many messages, the newest ones are dropped. */
+/** Adds the page before the oldest held message. If there are too many messages, the newest messages are dropped. */
 export function furtherBack(held, page) {
   const messages = [...page.messages, ...held.messages];
   return { messages: messages.slice(0, BOUND), next: page.next, behind: held.behind || messages.length > BOUND };

@@ -25,7 +25,7 @@ export function rowAt(starts, top) {
   return low;
 }
 
-/** Returns the index of the first visible row, and of the row after the last one. */
+/** Returns the index of the first visible row, and of the row after the last visible row. */
 export function inSight(starts, top, height, margin = MARGIN) {
   const count = starts.length - 1;
   if (count === 0) return { first: 0, end: 0 };
@@ -90,7 +90,7 @@ export class VirtualList {
     this.paint();
   }
 
-  /** Creates elements for the visible rows, keeps existing ones, and removes all others. */
+  /** Creates elements for the visible rows, keeps existing elements, and removes all others. */
   paint() {
     const { first, end } = inSight(this.starts, this.element.scrollTop, this.element.clientHeight);
     const kept = new Map();

@@ -42,8 +42,8 @@ export function older(window, page) {
 
 /**
  * Adds the page after the newest held event. `asked` is the value of `heard` when the page was requested. A page with
- * fewer than `PAGE` events is the last page. The window then reaches up to now, unless the page has heard of an event
- * since then that this read did not return. If there are too many events, the oldest ones are dropped.
+ * fewer than `PAGE` events is the last page. The window then reaches up to now, unless the browser has heard of a newer
+ * event that this read did not return. If there are too many events, the oldest events are dropped.
  */
 export function newer(window, page, asked) {
   const last = seqOf(window.entries);
@@ -57,9 +57,9 @@ export function newer(window, page, asked) {
 }
 
 /**
- * Adds live events if the window reaches up to now; otherwise counts them, to be read later. If there are too many
- * events, `watching` decides which are dropped: the oldest for `end` (the person looks at the newest events), and the
- * newest for `middle`.
+ * Adds live events if the window reaches up to now. Otherwise only counts these events, because they are read later. If
+ * there are too many events, `watching` decides which are dropped: the oldest for `end` (the person looks at the newest
+ * events), and the newest for `middle`.
  */
 export function live(window, entries, watching) {
   if (entries.length === 0) return window;
@@ -86,7 +86,7 @@ function cameAfter(window, page) {
   return window.meanwhile.filter((entry) => entry.seq > seqOf(page));
 }
 
-/** Returns the number of the last event in a list, 0 for an empty one. */
+/** Returns the number of the last event in a list, or 0 for an empty list. */
 function seqOf(entries) {
   return entries.at(-1)?.seq ?? 0;
 }

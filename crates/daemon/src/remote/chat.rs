@@ -354,7 +354,7 @@ impl Chat {
             attachments: self.attached.clone(),
             task: self.task.clone(),
             service: None,
-            // Only a message that begins a task may name one.
+            // Only a message that begins a task may name a workspace.
             workspace: self.workspace.clone().filter(|_| self.task.is_none()),
             key: IdempotencyKey::mint(),
         };

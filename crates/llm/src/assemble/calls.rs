@@ -71,8 +71,8 @@ impl Calls {
     }
 }
 
-/// Whether a piece begins a new call instead of continuing `call`: both have a name, and the piece has either another
-/// id, or neither an id nor an index.
+/// Whether a piece begins a new call instead of continuing `call`: the piece and `call` both have a name, and the piece
+/// has either another id, or neither an id nor an index.
 fn begins_another(call: &Piece, piece: &Piece) -> bool {
     if piece.name.is_empty() || call.name.is_empty() {
         return false;
@@ -104,7 +104,7 @@ impl Piece {
         let function = call.get("function");
         let field = |name| function.and_then(|function| function.get(name));
         let arguments = match field("arguments") {
-            // Some servers send the object itself instead of its text.
+            // Some servers send the arguments as an object instead of as a text.
             Some(object @ Value::Object(_)) => object.to_string(),
             other => text(other),
         };

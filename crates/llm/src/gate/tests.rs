@@ -22,7 +22,7 @@ fn down() -> CallError {
     failure(FailureKind::Unreachable, None)
 }
 
-/// Returns ten seconds for each failure in a row.
+/// Returns a pause of ten seconds for each failure in a row.
 fn pause(failures: u32) -> Duration {
     Duration::from_secs(10) * failures
 }
@@ -202,13 +202,13 @@ async fn while_it_is_open_those_who_can_go_and_the_others_wait_for_one_probe() {
     assert_eq!(began.elapsed().as_secs(), 50);
     assert!((&mut other).now_or_never().is_none(), "one at a time");
     assert!(matches!(gate.enter(LEAVES).await, Err(Shut::Open { .. })));
-    // The probe fails: the other caller fails with it, and the next pause is longer.
+    // The probe fails. The waiting caller then fails too, and the next pause is longer.
     probe.unwrap().settle(Some(&down()), pause);
     assert!(matches!(other.await, Err(Shut::StillDown { .. })));
     assert_eq!(began.elapsed().as_secs(), 50);
     let probe = enter(&gate).await;
     assert_eq!(began.elapsed().as_secs(), 110);
-    // Any answer lets everybody in, even a refusal.
+    // Any answer of the server lets all callers in, even a refusal.
     let waiting = gate.enter(WAITS);
     probe.settle(Some(&failure(FailureKind::Refused, Some(400))), pause);
     let _pass = waiting.await.unwrap();

@@ -1,4 +1,4 @@
-//! Sends one request to the server and receives the response, below the library.
+//! Sends one request to the server and receives the response. This is the layer below the library.
 //!
 //! The library loses the status and the headers of failures, and it accepts any text as a stream. So the transport
 //! handles failures itself, and gives the library only responses that can be an answer.
@@ -38,7 +38,7 @@ pub(super) struct Transport {
     pub(super) body: Bytes,
     /// Why the body of the answer was cut off. `Exchange` reads it, because the library does not pass the reason on.
     pub(super) cut: Arc<OnceLock<Cut>>,
-    /// The client's limit for making a connection, named in the error.
+    /// The client's time limit for making a connection. The error names this limit.
     pub(super) connect: Duration,
     pub(super) stages: Stages,
 }
@@ -94,7 +94,8 @@ fn boxed(error: CallError) -> OpenAIError {
 }
 
 impl Transport {
-    /// Passes a successful response on, as a stream if the request asked for one. Fails for any other status.
+    /// Passes a successful response on, as a stream if the request asked for a stream. Fails if the status is not a
+    /// success.
     async fn receive(&self, response: Response) -> Result<Response, CallError> {
         if !response.status().is_success() {
             return Err(self.refused(response).await);
@@ -135,8 +136,8 @@ impl Transport {
         answer_of(reqwest::Body::wrap_stream(chunks))
     }
 
-    /// Handles a response to a streamed request whose content type is not that of a stream. It may still be a stream,
-    /// or a whole answer, or not a model's answer at all.
+    /// Handles a response to a streamed request whose content type is not the type of a stream. It may still be a
+    /// stream, or a whole answer, or not a model's answer at all.
     async fn streamed_anyway(&self, response: Response) -> Result<Response, CallError> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let fail = |failure: Failure| self.failed(failure, status, &headers);

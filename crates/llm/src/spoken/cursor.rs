@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Moves past the first of these strings that the text continues with.
+    /// Tries the strings in order, and moves past the first string with which the text continues.
     pub(super) fn eat_any(&mut self, expected: &[&str]) -> bool {
         expected.iter().any(|expected| self.eat(expected))
     }

@@ -18,7 +18,7 @@ const MARKS: [&str; 2] = ["<|\"|>", "<escape>"];
 pub(super) enum Fault {
     /// The text ends inside the value. The field tells what should come next.
     Cut(&'static str),
-    /// The text has something else, `near`, in the place of `expected`.
+    /// The text has `near` at the place where `expected` should be.
     Wrong { expected: &'static str, near: String },
     /// The value is nested deeper than [`DEEPEST`].
     Deep,
@@ -201,7 +201,7 @@ fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     }
 }
 
-/// Reads what follows a backslash. An escape that neither JSON nor Python knows stays unchanged.
+/// Reads the escape after a backslash. An escape that neither JSON nor Python knows stays unchanged.
 fn escape(cursor: &mut Cursor<'_>, text: &mut String) {
     match cursor.bump() {
         // The text ends inside the string; the caller reports it.
@@ -221,7 +221,7 @@ fn escape(cursor: &mut Cursor<'_>, text: &mut String) {
     }
 }
 
-/// Returns a character from its first UTF-16 unit. Reads the second unit if there is one.
+/// Returns a character from its first UTF-16 unit. If the character has a second unit, reads that unit too.
 fn character(unit: u16, cursor: &mut Cursor<'_>) -> char {
     let mut ahead = *cursor;
     let second = if ahead.eat("\\u") { hexadecimal(&mut ahead) } else { None };

@@ -37,7 +37,7 @@ pub(super) fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Spok
         return Ok(SpokenCall { name, arguments });
     }
     let tool = context.tools.find(path).ok_or(Stop::Text)?;
-    // A name alone is a call only inside a tag: in prose it would be a mere word.
+    // A name alone is a call only inside a tag: in prose it is an ordinary word.
     if !context.is_tagged || !tokens::closes(cursor) {
         return Err(Stop::Text);
     }

@@ -26,11 +26,11 @@ pub(super) const ARGUMENTS: [&str; 9] = [
 /// Fields that may contain a call or a list of calls.
 pub(super) const WRAPPERS: [&str; 5] = ["tool_calls", "tool_uses", "tool_call", "function_call", "function"];
 
-/// Other fields that an object with a call may have.
+/// Fields that an object with a call may have besides the name and the arguments.
 pub(super) const BESIDE: [&str; 8] =
     ["type", "id", "call_id", "tool_call_id", "index", "thought", "thoughts", "reasoning"];
 
-/// Other fields that a whole message with a list of calls may have.
+/// Fields that a whole message may have besides the list of calls.
 const OF_MESSAGE: [&str; 2] = ["role", "content"];
 
 /// Reads a value as calls.
@@ -88,7 +88,8 @@ fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
     is_alone.then_some(wrapper)
 }
 
-/// Takes the calls out of `multi_tool_use.parallel`, a tool from the training of GPT models that calls several tools.
+/// Takes the calls out of `multi_tool_use.parallel`. GPT models know this tool from their training. It calls several
+/// tools.
 fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     let is_parallel =
         |key: &&str| fields.get(*key).and_then(Value::as_str) == Some("multi_tool_use.parallel");
@@ -140,8 +141,8 @@ fn named(
     Ok(SpokenCall { name, arguments })
 }
 
-/// Whether an object that names an offered tool is a call. Otherwise it reports on a tool or describes one: answers may
-/// list tools by name, even with their schemas.
+/// Whether an object that names an offered tool is a call. Otherwise the object only reports on a tool or describes a
+/// tool. Answers may list tools by name, even with their schemas.
 fn has_shape_of_call(fields: &Map<String, Value>, holder: Option<&str>, tool: Option<&Offered<'_>>) -> bool {
     let is_parameter = |name: &str| tool.is_some_and(|tool| has_parameter(tool, name));
     let mut others = fields.keys().filter(|key| Some(key.as_str()) != holder);

@@ -41,13 +41,13 @@ const OPENERS: [&str; 33] = [
     // Used by Gemma.
     "<|tool_call>",
     "<start_function_call>",
-    // Tags that belong to one call each: the reader takes the name from the tag.
+    // Each of these tags belongs to one call. The reader takes the name from the tag.
     "<function=",
     "<invoke name=",
     "<antml:invoke name=",
 ];
 
-/// This many openers at the end of the list are part of the call itself.
+/// Number of openers, at the end of the list, that are part of the call itself.
 const PARTS_OF_CALL: usize = 3;
 
 /// Beginnings of a Harmony header. Only a header that names a recipient is a call.
@@ -163,7 +163,7 @@ pub(super) fn closes(cursor: &Cursor<'_>) -> bool {
     cursor.is_at_end() || cursor.eat_any(&CLOSERS) || cursor.eat_any(&ENDS)
 }
 
-/// Moves past the marks of a code fence, and past its language if models write calls in it.
+/// Moves past the marks of a code fence. Moves past its language too, if models write calls in that language.
 pub(super) fn skip_fence(cursor: &mut Cursor<'_>) -> bool {
     if !cursor.starts_with("```") {
         return false;
@@ -177,7 +177,7 @@ pub(super) fn skip_fence(cursor: &mut Cursor<'_>) -> bool {
     true
 }
 
-/// Moves past `Observation:` at the end of the text: with it, a model announces the result of its ReAct call.
+/// Moves past `Observation:` at the end of the text. A model writes it to announce the result of its ReAct call.
 fn skip_last_label(cursor: &mut Cursor<'_>) -> bool {
     let mut ahead = *cursor;
     let is_last = ahead.eat("Observation:") && {

@@ -50,7 +50,8 @@ impl<'a> Tools<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the name to call: that of the offered tool, or in a tag form any plausible name. Otherwise `None`.
+    /// Returns the name of the tool to call. This is an offered tool or, in a tag form, any plausible name. Returns
+    /// `None` for any other name.
     pub(super) fn accept(&self, name: &str) -> Option<String> {
         if let Some(tool) = self.tools.find(name) {
             return Some(tool.name.to_owned());

@@ -53,7 +53,7 @@ struct Invocation<'a> {
     is_sure: bool,
 }
 
-/// Reads `<invoke name="x">`, or MiniCPM's `<function name="x">`, which descriptions of interfaces contain too.
+/// Reads `<invoke name="x">`, or MiniCPM's `<function name="x">`. Descriptions of interfaces also contain such tags.
 fn invocation<'a>(cursor: &mut Cursor<'a>) -> Option<Invocation<'a>> {
     let mut ahead = *cursor;
     if !ahead.eat("<") {
@@ -171,7 +171,7 @@ fn tool_tag(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall,
     Ok(SpokenCall { name: tool.name.to_owned(), arguments })
 }
 
-/// Reads the tags of the arguments. The first must be a parameter: otherwise `<section>` in HTML would call a tool
+/// Reads the tags of the arguments. The first tag must be a parameter: otherwise `<section>` in HTML would call a tool
 /// `section`.
 fn children(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
     let closer = format!("</{}>", tool.name);

@@ -89,7 +89,7 @@ pub(crate) async fn follow(
                     heard.push(message.clone());
                 }
                 if let Some(line) = entry.event.line() {
-                    // If the queue is full, the line is dropped: the result contains it too.
+                    // If the queue is full, the line is dropped. The result contains the line in any case.
                     let _ = progress.try_send(line.clone());
                     happened.push(line);
                 }

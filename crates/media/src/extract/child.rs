@@ -93,7 +93,7 @@ pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn limit_process(order: Order) -> io::Result<()> {
-    // Only the three standard streams, which are already open.
+    // The child needs only the three standard streams, which are already open.
     const OPEN_FILES: u64 = 3;
     limit(Resource::CORE, 0)?;
     limit(Resource::FSIZE, 0)?;

@@ -55,7 +55,7 @@ pub(super) fn read_slides(bytes: &[u8], sink: &mut Sink) -> Result<Completeness,
     Ok(completeness)
 }
 
-/// Reads the file of the notes to a slide; `None` if it has no notes.
+/// Reads the file with the notes to a slide. Returns `None` if the slide has no notes.
 fn notes_of(slide: &str, archive: &mut Archive<'_>) -> Result<Option<Vec<u8>>, Stop> {
     let Some(relationships) = archive.read(&relationships_of(slide))? else { return Ok(None) };
     let relationships = attributes(&relationships, "Relationship", ["Type", "Target"])?;

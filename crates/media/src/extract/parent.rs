@@ -16,12 +16,12 @@ use super::{Completeness, DocumentFormat, EXTRACT_ARGUMENT, ExtractError, Extrac
 /// The limits of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChildBounds {
-    /// Wall-clock time from start to end. The limit for processor time is this, rounded down to seconds, plus one
+    /// Wall-clock time from start to end. The limit for processor time is this time, rounded down to seconds, plus one
     /// second.
     pub time: Duration,
     /// Longest text that the caller wants, in characters. Longer text is cut.
     pub output_chars: usize,
-    /// Address space of the child in bytes. The document may have at most a quarter of this.
+    /// Address space of the child in bytes. The document may have at most a quarter of this size.
     pub memory: u64,
 }
 
@@ -43,7 +43,7 @@ const AT_ONCE: usize = 2;
 
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// Limit for the bytes that are kept of a child's standard error.
+/// Largest part of a child's standard error that is kept, in bytes.
 const MAX_REASON_BYTES: u64 = 300;
 
 /// Extracts the text of a document in a separate process.
@@ -55,8 +55,8 @@ const MAX_REASON_BYTES: u64 = 300;
 ///
 /// # Errors
 ///
-/// If the file's type is not supported, if the file is too large, damaged, protected or crafted, or if the child does
-/// not run.
+/// Fails if the file's type is not supported, if the file is too large, damaged, protected or crafted, or if the child
+/// does not run.
 pub async fn run_child(
     program: &Path,
     bytes: Bytes,
@@ -117,7 +117,8 @@ async fn converse(
     const MAX_UTF8_BYTES_PER_CHAR: u64 = 4;
     let max_bytes = u64::try_from(output_chars).unwrap_or(u64::MAX).saturating_mul(MAX_UTF8_BYTES_PER_CHAR);
     let feed = async {
-        // A child that needs no more input closes the pipe. That is no failure: its exit code tells how it ended.
+        // A child that needs no more input closes the pipe. That is no failure: the child's exit code tells how the
+        // child ended.
         let _ = stdin.write_all(bytes).await;
         drop(stdin);
         Ok(())

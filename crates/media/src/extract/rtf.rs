@@ -88,7 +88,7 @@ struct Group {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Text,
-    /// Into the text; the end of the group adds a closing bracket.
+    /// The text goes into the text of the document. The end of the group adds a closing bracket.
     Footnote,
     /// The text consists of the names of fonts and is dropped; only the character sets of the fonts matter.
     Fonts,
@@ -208,7 +208,7 @@ impl Document<'_> {
         let sign = usize::from(rest.first() == Some(&b'-'));
         let digits = rest.iter().skip(sign).take_while(|byte| byte.is_ascii_digit()).count();
         let (number, rest) = if digits == 0 { (&[][..], rest) } else { rest.split_at(sign + digits) };
-        // The space after a word only ends it and is not text.
+        // The space after a control word only ends the word and is not text.
         let rest = rest.strip_prefix(b" ").unwrap_or(rest);
         let number: Option<i32> = std::str::from_utf8(number).ok().and_then(|number| number.parse().ok());
         let meaning = std::str::from_utf8(word).map_or(Meaning::Nothing, meaning);
@@ -255,7 +255,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Whether the text of the group around the current one goes to this place.
+    /// Whether the text of the group around the current group goes to this place.
     fn is_within(&self, place: Place) -> bool {
         self.groups.last().is_some_and(|outside| outside.place == place)
     }

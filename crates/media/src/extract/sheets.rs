@@ -29,7 +29,8 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
     Ok(completeness)
 }
 
-/// Determines the format by the file's content, since the declared type is often that of another spreadsheet program.
+/// Determines the format by the file's content, since the declared type is often the type of another spreadsheet
+/// program.
 fn open(bytes: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Stop> {
     let file = Cursor::new(bytes);
     if !bytes.starts_with(b"PK") {
@@ -123,7 +124,7 @@ fn write_time(time: &ExcelDateTime, sink: &mut Sink) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Replaces line breaks and tabs in a cell, which would make it look like several cells.
+/// Replaces line breaks and tabs in a cell. They would make one cell look like several cells.
 fn one_line(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
 }

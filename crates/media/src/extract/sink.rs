@@ -12,9 +12,9 @@ pub(super) struct Sink {
 #[derive(Debug)]
 pub(super) struct Part {
     name: &'static str,
-    /// Offset of its opening mark, in bytes.
+    /// Offset of the opening mark of the part, in bytes.
     before: usize,
-    /// Offset of its content, in bytes.
+    /// Offset of the content of the part, in bytes.
     start: usize,
 }
 

@@ -9,7 +9,8 @@ use quick_xml::{Reader, XmlVersion};
 use super::Stop;
 use super::sink::{Part, Sink};
 
-/// Limit for the number of open elements. No real document comes near it, even one that never closes an element.
+/// Limit for the number of open elements. Real documents stay far below it, even a document that never closes an
+/// element.
 const MAX_DEPTH: usize = 100_000;
 
 /// The mark around notes.
@@ -34,7 +35,7 @@ pub(super) enum Mark {
     Space,
     /// The element stands for a line break.
     Break,
-    /// The notes to a slide, which are not shown on it.
+    /// The notes to a slide. They are not shown on the slide.
     Notes,
     /// Neither the element nor anything inside it is text.
     Skip,

@@ -29,7 +29,7 @@ pub(super) struct Encoded {
 /// in a picture easier to read.
 const QUALITIES: [u8; 3] = [88, 75, 60];
 
-/// Each side is multiplied by this if the file was too large in every quality. It leaves about half the pixels.
+/// Each side is multiplied by this factor if the file was too large in every quality. About half the pixels remain.
 const SHRINK: f64 = 0.7;
 
 /// Number of scales to try. The last scale shrinks a side of 2,000 pixels to 28.

@@ -2,7 +2,7 @@
 
 use image::ImageFormat;
 
-/// Returns the format by the first bytes, or else by the declared type; `None` if it cannot be read here.
+/// Determines the format by the first bytes, or else by the declared type. Returns `None` if this crate cannot read it.
 pub(super) fn format_of(bytes: &[u8], mime_type: &str) -> Option<ImageFormat> {
     let called = || match mime_type {
         // A cursor has the layout of an icon, with another number in its header. Its first bytes do not identify it,
@@ -53,7 +53,7 @@ const NEVER: &[&str] = &[
     "image/emf",
 ];
 
-/// Whether this crate never converts pictures of this type. Their bytes make no difference.
+/// Whether this crate never converts pictures of this type. This depends only on the type, not on the bytes.
 pub fn is_never_converted(mime_type: &str) -> bool {
     NEVER.contains(&mime_type)
 }

@@ -61,7 +61,8 @@ impl Source {
         Ok(Self { format, size, has_metadata, orientation, frames: frames(bytes, format) })
     }
 
-    /// Whether servers accept the file. GIF does not count, since some servers refuse it; nor does an animated WebP.
+    /// Whether servers accept the file. GIF does not count, since some servers refuse it; an animated WebP does not
+    /// count either.
     pub(super) fn is_taken_by_servers(&self) -> bool {
         match (self.format, &self.frames) {
             (ImageFormat::Png | ImageFormat::Jpeg, _) | (ImageFormat::WebP, Frames::One) => true,
@@ -94,7 +95,7 @@ impl Source {
     pub(super) fn check(&self, bytes: &[u8]) -> Result<(), ImageError> {
         self.check_end(bytes)?;
         let decoder = open(bytes, self.format).map_err(|error| self.wrong(error))?;
-        // `read_header` has checked that this is within the limit.
+        // `read_header` has checked that this length is within the limit.
         let length =
             usize::try_from(decoder.total_bytes()).map_err(|_| ImageError::TooManyPixels(self.size))?;
         decoder.read_image(&mut vec![0; length]).map_err(|error| self.wrong(error))
@@ -160,7 +161,8 @@ fn brighten(pixels: &mut DynamicImage) {
     }
 }
 
-/// Classifies an error of a decoder: an unsupported format or variant, too large a picture, or damage.
+/// Classifies an error of a decoder. The format or variant is unsupported, the picture is too large, or the file is
+/// damaged.
 fn wrong(error: image::ImageError, format: ImageFormat, size: Option<Size>) -> ImageError {
     match (error, size) {
         (image::ImageError::Unsupported(_), _) => match taken_by_servers(format) {

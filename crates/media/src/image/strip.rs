@@ -28,14 +28,15 @@ pub(super) fn without_metadata(bytes: &[u8], format: ImageFormat) -> Stripped {
     }
 }
 
-/// Whether a JPEG file ends before its picture does; `false` if that cannot be determined.
+/// Whether a JPEG file ends before the end of its picture; `false` if that cannot be determined.
 pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
     const SCAN: &[u8] = &[0xFF, 0xDA];
     const END: &[u8] = &[0xFF, 0xD9];
     let mut rest = bytes.get(2..).unwrap_or_default();
     while let Some(after) = rest.strip_prefix(&[0xFF]) {
         if rest.starts_with(SCAN) {
-            // Compressed pixels never contain the bytes of the end marker. It is usually at the very end of the file.
+            // Compressed pixels never contain the bytes of the end marker. The end marker is usually at the very end of
+            // the file.
             return !rest.ends_with(END) && !rest.windows(2).any(|pair| pair == END);
         }
         rest = match after {
@@ -90,7 +91,8 @@ fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the length of the compressed pixels. They end at a marker other than an escaped 0xFF or a restart marker.
+/// Returns the length of the compressed pixels. The pixels end at the first marker that is neither an escaped 0xFF nor
+/// a restart marker.
 fn scan_length(bytes: &[u8]) -> Option<usize> {
     bytes
         .windows(2)
@@ -104,7 +106,7 @@ fn jpeg_segment_matters(marker: u8, content: &[u8]) -> bool {
         0xE0 => content.starts_with(b"JFIF\0"),
         0xE2 => content.starts_with(b"ICC_PROFILE\0"),
         0xEE => content.starts_with(b"Adobe"),
-        // The other application segments, and comments.
+        // All other application segments, and comments.
         0xE1..=0xEF | 0xFE => false,
         _ => true,
     }

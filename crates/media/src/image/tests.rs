@@ -29,7 +29,7 @@ fn noise(width: u32, height: u32) -> DynamicImage {
 fn file(pixels: &DynamicImage, format: ImageFormat) -> Bytes {
     let mut bytes = Cursor::new(Vec::new());
     match format {
-        // Icons can only be read with transparency.
+        // Icons can only be read if they have transparency.
         ImageFormat::Ico => DynamicImage::ImageRgba8(pixels.to_rgba8()).write_to(&mut bytes, format).unwrap(),
         _ => pixels.write_to(&mut bytes, format).unwrap(),
     }
@@ -139,7 +139,7 @@ fn formats_that_servers_refuse_become_png_without_loss() {
 fn a_cursor_is_read_like_an_icon() {
     let pixels = two_halves(20, 10);
     let mut cursor = file(&pixels, ImageFormat::Ico).to_vec();
-    // A cursor has the type 2 in its header, and its hot spot in place of planes and bits.
+    // A cursor has the type 2 in its header, and its hot spot in place of the numbers of planes and bits.
     cursor[2] = 2;
     cursor[10..14].copy_from_slice(&[3, 0, 4, 0]);
     for mime_type in ["image/x-icon", "image/vnd.microsoft.icon", "image/x-win-bitmap"] {

@@ -80,7 +80,7 @@ pub(crate) fn deep_structures_are_refused() {
         let outcome = run(&bytes, mime_type);
         assert!(matches!(outcome, Err(ExtractError::Unreadable { .. })), "{mime_type}: {outcome:?}");
     }
-    // A bad chapter loses only itself, not the book.
+    // If one chapter is damaged, only this chapter is lost and not the book.
     assert_eq!(run(&book, EPUB).unwrap().completeness, Completeness::PartsUnreadable);
 }
 

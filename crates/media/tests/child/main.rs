@@ -1,5 +1,5 @@
-//! Extracts documents in a real child process: this program starts itself again, under its own name or under one that
-//! tells it how to misbehave.
+//! Extracts documents in a real child process: this program starts itself again, under its own name or under a name
+//! that tells it how to misbehave.
 
 #![expect(
     clippy::unwrap_used,
@@ -211,7 +211,7 @@ fn a_child_that_misbehaves_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &str, time: Duration| {
         let bounds = ChildBounds { time, ..bounds() };
-        // More bytes than a pipe holds, so that a child that does not read its input is tested too.
+        // More bytes than fit into a pipe, so that a child that does not read its input is tested too.
         run_with(&alias(folder.path(), name), &[0; 1_000_000], PDF, &bounds)
     };
     let long = Duration::from_secs(600);

@@ -45,7 +45,7 @@ impl Head {
         vec![self.chunk(json!({"role": "assistant", "content": "", "refusal": null}), None)]
     }
 
-    /// Returns a chunk with progress before the answer.
+    /// Returns a chunk that reports progress before the answer.
     pub(crate) fn reasoning(&self, text: &str) -> Vec<Frame> {
         vec![self.chunk(json!({"reasoning_content": text}), None)]
     }
@@ -71,7 +71,7 @@ impl Head {
         frames
     }
 
-    /// Returns the chunks of a failure. Clients report the failure even if they got other chunks before.
+    /// Returns the chunks that report a failure. Clients report the failure even if they got other chunks before.
     pub(crate) fn failed(&self, problem: &Value) -> Vec<Frame> {
         vec![Frame::data(problem.to_string()), Frame::data("[DONE]".to_owned())]
     }

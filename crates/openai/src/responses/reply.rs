@@ -5,7 +5,7 @@ use crate::follow::Usage;
 use crate::serve::{Frame, Opening};
 use serde_json::{Value, json};
 
-/// The prefix of a response's id; the rest is the id of the message that the request became.
+/// The prefix of a response's id; the rest is the id of the message that was made from the request.
 const PREFIX: &str = "resp_";
 
 /// Returns the message id that the id of a response contains.
@@ -21,7 +21,7 @@ pub(crate) struct Head {
     model: String,
     previous: Option<String>,
     events: u64,
-    /// The progress that was sent so far.
+    /// The text of the progress that was sent so far.
     reasoning: String,
 }
 
@@ -46,7 +46,7 @@ impl Head {
         ]
     }
 
-    /// Returns the events with progress before the answer.
+    /// Returns the events that report progress before the answer.
     pub(crate) fn reasoning(&mut self, text: &str) -> Vec<Frame> {
         let mut frames = Vec::new();
         if self.reasoning.is_empty() {
@@ -109,7 +109,7 @@ impl Head {
         vec![self.event("response.completed", json!({"response": response}))]
     }
 
-    /// Returns the event of a failure.
+    /// Returns the event that reports a failure.
     pub(crate) fn failed(&mut self, problem: &Value) -> Vec<Frame> {
         let mut response = self.response("failed", Vec::new(), None);
         response["error"] = json!({"code": problem["error"]["code"], "message": problem["error"]["message"]});

@@ -100,7 +100,8 @@ async fn conversations_that_read_the_same_never_get_into_one_task() {
     let first = world.chat(json!([user("一"), assistant(&one_text), user("二")])).await;
     let second = world.chat(json!([user("一"), assistant(&two_text), user("三")])).await;
     assert_ne!(first.task(), second.task());
-    // Now both tasks have gone beyond their first answer. A client that continues from a first answer gets a new task.
+    // Both tasks now contain a question after the first answer. A client that continues from a first answer gets a new
+    // task.
     let branch = world.chat(json!([user("一"), assistant(&one_text), user("四")])).await;
     assert!(![one.task(), two.task()].contains(&branch.task()));
 }

@@ -1,4 +1,4 @@
-//! A society with the rehearsal models or a scripted one, in a temporary directory.
+//! A society with the rehearsal models or a scripted model, in a temporary directory.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};

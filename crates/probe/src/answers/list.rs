@@ -1,12 +1,12 @@
-//! `GET {base}/models`: the list that every server has. Some servers add facts to it: vLLM the length of a request,
-//! OpenRouter the capabilities of a model.
+//! `GET {base}/models`: the list that every server has. Some servers add facts to it: vLLM adds the maximum length of a
+//! request, and OpenRouter adds the capabilities of a model.
 
 use super::{MAX_MODELS, inputs, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
 use polity_society::content::Capability;
 use serde_json::Value;
 
-/// Reads a list of models, and the facts in it about one of them; `None` if the body is not such a list.
+/// Reads a list of models, and the facts in the list about `model`. Returns `None` if the body is not such a list.
 pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
     let entries = body.get("data").or_else(|| body.get("models")).unwrap_or(body).as_array()?;
     let entries = entries.get(..MAX_MODELS.min(entries.len()))?;

@@ -1,12 +1,13 @@
-//! Ollama: `POST /api/show` reports the capabilities of a model, `GET /api/ps` the context windows of loaded models.
+//! Ollama: `POST /api/show` reports the capabilities of a model, and `GET /api/ps` reports the context windows of
+//! loaded models.
 
 use super::{MAX_MODELS, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
 use polity_society::content::Capability;
 use serde_json::Value;
 
-/// Ollama's default context window on machines with little graphics memory, in tokens. Ollama silently cuts off what
-/// does not fit, so the smallest default is assumed.
+/// Ollama's default context window on machines with little graphics memory, in tokens. Ollama silently cuts off longer
+/// requests, so the smallest default is assumed.
 pub(crate) const USUAL_WINDOW: u64 = 4_096;
 
 /// Reads the facts about one model; `None` if the answer is not from Ollama.

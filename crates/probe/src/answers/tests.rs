@@ -72,7 +72,7 @@ fn lm_studio_says_what_a_model_is() {
     assert_eq!(told(&read("text-embedding-nomic")), " | -text");
     let gone = read("gone");
     assert_eq!((told(&gone), gone.models.unwrap().len()), (" | ".to_owned(), 3));
-    // The answer of another server on the same path.
+    // The answer of a server other than LM Studio on the same path.
     assert_eq!(lm_studio::read(&json!({"object": "list", "data": [{"id": "m"}]}), "m"), None);
 }
 
@@ -164,7 +164,7 @@ fn numbers_that_are_not_believed() {
     assert_eq!(tokens(Some(&json!(4096.0))), Some(4096));
 }
 
-/// Any JSON that a server may answer, with the names that the readers look for.
+/// Generates any JSON that a server may answer. The JSON contains the names that the readers look for.
 fn anything() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         Just("data"),

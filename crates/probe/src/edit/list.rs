@@ -9,14 +9,14 @@ pub(super) fn written(list: &[String]) -> String {
     format!("[{}]", words.join(", "))
 }
 
-/// Returns the words of a list; `None` if it contains anything else.
+/// Returns the words of a list. Returns `None` if the list contains anything other than words.
 pub(super) fn names(array: &Array<'_>) -> Option<Vec<String>> {
     let word = |value: &jsonc_parser::ast::Value<'_>| Some(value.as_string_lit()?.value.trim().to_owned());
     array.elements.iter().map(word).collect()
 }
 
-/// Returns the replacements that make the list contain `wanted`: words that it already has, in the same order, and then
-/// new ones. Returns `None` if `wanted` has another order, or if a comment would be lost.
+/// Returns the replacements that make the list contain `wanted`: words that the list already has, in the same order,
+/// and then new words. Returns `None` if `wanted` has another order, or if a comment would be lost.
 pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<Vec<Splice>> {
     let there = names(array)?;
     let kept: Vec<&String> = there.iter().filter(|word| wanted.contains(word)).collect();
@@ -47,7 +47,8 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
             array.elements.get(index.checked_sub(1)?)?.end()..element.end()
         };
         let gap = text.get(range.clone())?;
-        // The names of capabilities never contain these, so they begin a comment. The edit would lose it.
+        // The names of capabilities never contain `//` or `/*`. So these characters begin a comment, and the edit would
+        // lose that comment.
         if gap.contains("//") || gap.contains("/*") {
             return None;
         }

@@ -222,7 +222,7 @@ fn outside(text: &str) -> String {
     spliced(text, cut.into_iter().map(|range| Splice { range, text: String::new() }).collect())
 }
 
-/// Whether `text` is `original` with nothing added but white space and commas.
+/// Whether `text` is `original` with nothing added except white space and commas.
 fn is_padded(text: &str, original: &str) -> bool {
     let mut original = original.chars().peekable();
     let all_are = text.chars().all(|character| {

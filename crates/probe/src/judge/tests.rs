@@ -91,7 +91,7 @@ fn a_model_that_is_not_there_is_told_with_what_could_be_meant() {
         told(&listed(&[]), &missing),
         @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → run `ollama pull qwen3:8b`, or change "model"; the server lists no models"#
     );
-    // The server answers even so, or fails for another reason.
+    // The server answers in spite of that, or fails for another reason.
     assert_eq!(
         codes(&of_answer(&service("s"), &listed(&["other"]), &answered())),
         ["answers", "model_not_listed"]

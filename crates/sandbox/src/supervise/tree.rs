@@ -31,7 +31,7 @@ impl Threads {
         Self { least: threads().unwrap_or(0) }
     }
 
-    /// Whether there are more threads by half this number than there were at the least.
+    /// Whether the number of threads is above its lowest value so far by more than half of `number`.
     pub(super) fn grew_by(&mut self, number: u64) -> bool {
         let now = threads().unwrap_or(u64::MAX);
         self.least = self.least.min(now);

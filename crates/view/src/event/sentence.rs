@@ -1,4 +1,4 @@
-//! Events in words, for people who watch the society at work. Only this file decides on the words. A terminal shows the
+//! Events in words, for people who watch the society at work. Only this file chooses the words. A terminal shows the
 //! spans of a sentence in different styles; programs that show progress as plain text join the spans.
 
 use super::{Event, NextAttempt, SummarySource};

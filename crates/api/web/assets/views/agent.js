@@ -27,7 +27,7 @@ export function showAgent(app, id, title, body, signal) {
   fill(title, app.nameOf(id));
 
   const head = h("div.agent-head");
-  // The person has only an overview, so there are no tabs.
+  // For the person, there is only an overview and there are no tabs.
   const tabs = offered.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
   const panel = h("div.panel", tabs ? { role: "tabpanel", id: "agent-panel", tabindex: "0" } : {});
   append(fill(body), [head, tabs, panel]);
@@ -228,7 +228,7 @@ export function showAgent(app, id, title, body, signal) {
       ...requestBody(found.request)];
   }
 
-  /** Shows the body of a request: message by message, and the whole as JSON. */
+  /** Shows the body of a request: first each message, then the whole body as JSON. */
   function requestBody(body) {
     const messages = Array.isArray(body?.messages) ? body.messages : [];
     return [section(t("request.messages", { n: messages.length }), h("div.history", {}, messages.map((message) =>

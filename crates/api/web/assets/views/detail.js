@@ -12,7 +12,7 @@ export function mountDetail(app) {
   const { t } = app;
   let shown = null;
   let view = null;
-  // Aborting this ends the reads of the previous detail view.
+  // Aborting this controller ends the reads of the previous detail view.
   let open = new AbortController();
 
   const title = h("h2", { tabindex: "-1" });

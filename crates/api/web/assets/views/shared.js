@@ -18,7 +18,7 @@ export function detailLink(app, kind, id, properties, ...children) {
   }, ...children);
 }
 
-/** Returns the name to show for an id: the agent's name or else its role; a word for the person and the system. */
+/** Returns the name to show for an id: an agent's name or else its role, or a word for the person or the system. */
 export function nameOf(app, id) {
   if (id === "user") return app.t("you");
   if (id === "system") return app.t("system");
@@ -135,7 +135,7 @@ export function button(label, onclick, properties = {}, shape = null) {
     label ? h("span.label", {}, label) : null);
 }
 
-/** Creates a button with an icon only. Its name is the tooltip, and the label for screen readers. */
+/** Creates a button with an icon only. `name` is the tooltip and the label for screen readers. */
 export function iconButton(name, shape, onclick, properties = {}) {
   return h("button.bare", { type: "button", title: name, "aria-label": name, onclick, ...properties }, icon(shape));
 }

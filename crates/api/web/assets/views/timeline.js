@@ -1,4 +1,4 @@
-// The page with all messages and other events. It holds only a window of them, see `window.js`.
+// The page with all messages and other events. It keeps only a part of the events in memory, see `window.js`.
 
 import { h, fill } from "../dom.js";
 import { GROUPS, brief, groupOf, kindsOf, matches } from "../events.js";
@@ -14,7 +14,7 @@ const TEXT_LINE = 20;
 const CHIPS = 30;
 /** Pixels of a row's width that its text cannot use: the time column and the margins. */
 const BESIDE = 110;
-/** A number greater than every event number. Reading before it returns the newest page. */
+/** A number greater than every event number. A read of the events before this number returns the newest page. */
 const END = Number.MAX_SAFE_INTEGER;
 
 export function mountTimeline(app) {
@@ -126,7 +126,7 @@ export function mountTimeline(app) {
       // Live events arrived during the read, so another read must get them.
       more = down && !window.tail;
     } catch {
-      // Further scrolling retries. The banner reports whether the daemon is reachable.
+      // If the person scrolls further, the page is read again. The banner reports whether the daemon is reachable.
     } finally {
       reading = false;
       if (more) extend();

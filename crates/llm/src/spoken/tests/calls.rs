@@ -61,7 +61,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("fence, not closed", "```json\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}", TO),
     ("fence, missing bracket", "```json\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}\n```", TO),
     ("fence around a tag", "```xml\n<tool_call>\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n</tool_call>\n```", TO),
-    // Forms of Hermes and Qwen.
+    // The forms in which Hermes and Qwen write calls.
     ("Hermes", "<tool_call>\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n</tool_call>", TO),
     ("Qwen3, thought", "<think>\nI ask root.\n</think>\n\n<tool_call>\n{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}\n</tool_call><|im_end|>", TO),
     ("Hermes, Python literals", "<tool_call>{'arguments': {'to': 'root'}, 'name': 'send_message'}</tool_call>", TO),
@@ -76,7 +76,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("list tag", "<tool_calls>[{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}]</tool_calls>", TO),
     ("function_call", "<function_call>{\"name\": \"send_message\", \"arguments\": {\"to\": \"root\"}}</function_call>", TO),
     ("Glaive", "<functioncall> {\"name\": \"send_message\", \"arguments\": '{\"to\": \"root\"}'} <|endoftext|>", TO),
-    // Forms of Mistral.
+    // The forms in which Mistral writes calls.
     ("Mistral 7B", r#"[TOOL_CALLS] [{"name": "send_message", "arguments": {"to": "root"}}]</s>"#, TO),
     ("Mistral, id", r#"[TOOL_CALLS][{"name": "send_message", "arguments": {"to": "root"}, "id": "abc123def"}]"#, TO),
     ("Mistral Small 3", r#"[TOOL_CALLS]send_message{"to": "root"}"#, TO),
@@ -84,7 +84,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("Mistral, two", r#"[TOOL_CALLS]send_message[ARGS]{"to": "root"}[TOOL_CALLS]list_agents[ARGS]{}"#, TWO),
     ("Mistral, call id", r#"[TOOL_CALLS]send_message[CALL_ID]abc123def[ARGS]{"to": "root"}"#, TO),
     ("Mistral, lead-in", r#"I will ask root.[TOOL_CALLS]send_message{"to": "root"}"#, TO),
-    // Forms of Llama.
+    // The forms in which Llama writes calls.
     ("Llama, python_tag", r#"<|python_tag|>{"name": "send_message", "parameters": {"to": "root"}}<|eom_id|>"#, TO),
     ("Llama, built-in", r#"<|python_tag|>web_search.call(query="rust")"#, r#"[["web_search", {"query": "rust"}]]"#),
     ("Llama, built-in not offered", r#"<|python_tag|>brave_search.call(query="rust")<|eom_id|>"#, r#"[["brave_search", {"query": "rust"}]]"#),
@@ -100,7 +100,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("gpt-oss, preamble", r#"<|channel|>commentary<|message|>I ask root.<|end|><|start|>assistant<|channel|>commentary to=functions.send_message<|message|>{"to": "root"}<|call|>"#, TO),
     ("gpt-oss, tokens lost", r#"assistantcommentary to=functions.send_message json{"to": "root"}"#, TO),
     ("gpt-oss, two", r#"<|channel|>commentary to=functions.send_message<|message|>{"to": "root"}<|call|><|start|>assistant<|channel|>commentary to=functions.list_agents<|message|>{}<|call|>"#, TWO),
-    // Forms in XML tags.
+    // Calls in XML tags.
     ("Qwen3-Coder", "<tool_call>\n<function=send_message>\n<parameter=to>\nroot\n</parameter>\n<parameter=payload>\n{\"text\": \"hi\"}\n</parameter>\n</function>\n</tool_call>", HI),
     ("Qwen3-Coder, no outer tag", "I'll do it.\n<function=send_message>\n<parameter=to>\nroot\n</parameter>\n</function>\n</tool_call>", TO),
     ("Qwen3-Coder, values", "<tool_call><function=write_file><parameter=path>7</parameter><parameter=content>\nfn main() {\n    a < b;\n}\n</parameter></function></tool_call>", r#"[["write_file", {"path": 7, "content": "fn main() {\n    a < b;\n}"}]]"#),
@@ -137,7 +137,7 @@ pub(crate) const CALLS: &[Case] = &[
     ("LangChain, blob", "Action:\n```json\n{\"action\": \"send_message\", \"action_input\": {\"to\": \"root\"}}\n```", TO),
     ("Command-R", "Action: ```json\n[\n    {\n        \"tool_name\": \"send_message\",\n        \"parameters\": {\"to\": \"root\"}\n    }\n]\n```", TO),
     ("Command R7B", "<|START_THINKING|>I ask.<|END_THINKING|><|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": \"send_message\", \"parameters\": {\"to\": \"root\"}}]<|END_ACTION|><|END_OF_TURN_TOKEN|>", TO),
-    // Forms of DeepSeek, Kimi, Gemma, and others with special tokens.
+    // The forms in which DeepSeek, Kimi, Gemma and other models write calls with special tokens.
     ("DeepSeek V3", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>send_message\n```json\n{\"to\": \"root\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>", TO),
     ("DeepSeek V3, two", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>send_message\n```json\n{\"to\": \"root\"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>list_agents\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", TWO),
     ("DeepSeek V3.1", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>send_message<｜tool▁sep｜>{\"to\": \"root\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", TO),

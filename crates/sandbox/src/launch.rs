@@ -1,0 +1,211 @@
+//! Turns a plan into a launch: looks at the host, decides, and describes to the supervisor what to start.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::ended::{Error, LONGEST_COMMAND};
+use crate::enter::INSIDE;
+use crate::environment::{self, Directories, environment};
+use crate::host::Host;
+use crate::limits::Limits;
+use crate::machine::{Level, Machine};
+use crate::message::{Guard, Inside, Launch, ProcessLimits, WayOut};
+use crate::plan::{Access, Enter, Network, Plan};
+use crate::supervise::leash::Leash;
+use crate::view::{self, Hidden, Kind, Names, Places};
+use crate::{bubblewrap, forward, walls};
+
+/// Kernel version from which on the number of processes is counted per user namespace.
+const COUNTS_PER_NAMESPACE: (u32, u32) = (5, 14);
+
+/// Files that one command needs beside its output.
+pub(crate) struct Scratch {
+    passwd: PathBuf,
+    group: PathBuf,
+    /// Made only for a list of domains.
+    pub(crate) proxy: PathBuf,
+}
+
+impl Scratch {
+    /// Makes them, beside the file of the output.
+    pub(crate) async fn new(output: &Path) -> Result<Self, Error> {
+        let beside = |ending: &str| {
+            let mut name = output.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        let scratch = Self { passwd: beside(".passwd"), group: beside(".group"), proxy: beside(".proxy") };
+        // A socket that a killed daemon left behind.
+        let _ = tokio::fs::remove_file(&scratch.proxy).await;
+        let user = bubblewrap::USER;
+        let passwd = format!(
+            "root:x:0:0:root:/root:/bin/sh\nagent:x:{user}:{user}:agent:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
+        );
+        let group = format!("root:x:0:\nagent:x:{user}:\nnogroup:x:65534:\n");
+        for (path, text) in [(&scratch.passwd, passwd), (&scratch.group, group)] {
+            tokio::fs::write(path, text)
+                .await
+                .map_err(|source| Error::Path { path: path.clone(), source })?;
+        }
+        Ok(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for path in [&self.passwd, &self.group, &self.proxy] {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Turns a plan into what the supervisor needs. Only this function looks at the host.
+pub(crate) async fn launch(
+    plan: &Plan,
+    machine: &Machine,
+    enter: &Enter,
+    scratch: &Scratch,
+) -> Result<Launch, Error> {
+    if plan.command.len() > LONGEST_COMMAND {
+        return Err(Error::CommandTooLong(plan.command.len()));
+    }
+    if plan.command.contains('\0') {
+        return Err(Error::ZeroByte);
+    }
+    let level = machine.level;
+    if matches!(plan.network, Network::Domains(_)) && level != Level::Full {
+        return Err(Error::DomainsNeedFull);
+    }
+    let (plan, enter, machine) = (plan.clone(), enter.clone(), machine.clone());
+    let proxy = matches!(plan.network, Network::Domains(_)).then(|| scratch.proxy.clone());
+    let names = Names { passwd: scratch.passwd.clone(), group: scratch.group.clone() };
+    tokio::task::spawn_blocking(move || decide(&plan, &machine, &enter, names, proxy))
+        .await
+        .map_err(|error| Error::Sandbox { reason: error.to_string() })?
+}
+
+fn decide(
+    plan: &Plan,
+    machine: &Machine,
+    enter: &Enter,
+    names: Names,
+    proxy: Option<PathBuf>,
+) -> Result<Launch, Error> {
+    let level = machine.level;
+    let (places, unpinned) = look_up(plan, enter, names, level)?;
+    let places = Places { proxy, ..places };
+    view::check(&places, level)?;
+    let host = Host::look(|name| plan.environment.get(name).map(PathBuf::from));
+    let host = if level == Level::Partial { host.without(&places.hidden) } else { host };
+    let temporary = if level == Level::Full { Path::new("/tmp") } else { &places.temporary };
+    let visible = view::readable(&places, &host);
+    let directories = Directories { home: &places.home, temporary, visible: &visible };
+    let mut environment: BTreeMap<String, String> = environment(&plan.environment, &directories);
+    let way_out = if places.proxy.is_some() { WayOut::Proxy } else { WayOut::None };
+    if way_out == WayOut::Proxy {
+        environment.extend(environment::proxy(forward::PORT));
+    }
+
+    let inside_arguments = enter.first_arguments.iter().cloned().chain([INSIDE.to_owned()]);
+    let (program, arguments) = match (level, &machine.bubblewrap) {
+        (Level::Full, Some(bubblewrap)) => {
+            let mounts = view::mounts(&places, &host);
+            let options = bubblewrap::arguments(&mounts, machine.proc, &plan.network, &places.workspace);
+            let options = options.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
+            let arguments = options
+                .into_iter()
+                .chain([view::PROGRAM_INSIDE.to_owned()])
+                .chain(inside_arguments)
+                .collect();
+            (bubblewrap.clone(), arguments)
+        }
+        (Level::Full | Level::Partial | Level::None, _) => {
+            (enter.program.clone(), inside_arguments.collect())
+        }
+    };
+    let guard = match plan.access {
+        Access::ReadWrite => Some(Guard { workspace: places.workspace.clone(), paths: unpinned }),
+        Access::ReadOnly => None,
+    };
+    let inside = Inside {
+        level,
+        command: plan.command.clone(),
+        directory: places.workspace.clone(),
+        limits: process_limits(&plan.limits, machine),
+        landlock: walls::landlock::rules(&places, &host, level),
+        wall: walls::wall(machine, &plan.network),
+        way_out,
+    };
+    let growing = vec![places.workspace, places.home, places.temporary];
+    Ok(Launch {
+        program,
+        arguments,
+        environment,
+        limits: plan.limits.clone(),
+        growing,
+        leash: Leash::of(machine),
+        guard,
+        inside,
+    })
+}
+
+fn text(text: OsString) -> Result<String, Error> {
+    text.into_string().map_err(|text| Error::NotText(PathBuf::from(text)))
+}
+
+/// The limits of each process, so that one process alone does not come far before the next sample.
+fn process_limits(limits: &Limits, machine: &Machine) -> ProcessLimits {
+    let counts = machine.level == Level::Full && machine.kernel >= COUNTS_PER_NAMESPACE;
+    ProcessLimits {
+        memory_bytes: limits.memory_bytes,
+        file_bytes: limits.disk_bytes,
+        // More than the supervisor's limit, so that the command ends with the right reason.
+        processes: counts.then(|| limits.processes.saturating_mul(2).saturating_add(64)),
+    }
+}
+
+/// Resolves the paths of a plan. The second value is the guarded paths that cannot be mounted read-only.
+fn look_up(plan: &Plan, enter: &Enter, names: Names, level: Level) -> Result<(Places, Vec<PathBuf>), Error> {
+    let canonical =
+        |path: &Path| path.canonicalize().map_err(|source| Error::Path { path: path.to_owned(), source });
+    let workspace = canonical(&plan.workspace)?;
+    let home = canonical(&plan.home)?;
+    let temporary = canonical(&plan.temporary)?;
+    let program = canonical(&enter.program)?;
+    for path in [&workspace, &home, &temporary, &program] {
+        if path.to_str().is_none() {
+            return Err(Error::NotText(path.clone()));
+        }
+    }
+    let hidden = plan
+        .hidden
+        .iter()
+        .filter_map(|path| path.canonicalize().ok())
+        .map(|path| Hidden { kind: if path.is_dir() { Kind::Directory } else { Kind::File }, path })
+        .collect();
+    let readable = plan.readable.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let mut pinned = Vec::new();
+    let mut unpinned = Vec::new();
+    for path in &plan.guarded {
+        let whole = workspace.join(path);
+        // A symbolic link on the way could be replaced without touching what it leads to.
+        match whole.canonicalize() {
+            Ok(canonical) if canonical == whole && level == Level::Full => pinned.push(whole),
+            Ok(_) | Err(_) => unpinned.push(path.clone()),
+        }
+    }
+    let places = Places {
+        access: plan.access,
+        workspace,
+        home,
+        temporary,
+        readable,
+        hidden,
+        pinned,
+        program,
+        names: Some(names),
+        proxy: None,
+    };
+    Ok((places, unpinned))
+}
