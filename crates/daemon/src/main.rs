@@ -9,6 +9,7 @@ mod db;
 mod doctor;
 mod failure;
 mod gc;
+mod hands;
 mod mcp;
 mod models;
 mod output;
@@ -29,9 +30,12 @@ use tracing_subscriber::EnvFilter;
 
 fn main() -> ExitCode {
     let mut given = std::env::args_os().skip(1);
-    if given.next().is_some_and(|first| first == polity_media::EXTRACT_ARGUMENT) {
+    match given.next() {
         // This process is a child that extracts text from a document. It limits its resources before anything else.
-        return polity_media::child_main(given);
+        Some(first) if first == polity_media::EXTRACT_ARGUMENT => return polity_media::child_main(given),
+        // This process sets up the sandbox of a command, or watches over it.
+        Some(first) if first == hands::SANDBOX_ARGUMENT => return polity_sandbox::enter(given),
+        Some(_) | None => {}
     }
     let arguments = match cli::Arguments::try_parse() {
         Ok(arguments) => arguments,

@@ -2,31 +2,35 @@
 //! decides which of them is called.
 
 use crate::failure::Failure;
+use crate::hands::hands;
 use futures::future::BoxFuture;
+use polity_hands::table::Hands;
 use polity_llm::{CallError, ChatModel, Endpoint, HttpModel, Reply, Request};
 use polity_registry::Registry;
 use polity_rehearsal::{RehearsalModel, SCHEME};
 use polity_runtime::Parts;
 use polity_view::in_full;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Returns the parts for a society that works in this process.
-pub(crate) fn parts(registry: Arc<Registry>) -> Result<Parts, Failure> {
+pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Result<Parts, Failure> {
     let http = HttpModel::new().map_err(|error| Failure::Defect(in_full(&error)))?;
-    Ok(with_model(registry, Arc::new(Models { http, rehearsal: RehearsalModel })))
+    let hands = hands(data, registry.config_dir());
+    Ok(with_model(registry, Arc::new(Models { http, rehearsal: RehearsalModel }), hands))
 }
 
 /// Returns the parts for a society that is only read. It never calls a model, so it gets the rehearsal model, which
 /// needs no connections.
 pub(crate) fn reading_parts(registry: Arc<Registry>) -> Parts {
-    with_model(registry, Arc::new(RehearsalModel))
+    with_model(registry, Arc::new(RehearsalModel), Hands::none())
 }
 
-fn with_model(registry: Arc<Registry>, model: Arc<dyn ChatModel>) -> Parts {
+fn with_model(registry: Arc<Registry>, model: Arc<dyn ChatModel>, hands: Hands) -> Parts {
     Parts {
         registry,
         model,
-        hands: polity_runtime::hands::table::Hands::none(),
+        hands,
         extractor: std::env::current_exe().ok(),
     }
 }

@@ -72,7 +72,7 @@ async fn in_this_process(
 ) -> Result<u8, Failure> {
     output.own_sources(config_dir, &data.path, &registry.current().catalogue)?;
     let (registry, _watch) = config::watched(registry);
-    let parts = models::parts(registry)?;
+    let parts = models::parts(registry, &data.path)?;
     // Listens before any agent works: from then on, a signal must not end the process without stopping the society.
     let mut interruption = interruption()?;
     let society = tokio::select! {

@@ -2,7 +2,7 @@
 
 use super::bytes::{prepare_pending, put_on_disk};
 use super::closing::{self, Finished, LastText};
-use super::outside::{arguments, outside_tool};
+use super::outside::{arguments, outside_tool, settle};
 use super::service_of;
 use crate::budget::{Reached, Reservation};
 use crate::handles::Handles;
@@ -100,6 +100,9 @@ pub(super) async fn advance(
     if matches!((&happened, ahead.next(max_rounds)), (Happened::Nothing, Step::CallModel(_))) {
         return Ok((turn, ahead.next(max_rounds)));
     }
+    if ahead.acted_outside() && ends(&happened, &ahead.next(max_rounds)) {
+        settle(handles, conversation, open).await?;
+    }
     let prepared = prepare_pending(handles, &snapshot, &ahead).await?;
     let advance = Advance {
         handles: Arc::clone(handles),
@@ -109,6 +112,12 @@ pub(super) async fn advance(
         prepared,
     };
     handles.store.write(move |tx| Box::pin(advance.run(tx, turn, happened))).await
+}
+
+/// Returns whether the turn probably ends with this transaction.
+fn ends(happened: &Happened, next: &Step) -> bool {
+    let is_last = matches!(next, Step::Finish(_) | Step::Fail(_));
+    is_last || matches!(happened, Happened::Failed { .. } | Happened::Limited(_))
 }
 
 /// The inputs of a transaction.

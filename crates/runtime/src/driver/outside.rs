@@ -164,6 +164,22 @@ async fn caller(handles: &Handles, conversation: &Conversation) -> Result<Caller
     Ok(Caller { agent, task, role: role.unwrap_or_default(), place })
 }
 
+/// Commits what an agent has changed in its workspace. A failure is logged: the files are there, and the end of the next
+/// turn commits them.
+pub(super) async fn settle(
+    handles: &Handles,
+    conversation: &Conversation,
+    open: &OpenTurn,
+) -> Result<(), Error> {
+    let Some(workspaces) = handles.hands.workspaces() else { return Ok(()) };
+    let caller = caller(handles, conversation).await?;
+    if let Err(refusal) = workspaces.settle(&caller, open.id, &handles.draining).await {
+        tracing::warn!(agent = %conversation.agent, ?refusal, "failed to commit what an agent changed");
+    }
+    polity_points::point!("outside::settled");
+    Ok(())
+}
+
 fn malformed(call: &ToolCall) -> Refusal {
     let text = match &call.arguments {
         Arguments::Malformed(text) => text.chars().take(HEAD_CHARS).collect(),
