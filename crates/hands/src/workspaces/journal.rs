@@ -221,10 +221,18 @@ impl Journal {
         repository: &Repository,
         file: &Path,
     ) -> Result<Vec<TreePath>, Problem> {
-        // A directory that is gone has no files that could be changed.
-        let left = match self.directory.is_dir() {
-            true => apply(repository, &self.directory, &self.changes).await?,
-            false => Vec::new(),
+        let left = match (self.directory.is_dir(), &self.index) {
+            (true, _) => apply(repository, &self.directory, &self.changes).await?,
+            // Somebody removed the workspace. There are no files that could be changed.
+            (false, Some(_)) => Vec::new(),
+            // The directory of the person may be on a disk that is not attached now.
+            (false, None) => {
+                return Err(Problem::refused(format!(
+                    "A merge into {} was interrupted, and the directory is not there now. Ask the person to bring it \
+                     back: the merge is then finished.",
+                    self.directory.display()
+                )));
+            }
         };
         for (name, commit) in &self.points {
             repository.point(name, commit).await?;

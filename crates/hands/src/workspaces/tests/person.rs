@@ -281,6 +281,22 @@ async fn an_edit_after_the_crash_is_kept() {
 }
 
 #[tokio::test]
+async fn a_merge_waits_for_a_directory_that_is_away() {
+    let Some(mut world) = prepared().await else { return };
+    die_after(&world, 1).await;
+    let away = world.home().join("away");
+    fs::rename(world.person(), &away).unwrap();
+    world.restart();
+    let root = world.shared("root");
+    let opened = world.all.directory(&super::task(), &root.place, &CancellationToken::new()).await;
+    assert!(reason(opened).contains("the directory is not there now"));
+    fs::rename(&away, world.person()).unwrap();
+    world.open(&root).await;
+    assert_eq!(read(&world.person(), "new/one"), "1");
+    assert_eq!(read(&world.person(), "a"), "changed");
+}
+
+#[tokio::test]
 async fn a_worktree_goes_only_when_nothing_in_it_is_lost() {
     for person in [false, true] {
         let world = if person { World::of_person(&[("a", "1")]).await } else { World::made().await };
