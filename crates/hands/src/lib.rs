@@ -11,3 +11,4 @@ pub mod arguments;
 pub mod call;
 pub mod table;
 pub mod tool;
+pub mod workspace;
