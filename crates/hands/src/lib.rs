@@ -11,4 +11,5 @@ pub mod arguments;
 pub mod call;
 pub mod table;
 pub mod tool;
+pub mod views;
 pub mod workspace;

@@ -21,10 +21,11 @@ pub use hash::ContentHash;
 pub use list::Listing;
 pub use path::{PathFault, WorkspacePath};
 pub use read::Metadata;
+pub(crate) use read::open_file as open_in;
+pub(crate) use write::is_temporary;
 pub use write::{Expected, TEMPORARY_PREFIX};
 
 use crate::call::{Access, Caller, Source};
-use cap_fs_ext::DirExt;
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use futures::future::BoxFuture;
@@ -150,16 +151,13 @@ impl Workspace {
         write::sweep(&self.dir, path)
     }
 
-    /// Opens a directory below the workspace without following links.
-    pub(crate) fn open_below(&self, path: &WorkspacePath) -> Result<Dir, FileError> {
-        let error = |error| FileError::new("open", path, error);
-        let mut dir = self.dir.try_clone().map_err(error)?;
-        for name in path.names() {
-            dir = dir.open_dir_nofollow(name).map_err(error)?;
-        }
-        Ok(dir)
+    /// Opens a directory. Links are followed inside the workspace.
+    pub(crate) fn open_directory(&self, path: &WorkspacePath) -> Result<Dir, FileError> {
+        read::open_directory(&self.dir, path)
     }
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 
 /// What a path leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A regular file.
     File,
@@ -20,7 +20,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(kind: cap_std::fs::FileType) -> Self {
+    pub(crate) fn of(kind: cap_std::fs::FileType) -> Self {
         if kind.is_file() {
             Self::File
         } else if kind.is_dir() {

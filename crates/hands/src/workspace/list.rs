@@ -2,7 +2,7 @@
 
 use crate::workspace::fault::{FileError, Kind};
 use crate::workspace::path::{WorkspacePath, on_one_line};
-use crate::workspace::read::{as_relative, metadata};
+use crate::workspace::read::open_directory;
 use crate::workspace::write::is_temporary;
 use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
@@ -34,11 +34,7 @@ struct Names {
 
 pub(super) fn list(dir: &Dir, path: &WorkspacePath) -> Result<Listing, FileError> {
     let error = |error| FileError::new("list", path, error);
-    // Opening a pipe would block.
-    if metadata(dir, path)?.kind != Kind::Directory {
-        return Err(FileError::NotADirectory(path.clone()));
-    }
-    let dir = dir.open_dir(as_relative(path)).map_err(error)?;
+    let dir = open_directory(dir, path)?;
     let names = names(&dir, MAX_NAMES).map_err(error)?;
     let mut lines = Vec::new();
     for (name, kind) in &names.first {

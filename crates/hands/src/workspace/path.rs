@@ -69,6 +69,16 @@ impl WorkspacePath {
         Ok(Self(names.into_iter().map(str::to_owned).collect()))
     }
 
+    /// Returns the path of names that a directory listed.
+    pub(crate) fn of(names: &[String]) -> Self {
+        Self(names.to_vec())
+    }
+
+    /// Returns the path of a file that is known by a relative path below a directory.
+    pub(crate) fn below(directory: &[String], relative: &str) -> Self {
+        Self(directory.iter().cloned().chain(relative.split('/').map(str::to_owned)).collect())
+    }
+
     /// Returns the names, from the workspace downwards.
     pub fn names(&self) -> &[String] {
         &self.0

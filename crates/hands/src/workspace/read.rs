@@ -34,7 +34,7 @@ pub(super) fn open(dir: &Dir, path: &WorkspacePath) -> Result<(std::fs::File, u6
 }
 
 /// Opens the regular file with this name in a directory. `path` names it in errors.
-pub(super) fn open_file(
+pub(crate) fn open_file(
     dir: &Dir,
     name: &Path,
     path: &WorkspacePath,
@@ -49,6 +49,15 @@ pub(super) fn open_file(
     Ok((file.into_std(), found.len()))
 }
 
+/// Opens a directory. Symbolic links are followed as long as they stay in the workspace.
+pub(super) fn open_directory(dir: &Dir, path: &WorkspacePath) -> Result<Dir, FileError> {
+    // Opening a pipe would block.
+    if metadata(dir, path)?.kind != Kind::Directory {
+        return Err(FileError::NotADirectory(path.clone()));
+    }
+    dir.open_dir(as_relative(path)).map_err(|error| FileError::new("open", path, error))
+}
+
 fn only_file(path: &WorkspacePath, kind: Kind) -> Result<(), FileError> {
     match kind {
         Kind::File => Ok(()),
@@ -58,16 +67,6 @@ fn only_file(path: &WorkspacePath, kind: Kind) -> Result<(), FileError> {
 
 pub(super) fn read(dir: &Dir, path: &WorkspacePath, limit: u64) -> Result<Vec<u8>, FileError> {
     let (file, bytes) = open(dir, path)?;
-    read_open(file, bytes, path, limit)
-}
-
-/// Reads an open file to its end.
-pub(super) fn read_open(
-    file: std::fs::File,
-    bytes: u64,
-    path: &WorkspacePath,
-    limit: u64,
-) -> Result<Vec<u8>, FileError> {
     let too_large = |bytes| FileError::TooLarge { path: path.clone(), bytes, limit };
     if bytes > limit {
         return Err(too_large(bytes));

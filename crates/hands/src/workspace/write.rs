@@ -44,7 +44,7 @@ static LOCKS: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
 /// Tells the temporary files of this process from those that a killed process left.
 static PROCESS: LazyLock<String> = LazyLock::new(|| format!("{:016x}", fastrand::u64(..)));
 
-pub(super) fn is_temporary(name: &OsStr) -> bool {
+pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX))
 }
 

@@ -245,6 +245,15 @@ fn the_kind_of_each_failure_is_told() {
     assert!(!trapped.inside().join("new").exists(), "a refused write made a directory");
 }
 
+#[test]
+fn a_huge_file_is_refused_before_it_is_read() {
+    let trapped = Trapped::new();
+    let file = fs::File::create(trapped.inside().join("huge")).unwrap();
+    file.set_len(1 << 36).unwrap();
+    let error = trapped.workspace().read(&path("huge"), 1 << 20).unwrap_err();
+    assert_eq!(error.to_string(), "huge has 68719476736 bytes; at most 1048576 can be read at once");
+}
+
 /// Runs a closure on another thread, and fails if it is still blocked after a minute.
 fn without_blocking(run: impl FnOnce() + Send + 'static) {
     let (done, wait) = mpsc::channel();

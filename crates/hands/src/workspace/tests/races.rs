@@ -1,58 +1,8 @@
 //! Somebody swaps what a path leads to, while the workspace works on that path.
 
 use super::*;
-use rustix::fs::{CWD, RenameFlags};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::workspace::testing::Swapper;
 use std::thread;
-
-/// Swaps that the test waits for.
-const SWAPS: usize = 3000;
-
-/// Swaps two names again and again until it is dropped.
-struct Swapper {
-    stop: Arc<AtomicBool>,
-    swaps: Arc<AtomicUsize>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Swapper {
-    fn start(one: PathBuf, other: PathBuf) -> Self {
-        let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let thread = thread::spawn({
-            let (stop, swaps) = (stop.clone(), swaps.clone());
-            move || {
-                while !stop.load(Ordering::Relaxed) {
-                    swap(&one, &other);
-                    swaps.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-        });
-        Self { stop, swaps, thread: Some(thread) }
-    }
-
-    fn is_going(&self) -> bool {
-        self.swaps.load(Ordering::Relaxed) < SWAPS
-    }
-}
-
-impl Drop for Swapper {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        let ended = self.thread.take().unwrap().join();
-        assert!(ended.is_ok() || thread::panicking());
-    }
-}
-
-fn swap(one: &Path, other: &Path) {
-    if rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).is_err() {
-        // Not every file system can exchange two names at once.
-        let aside = one.with_extension("aside");
-        fs::rename(one, &aside).unwrap();
-        fs::rename(other, one).unwrap();
-        fs::rename(&aside, other).unwrap();
-    }
-}
 
 #[test]
 fn a_directory_that_becomes_a_link_leads_nowhere_else() {
