@@ -9,6 +9,7 @@
 
 pub mod arguments;
 pub mod call;
+pub mod files;
 pub mod table;
 pub mod tool;
 pub mod views;
