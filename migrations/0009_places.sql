@@ -2,5 +2,5 @@
 -- NULL: a directory that polity makes when it is first needed.
 ALTER TABLE tasks ADD COLUMN workspace TEXT;
 
--- The commit on which the own worktree of an agent is based. NULL: the agent shares the workspace of its parent.
-ALTER TABLE agents ADD COLUMN worktree TEXT;
+-- 1: the agent has its own worktree. 0: it works where its parent works.
+ALTER TABLE agents ADD COLUMN own_worktree INTEGER NOT NULL DEFAULT 0;

@@ -27,12 +27,7 @@ pub(crate) fn reading_parts(registry: Arc<Registry>) -> Parts {
 }
 
 fn with_model(registry: Arc<Registry>, model: Arc<dyn ChatModel>, hands: Hands) -> Parts {
-    Parts {
-        registry,
-        model,
-        hands,
-        extractor: std::env::current_exe().ok(),
-    }
+    Parts { registry, model, hands, extractor: std::env::current_exe().ok() }
 }
 
 /// Calls either a server over HTTP or a rehearsal model.

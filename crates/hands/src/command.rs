@@ -59,7 +59,8 @@ impl Commands {
     async fn run(&self, command: String, limits: Limits, call: &Invocation) -> Result<Ended, Refusal> {
         let machine = self.machine().await;
         if machine.level == Level::None {
-            let reason = "this machine has no sandbox; the person can see with `polity doctor` how to get one";
+            let reason =
+                "this machine has no sandbox; the person can see with `polity doctor` how to get one";
             return Err(failed(reason));
         }
         let task = &call.caller.task;
@@ -67,9 +68,11 @@ impl Commands {
         let own = self.state.join(task.as_str());
         let home = made(&own.join("home")).await?;
         let temporary = made(&own.join("tmp")).await?;
-        let output = made(&own.join("output")).await?.join(format!("{}.txt", file_name(&call.idempotency_key)));
+        let output =
+            made(&own.join("output")).await?.join(format!("{}.txt", file_name(&call.idempotency_key)));
         let settings = Settings { limits, ..Settings::default() };
-        let plan = plan(command, opened, &settings, Directories { home, temporary, output, hidden: &self.hidden });
+        let plan =
+            plan(command, opened, &settings, Directories { home, temporary, output, hidden: &self.hidden });
         let progress = call.progress.clone();
         let report = move |bytes: &[u8]| progress.report(String::from_utf8_lossy(bytes).trim_end());
         let ended = polity_sandbox::run(plan, machine, &self.enter, &call.cancel, report).await;
@@ -88,10 +91,8 @@ struct Directories<'a> {
 /// Plans a command in an opened workspace.
 fn plan(command: String, opened: Opened, settings: &Settings, own: Directories<'_>) -> Plan {
     let Opened { directory, access, git } = opened;
-    let (inside, outside): (Vec<PathBuf>, Vec<PathBuf>) = git
-        .into_iter()
-        .flat_map(|git| git.read_only)
-        .partition(|path| path.starts_with(&directory));
+    let (inside, outside): (Vec<PathBuf>, Vec<PathBuf>) =
+        git.into_iter().flat_map(|git| git.read_only).partition(|path| path.starts_with(&directory));
     let within = inside.iter().filter_map(|path| path.strip_prefix(&directory).ok().map(Path::to_owned));
     let guarded = guarded_paths(&directory).into_iter().chain(within).collect();
     Plan {
@@ -136,7 +137,9 @@ fn in_words(how: &How, limits: &Limits) -> Option<String> {
     Some(match how {
         How::Exited(_) => return None,
         How::TimedOut => format!("stopped after {} ms", limits.timeout_ms),
-        How::OutOfMemory => format!("stopped: its processes took more than {} bytes of memory", limits.memory_bytes),
+        How::OutOfMemory => {
+            format!("stopped: its processes took more than {} bytes of memory", limits.memory_bytes)
+        }
         How::TooManyProcesses => format!("stopped: it had more than {} processes", limits.processes),
         How::TooMuchOutput => format!("stopped: it printed more than {} bytes", limits.output_bytes),
         How::TooMuchDisk => {

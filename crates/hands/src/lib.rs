@@ -11,7 +11,11 @@ pub mod arguments;
 pub mod call;
 // Circle: `command` and its tool use each other: the tool runs commands, and errors name the tool.
 pub mod command;
+pub mod files;
+mod places;
 pub mod table;
 pub mod tool;
+pub mod views;
+pub mod workspace;
 // Circle: the submodules work on the locked workspaces of a task, which workspaces declares.
 pub mod workspaces;

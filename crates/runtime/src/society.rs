@@ -14,8 +14,11 @@ use crate::kept::Kept;
 use crate::steer::{self, SteerError, Target};
 use crate::supervisor::Supervisor;
 use crate::trust::Trusts;
+use futures::future::FutureExt;
 use polity_artifacts::{BlobStore, NewArtifact};
+use polity_hands::call::Caller;
 use polity_hands::table::Hands;
+use polity_hands::workspaces::tool::{IsDescendant, MergeWorkspace};
 use polity_llm::ChatModel;
 use polity_registry::{Registry, ReloadOutcome, Report, Snapshot, Synchronous};
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
@@ -23,7 +26,7 @@ use polity_society::message::{Message, Payload};
 use polity_store::Exchanges;
 use polity_store::maintenance::{self, ARTIFACTS, DATABASE};
 use polity_store::said;
-use polity_store::{Durability, Error, Store, artifacts, events, messages, tasks};
+use polity_store::{Durability, Error, Store, agents, artifacts, events, messages, tasks};
 use polity_view::{Entry, Event, Outcome};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -325,8 +328,25 @@ impl Society {
     }
 }
 
+/// Adds the tool that merges worktrees. It must ask the society who is below whom.
+fn with_merging(hands: Hands, store: &Store) -> Hands {
+    let Some(workspaces) = hands.workspaces().cloned() else { return hands };
+    let store = store.clone();
+    let is_descendant: IsDescendant = Arc::new(move |caller: &Caller, agent: &AgentId| {
+        let (store, caller, agent) = (store.clone(), caller.agent.clone(), agent.clone());
+        async move {
+            let Ok(mut reader) = store.reader().await else { return false };
+            let above = agents::ancestors(&mut reader, &agent).await;
+            above.is_ok_and(|above| above.contains(&caller))
+        }
+        .boxed()
+    });
+    hands.with(Arc::new(MergeWorkspace::new(workspaces, is_descendant)))
+}
+
 /// Creates the handles that drivers and readers share.
 fn handles(store: Store, blobs: BlobStore, parts: Parts, data: &Path) -> Arc<Handles> {
+    let hands = with_merging(parts.hands, &store);
     let private = vec![data.to_owned(), parts.registry.config_dir().to_owned()];
     Arc::new(Handles {
         store,
@@ -339,7 +359,7 @@ fn handles(store: Store, blobs: BlobStore, parts: Parts, data: &Path) -> Arc<Han
         trusts: Trusts::default(),
         kept: Kept::default(),
         extractor: parts.extractor,
-        hands: parts.hands,
+        hands,
         private,
     })
 }

@@ -180,6 +180,7 @@ impl World {
                     last_word: polity_society::rules::LastWord::UnlessWaiting,
                     misfit: polity_decide::result::Misfit::Refused,
                     snapshot: &snapshot,
+                    no_worktree: None,
                     prepared: &prepared,
                 };
                 tools::run(tx, &context, &call).await

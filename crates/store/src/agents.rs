@@ -48,9 +48,9 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
 const WORKTREE: &str = "WITH RECURSIVE chain (id, distance) AS (
         SELECT ?1, 0 UNION
         SELECT a.parent, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id WHERE a.parent IS NOT NULL)
-    SELECT a.id, a.worktree FROM chain JOIN agents a ON a.id = chain.id WHERE a.worktree IS NOT NULL
+    SELECT a.id, a.parent FROM chain JOIN agents a ON a.id = chain.id WHERE a.own_worktree = 1
     ORDER BY chain.distance LIMIT 1";
-const SET_WORKTREE: &str = "UPDATE agents SET worktree = ?2 WHERE id = ?1";
+const GIVE_WORKTREE: &str = "UPDATE agents SET own_worktree = 1 WHERE id = ?1";
 const END: &str = "UPDATE agents SET ended_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
 const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.task = ?2 AND a.ended_at IS NULL
     AND a.hired_in = ?3
@@ -72,7 +72,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     ANCESTORS,
     CHAIN,
     WORKTREE,
-    SET_WORKTREE,
+    GIVE_WORKTREE,
     END,
     UNWRITTEN,
 ];
@@ -142,19 +142,20 @@ pub async fn chain(connection: &mut SqliteConnection, id: &AgentId) -> Result<Ve
     rows.iter().map(read).collect()
 }
 
-/// Returns the owner of the worktree in which an agent works, and the commit on which this worktree is based;
-/// `None` if the agent works in the workspace that the task shares.
+/// Returns the owner of the worktree in which an agent works, and the agent that hired the owner; `None` if the agent
+/// works in the workspace that the task shares.
 pub async fn worktree(
     connection: &mut SqliteConnection,
     id: &AgentId,
-) -> Result<Option<(AgentId, String)>, Error> {
+) -> Result<Option<(AgentId, AgentId)>, Error> {
     let row = sqlx::query(WORKTREE).bind(id.as_str()).fetch_optional(connection).await?;
-    Ok(row.map(|row| (AgentId::new(row.get::<String, _>("id")), row.get("worktree"))))
+    let party = |row: &SqliteRow, column: &str| AgentId::new(row.get::<String, _>(column));
+    Ok(row.map(|row| (party(&row, "id"), party(&row, "parent"))))
 }
 
-/// Gives an agent its own worktree, based on a commit.
-pub async fn set_worktree(tx: &mut Tx, id: &AgentId, base: &str) -> Result<(), Error> {
-    sqlx::query(SET_WORKTREE).bind(id.as_str()).bind(base).execute(&mut tx.connection).await?;
+/// Gives an agent its own worktree.
+pub async fn give_worktree(tx: &mut Tx, id: &AgentId) -> Result<(), Error> {
+    sqlx::query(GIVE_WORKTREE).bind(id.as_str()).execute(&mut tx.connection).await?;
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use super::bytes::{prepare_pending, put_on_disk};
 use super::closing::{self, Finished, LastText};
-use super::outside::{arguments, outside_tool, settle};
+use super::outside::{arguments, outside_tool, refused_worktree, settle};
 use super::service_of;
 use crate::budget::{Reached, Reservation};
 use crate::handles::Handles;
@@ -104,12 +104,14 @@ pub(super) async fn advance(
         settle(handles, conversation, open).await?;
     }
     let prepared = prepare_pending(handles, &snapshot, &ahead).await?;
+    let no_worktree = refused_worktree(handles, conversation, &ahead).await?;
     let advance = Advance {
         handles: Arc::clone(handles),
         conversation: conversation.clone(),
         open: open.clone(),
         snapshot,
         prepared,
+        no_worktree,
     };
     handles.store.write(move |tx| Box::pin(advance.run(tx, turn, happened))).await
 }
@@ -127,6 +129,8 @@ struct Advance {
     open: OpenTurn,
     snapshot: Arc<Snapshot>,
     prepared: HashMap<String, Result<Prepared, Refusal>>,
+    /// Why nobody can be hired with an own worktree, if a call wants that and it is so.
+    no_worktree: Option<Refusal>,
 }
 
 /// Whether the transaction continues with the next step.
@@ -270,6 +274,7 @@ impl Advance {
                 last_word: closing::last_word(tx, &self.open).await?,
                 misfit: turn.misfit(),
                 snapshot: &self.snapshot,
+                no_worktree: self.no_worktree.clone(),
                 prepared: &self.prepared,
             };
             tools::run(tx, &context, call).await?

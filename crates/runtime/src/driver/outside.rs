@@ -6,7 +6,7 @@ use super::advance::{Ended, Happened};
 use super::bytes::{put_in_store, take_result_out};
 use super::goes_on;
 use crate::handles::Handles;
-use crate::tools::not_permitted;
+use crate::tools::{self, not_permitted};
 use futures::future::join_all;
 use polity_artifacts::{NewArtifact, Prepared};
 use polity_decide::turn::Turn;
@@ -84,6 +84,7 @@ pub(super) async fn run_outside(
     let _ends = cancel.clone().drop_guard();
     let attempt = if turn.has_started(next) { Attempt::AfterCrash } else { Attempt::First };
     let calls = if attempt == Attempt::First { batch(handles, turn, next) } else { vec![next.clone()] };
+    let no_place = make_worktree(handles, &caller, &cancel).await?;
     let round = turn.rounds();
     let invocation = |call: &ToolCall, evidence: Value| Invocation {
         caller: caller.clone(),
@@ -99,6 +100,7 @@ pub(super) async fn run_outside(
     for call in calls {
         let tool = outside_tool(handles, &call);
         let prepared = match (&tool, turn.evidence(&call)) {
+            _ if no_place.is_err() => no_place.clone().map(|()| Value::Null),
             (None, _) => Err(Refusal::OutcomeUnknown { tool: call.name.clone() }),
             (Some(_), Some(evidence)) => Ok(evidence.clone()),
             (Some(tool), None) if arguments(&call).is_some() => {
@@ -162,6 +164,59 @@ async fn caller(handles: &Handles, conversation: &Conversation) -> Result<Caller
     let worktree = agents::worktree(&mut reader, &agent).await?.map(|(owner, _)| owner);
     let place = Place { root, worktree };
     Ok(Caller { agent, task, role: role.unwrap_or_default(), place })
+}
+
+/// Makes the own worktree in which an agent works, if it is not there yet. Its base is the workspace of the hirer.
+async fn make_worktree(
+    handles: &Handles,
+    caller: &Caller,
+    cancel: &CancellationToken,
+) -> Result<Result<(), Refusal>, Error> {
+    let (Some(workspaces), Some(_)) = (handles.hands.workspaces(), &caller.place.worktree) else {
+        return Ok(Ok(()));
+    };
+    let mut reader = handles.store.reader().await?;
+    let mut chain = Vec::new();
+    let mut agent = caller.agent.clone();
+    while let Some((owner, hirer)) = agents::worktree(&mut reader, &agent).await? {
+        chain.push((owner, hirer.clone()));
+        agent = hirer;
+    }
+    drop(reader);
+    // The worktree of an agent may be based on that of its hirer, so the highest one comes first.
+    for (owner, hirer) in chain.into_iter().rev() {
+        let conversation = Conversation { agent: hirer, task: caller.task.clone() };
+        let hirer = self::caller(handles, &conversation).await?;
+        if let Err(refusal) = workspaces.hire(&hirer, &owner, cancel).await {
+            return Ok(Err(refusal));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Returns why the agent cannot hire anybody with an own worktree, if one of its next calls wants that and it is so.
+pub(super) async fn refused_worktree(
+    handles: &Handles,
+    conversation: &Conversation,
+    turn: &Turn,
+) -> Result<Option<Refusal>, Error> {
+    let wants = |call: &ToolCall| {
+        let wish = arguments(call).and_then(|arguments| arguments.get(tools::WORKSPACE));
+        wish.is_some_and(|wish| !wish.is_null())
+    };
+    let Some(workspaces) = handles.hands.workspaces().filter(|_| turn.pending().any(wants)) else {
+        return Ok(None);
+    };
+    let caller = caller(handles, conversation).await?;
+    let opened = workspaces.directory(&caller.task, &caller.place, &handles.draining).await;
+    Ok(match opened {
+        Ok(opened) if opened.git.is_some() => None,
+        Ok(_) => {
+            let reason = "a worktree needs git and a repository with at least one commit";
+            Some(Refusal::WorkspaceRefused { reason: reason.to_owned() })
+        }
+        Err(refusal) => Some(refusal),
+    })
 }
 
 /// Commits what an agent has changed in its workspace. A failure is logged: the files are there, and the end of the next

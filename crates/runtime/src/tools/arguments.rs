@@ -5,7 +5,7 @@ mod reading;
 mod types;
 
 pub(super) use types::{
-    ContentArgument, Encoding, FirstMessage, Meta, NewRole, Receivers, ShortBrief, Words,
+    ContentArgument, Encoding, FirstMessage, Meta, NewRole, OwnWorkspace, Receivers, ShortBrief, Words,
 };
 
 use polity_decide::inline;
@@ -95,6 +95,7 @@ tools! {
         role_id: String = "roleId",
         task_brief: ShortBrief = "taskBrief",
         name: Option<Name> = "name",
+        workspace: Option<OwnWorkspace> = "workspace",
     }
     "spawn_agent_with_task" => SpawnAgentWithTask, Organization, {
         role_id: Option<String> = "roleId",
@@ -102,6 +103,7 @@ tools! {
         task_brief: TaskBrief = "taskBrief",
         initial_message: FirstMessage = "initialMessage",
         name: Option<Name> = "name",
+        workspace: Option<OwnWorkspace> = "workspace",
     }
     "terminate_agent" => TerminateAgent, Organization, {
         agent_id: String = "agentId",

@@ -2,8 +2,8 @@
 //! `get_org_structure`.
 
 use super::arguments::{
-    CreateRole, FindRoleByName, FirstMessage, NewRole, ShortBrief, SpawnAgent, SpawnAgentWithTask,
-    TerminateAgent,
+    CreateRole, FindRoleByName, FirstMessage, NewRole, OwnWorkspace, ShortBrief, SpawnAgent,
+    SpawnAgentWithTask, TerminateAgent,
 };
 use super::{Context, Done, Ran};
 use crate::door;
@@ -113,7 +113,15 @@ struct Hired {
     shown: Value,
 }
 
-async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Hired, Stopped> {
+async fn hire(
+    tx: &mut Tx,
+    context: &Context<'_>,
+    wish: HireWish,
+    own: Option<OwnWorkspace>,
+) -> Result<Hired, Stopped> {
+    if let (Some(OwnWorkspace), Some(refusal)) = (own, &context.no_worktree) {
+        return Err(refusal.clone().into());
+    }
     let caller = context.caller;
     let role = role_of(tx, context, &wish.role).await?;
     let Some(parent) = agents::get(&mut tx.connection, &caller.agent).await? else {
@@ -142,6 +150,9 @@ async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Hire
     };
     let changes = rules::hire(wish, &facts, id.clone(), limits)?;
     apply::apply(tx, context.snapshot, changes).await?;
+    if own.is_some() {
+        agents::give_worktree(tx, &id).await?;
+    }
     let role = facts.role.as_ref();
     let shown = json!({
         "id": id,
@@ -152,8 +163,8 @@ async fn hire(tx: &mut Tx, context: &Context<'_>, wish: HireWish) -> Result<Hire
 }
 
 pub(super) async fn spawn(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgent) -> Ran {
-    let SpawnAgent { role_id, task_brief: ShortBrief(task_brief), name } = arguments;
-    let hired = hire(tx, context, HireWish { role: role_id, brief: task_brief, name }).await?;
+    let SpawnAgent { role_id, task_brief: ShortBrief(task_brief), name, workspace } = arguments;
+    let hired = hire(tx, context, HireWish { role: role_id, brief: task_brief, name }, workspace).await?;
     Ok(Done::json(hired.shown))
 }
 
@@ -173,8 +184,14 @@ pub(super) async fn spawn_with_task(
 }
 
 async fn hire_and_write(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgentWithTask) -> Ran {
-    let SpawnAgentWithTask { role_id, role, task_brief, initial_message: FirstMessage(message), name } =
-        arguments;
+    let SpawnAgentWithTask {
+        role_id,
+        role,
+        task_brief,
+        initial_message: FirstMessage(message),
+        name,
+        workspace,
+    } = arguments;
     let (role, made, ignored) = match (role_id, role) {
         (Some(id), None) => (id, Value::Null, Vec::new()),
         // The role exists already, so its description is ignored.
@@ -188,7 +205,7 @@ async fn hire_and_write(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgen
             return Err(Refusal::InvalidArguments(vec![missing]).into());
         }
     };
-    let mut hired = hire(tx, context, HireWish { role, brief: task_brief, name }).await?;
+    let mut hired = hire(tx, context, HireWish { role, brief: task_brief, name }, workspace).await?;
     let draft =
         Draft { to: hired.id.to_string(), payload: message, answering: Answering::AsWritten, due_at: None };
     let sent = door::send(tx, context.snapshot, context.caller, draft, LastWord::UnlessWaiting).await?;

@@ -32,6 +32,9 @@ fn with_properties(mut schema: Value) -> Value {
 
 /// Returns the society tools that an agent with these rights may call.
 pub(crate) fn offered(rights: &Rights, snapshot: &Snapshot) -> Vec<Tool> {
+    // Only agents that work in a workspace need to know that there is one.
+    let has_workspace =
+        [ToolGroup::Files, ToolGroup::Command].iter().any(|group| rights.decide(group) == Verdict::Allow);
     let may_give = rights.among(snapshot.settings.groups());
     let may_call =
         |name: &str| arguments::group_of(name).is_some_and(|group| rights.decide(&group) == Verdict::Allow);
@@ -39,6 +42,9 @@ pub(crate) fn offered(rights: &Rights, snapshot: &Snapshot) -> Vec<Tool> {
     let tool = |(name, schema): &(&'static str, Value)| {
         let mut schema = schema.clone();
         list_groups(&mut schema, &may_give);
+        if !has_workspace && let Some(Value::Object(properties)) = schema.get_mut("properties") {
+            properties.shift_remove(super::WORKSPACE);
+        }
         in_words(name, schema, snapshot.prompts.tool_texts.get(*name))
     };
     chosen.map(tool).collect()

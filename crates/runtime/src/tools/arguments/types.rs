@@ -208,6 +208,23 @@ impl Argument for Direction {
     }
 }
 
+/// The wish that a new agent gets its own worktree.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::tools) struct OwnWorkspace;
+
+impl Argument for OwnWorkspace {
+    fn schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "enum": [OWN]})
+    }
+
+    fn read(value: Value, _: &mut Reading<'_>) -> Read<Self> {
+        one_of(&value, [(OWN, Self)].into_iter())
+    }
+}
+
+/// The only value of the argument `workspace`.
+const OWN: &str = "own";
+
 /// How the content of an artifact is encoded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in crate::tools) enum Encoding {

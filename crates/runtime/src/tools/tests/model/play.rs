@@ -460,6 +460,7 @@ impl Play {
             last_word,
             misfit: Misfit::Refused,
             snapshot: &self.snapshot,
+            no_worktree: None,
             prepared: &prepared,
         };
         let json = match tools::run(tx, &context, &call).await?.result {

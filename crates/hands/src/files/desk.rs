@@ -1,0 +1,103 @@
+//! What every tool for files needs: the caller's workspace, and the words for what is wrong with a path.
+
+use crate::call::{Caller, Output};
+use crate::files::bounds::Bounds;
+use crate::workspace::path::on_one_line;
+use crate::workspace::{FileError, Kind, PathFault, Workspace, WorkspacePath};
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::refusal::Refusal;
+use std::sync::Arc;
+
+/// Similar paths that a refusal names.
+const MAX_SIMILAR: usize = 3;
+
+/// How alike two names must be to be named, from 0 to 1.
+const MIN_LIKENESS: f64 = 0.8;
+
+/// A caller in its workspace.
+pub(super) struct Desk {
+    /// The name of the tool that works here.
+    pub(super) tool: &'static str,
+    pub(super) caller: Caller,
+    pub(super) workspace: Arc<Workspace>,
+    pub(super) bounds: Bounds,
+}
+
+/// Runs work that blocks on a thread of its own.
+pub(super) async fn blocking<T: Send + 'static>(
+    tool: &'static str,
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| Refusal::ToolFailed { tool: tool.to_owned(), reason: error.to_string() })?
+}
+
+/// Returns the refusal of one argument.
+pub(super) fn refused(argument: &str, rule: impl Into<String>) -> Refusal {
+    Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Rule(rule.into()))])
+}
+
+/// Returns the refusal of a call that lacks an argument.
+pub(super) fn missing(argument: &str) -> Refusal {
+    Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Missing)])
+}
+
+impl Desk {
+    /// Reads a path that the model wrote.
+    pub(super) fn path(&self, written: &str) -> Result<WorkspacePath, Refusal> {
+        self.workspace.path(written).map_err(|fault| match fault {
+            PathFault::Empty | PathFault::Nul | PathFault::TooLong => refused("path", fault.to_string()),
+            PathFault::Outside => {
+                Refusal::WorkspaceRefused { reason: format!("{} {fault}", on_one_line(written)) }
+            }
+        })
+    }
+
+    /// Returns the refusal of an operation that failed. For a path that does not exist, it names similar ones.
+    pub(super) fn refusal(&self, error: FileError) -> Refusal {
+        if let FileError::NotFound(path) = &error {
+            let similar = self.similar(path);
+            if !similar.is_empty() {
+                return refused("path", format!("{error}; there is {}", similar.join(", ")));
+            }
+        }
+        error.into_refusal(self.tool)
+    }
+
+    /// Reads a whole file, or returns nothing if there is none.
+    pub(super) fn read_if_there(&self, path: &WorkspacePath) -> Result<Option<Vec<u8>>, FileError> {
+        match self.workspace.metadata(path) {
+            Err(FileError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+            Ok(found) if found.kind == Kind::Directory => {
+                Err(FileError::NotAFile { path: path.clone(), kind: Kind::Directory })
+            }
+            Ok(_) => self.workspace.read(path, self.bounds.file_bytes).map(Some),
+        }
+    }
+
+    /// Adds the source of the workspace to a result.
+    pub(super) fn sourced(&self, output: Output) -> Output {
+        match self.workspace.source() {
+            Some(source) => output.from_source(source),
+            None => output,
+        }
+    }
+
+    /// Returns the paths near a path that does not exist whose last name is similar.
+    fn similar(&self, path: &WorkspacePath) -> Vec<String> {
+        let (Some(name), Some(above)) = (path.name(), path.parent()) else { return Vec::new() };
+        let Ok(listing) = self.workspace.list(&above) else { return Vec::new() };
+        let likeness = |line: &String| {
+            let there = line.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+            strsim::jaro_winkler(&there.to_lowercase(), &name.to_lowercase())
+        };
+        let mut similar: Vec<(f64, String)> =
+            listing.lines.into_iter().map(|line| (likeness(&line), line)).collect();
+        similar.retain(|(likeness, _)| *likeness >= MIN_LIKENESS);
+        // The sort is stable, so equally similar paths stay in their order.
+        similar.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        let place = if above.is_root() { String::new() } else { format!("{}/", above.on_one_line()) };
+        similar.into_iter().take(MAX_SIMILAR).map(|(_, line)| format!("{place}{line}")).collect()
+    }
+}

@@ -1,0 +1,68 @@
+//! The tool `search_files`: finds lines by a regular expression, or files by a glob.
+
+mod arguments;
+mod ignored;
+mod search;
+mod walk;
+
+use crate::arguments::schema_of;
+use crate::call::{Invocation, Output};
+use crate::files::bounds::Bounds;
+use crate::files::desk::{Desk, blocking};
+use crate::files::search_files::arguments::{Arguments as Given, Wanted};
+use crate::tool::{AfterCrash, Arguments, Effect, Tool};
+use crate::workspace::Places;
+use futures::future::{BoxFuture, FutureExt};
+use polity_society::refusal::Refusal;
+use polity_society::tool_group::ToolGroup;
+use serde_json::Value;
+use std::sync::Arc;
+
+const NAME: &str = "search_files";
+
+/// The tool `search_files`.
+pub struct SearchFiles {
+    places: Arc<dyn Places>,
+    bounds: Bounds,
+}
+
+impl SearchFiles {
+    /// Makes the tool.
+    pub fn new(places: Arc<dyn Places>, bounds: Bounds) -> Self {
+        Self { places, bounds }
+    }
+
+    async fn output(&self, invocation: Invocation) -> Result<Output, Refusal> {
+        let wanted = Wanted::read(&invocation.arguments)?;
+        let Invocation { caller, cancel, .. } = invocation;
+        let workspace = self.places.open(&caller).await?;
+        let desk = Desk { tool: NAME, caller, workspace, bounds: self.bounds };
+        blocking(NAME, move || search::search(&desk, &wanted, &cancel)).await
+    }
+}
+
+impl Tool for SearchFiles {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn group(&self) -> ToolGroup {
+        ToolGroup::Files
+    }
+
+    fn parameters(&self) -> Value {
+        schema_of::<Given>()
+    }
+
+    fn effect(&self, _: &Arguments) -> Effect {
+        Effect::Reads
+    }
+
+    fn after_crash(&self, _: &Arguments) -> AfterCrash {
+        AfterCrash::Repeat
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
+        self.output(invocation).boxed()
+    }
+}

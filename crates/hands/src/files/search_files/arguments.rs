@@ -1,0 +1,182 @@
+//! The arguments of `search_files`, and what they ask for.
+
+use crate::arguments::{self, Argued};
+use crate::files::desk::refused;
+use crate::tool::Arguments as Written;
+use globset::{GlobBuilder, GlobMatcher};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::refusal::Refusal;
+use polity_society::written::{is_blank, says_something, with_synonyms};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Matching lines, or files, of one search without a limit.
+const DEFAULT_LIMIT: usize = 100;
+
+/// The highest limit that a model can ask for.
+const MAX_LIMIT: usize = 1000;
+
+/// The most lines before and after each match.
+const MAX_CONTEXT: usize = 20;
+
+/// Bytes of a compiled expression. A larger one repeats too much.
+const MAX_COMPILED_BYTES: usize = 10 << 20;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(super) struct Arguments {
+    pattern: Option<String>,
+    glob: Option<String>,
+    path: Option<String>,
+    context: Option<usize>,
+    limit: Option<usize>,
+}
+
+impl Argued for Arguments {
+    const NAMES: &'static [&'static str] = &["pattern", "glob", "path", "context", "limit"];
+}
+
+/// Words that models use for the same, because other tools do.
+const SYNONYMS: &[(&str, &str)] = &[("regex", "pattern"), ("query", "pattern"), ("include", "glob")];
+
+/// What a call asks for.
+pub(super) struct Wanted {
+    /// The lines that are looked for, or none if all files that fit the glob are.
+    pub(super) pattern: Option<(String, RegexMatcher)>,
+    pub(super) glob: Option<Glob>,
+    /// Where to search, as the model wrote it.
+    pub(super) path: String,
+    pub(super) context: usize,
+    pub(super) limit: usize,
+}
+
+/// Which files fit.
+pub(super) struct Glob {
+    pub(super) written: String,
+    matcher: GlobMatcher,
+}
+
+impl Glob {
+    fn parse(written: &str) -> Result<Self, Refusal> {
+        let plain = written.trim_start_matches("./").trim_start_matches('/');
+        // Without a directory, a glob means files of this name anywhere, as in ignore files.
+        let anywhere = if plain.contains('/') { plain.to_owned() } else { format!("**/{plain}") };
+        let glob = GlobBuilder::new(&anywhere).literal_separator(true).build();
+        let glob = glob.map_err(|error| refused("glob", error.kind().to_string()))?;
+        Ok(Self { written: written.to_owned(), matcher: glob.compile_matcher() })
+    }
+
+    /// Returns whether a path fits.
+    pub(super) fn fits(&self, path: &str) -> bool {
+        self.matcher.is_match(path)
+    }
+}
+
+impl Wanted {
+    /// Reads the arguments of a call.
+    pub(super) fn read(written: &Written) -> Result<Self, Refusal> {
+        let given: Arguments = arguments::read(&tidied(written))?;
+        let Arguments { pattern, glob, path, context, limit } = given;
+        // Models fill in an empty text where they have nothing to say.
+        let said = |text: Option<String>| text.filter(|text| !is_blank(text));
+        let pattern = said(pattern).map(|pattern| {
+            let matcher = matcher(&pattern)?;
+            Ok::<_, Refusal>((pattern, matcher))
+        });
+        let glob = said(glob).map(|glob| Glob::parse(&glob));
+        if pattern.is_none() && glob.is_none() {
+            let problem = Fault::Rule("give a regular expression, or a glob to find files".to_owned());
+            return Err(Refusal::InvalidArguments(vec![FieldProblem::new("pattern", problem)]));
+        }
+        Ok(Self {
+            pattern: pattern.transpose()?,
+            glob: glob.transpose()?,
+            path: said(path).unwrap_or_else(|| ".".to_owned()),
+            context: context.unwrap_or(0).min(MAX_CONTEXT),
+            limit: limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT),
+        })
+    }
+}
+
+fn matcher(pattern: &str) -> Result<RegexMatcher, Refusal> {
+    let mut builder = RegexMatcherBuilder::new();
+    // `$` also fits before the end of a line that ends with `\r\n`. The size bounds the time that one line takes.
+    builder.crlf(true).size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES);
+    builder.build(pattern).map_err(|error| {
+        refused("pattern", format!("{error}; put a \\ before each special character that is meant as itself"))
+    })
+}
+
+/// Understands other words, and drops the numbers that a model filled in with nothing or wrote as text.
+fn tidied(written: &Written) -> Written {
+    let (mut tidied, _) = with_synonyms(written.clone(), SYNONYMS);
+    tidied.retain(|_, value| says_something(value));
+    for (name, value) in &mut tidied {
+        let is_number = matches!(name.to_lowercase().as_str(), "context" | "limit");
+        if let Some(number) =
+            value.as_str().filter(|_| is_number).and_then(|text| text.trim().parse::<u64>().ok())
+        {
+            *value = Value::from(number);
+        }
+    }
+    tidied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn wanted(arguments: &Value) -> Result<Wanted, Refusal> {
+        Wanted::read(arguments.as_object().unwrap())
+    }
+
+    #[test]
+    fn what_is_left_out_has_a_default() {
+        let all = wanted(&json!({"pattern": "a"})).unwrap();
+        assert_eq!((all.path.as_str(), all.context, all.limit), (".", 0, 100));
+        assert!(all.glob.is_none());
+        let filled = json!({"regex": "a", "glob": "", "path": "", "context": "2", "limit": 5000});
+        let filled = wanted(&filled).unwrap();
+        assert_eq!((filled.path.as_str(), filled.context, filled.limit), (".", 2, 1000));
+        assert!(filled.glob.is_none());
+        let files = wanted(&json!({"glob": "*.rs", "limit": 0, "context": 99})).unwrap();
+        assert_eq!((files.pattern.is_none(), files.limit, files.context), (true, 1, 20));
+    }
+
+    #[test]
+    fn faults_are_named() {
+        let check = |arguments: Value, expect: &str| {
+            let refusal = format!("{:?}", wanted(&arguments).err().unwrap());
+            assert!(refusal.contains(expect), "{arguments}: {refusal}");
+        };
+        check(json!({}), "pattern");
+        check(json!({"pattern": " ", "glob": null}), "pattern");
+        check(json!({"pattern": "f("}), "unclosed group");
+        check(json!({"pattern": "a\nb"}), "pattern");
+        check(json!({"pattern": "(a{1000}){1000}"}), "size limit");
+        check(json!({"glob": "a[", "pattern": "x"}), "glob");
+        check(json!({"pattern": "x", "limit": "many"}), "limit");
+    }
+
+    #[test]
+    fn globs_fit_as_in_ignore_files() {
+        let check = |glob: &str, path: &str, expect: bool| {
+            assert_eq!(Glob::parse(glob).unwrap().fits(path), expect, "{glob} {path}");
+        };
+        for path in ["a.rs", "src/a.rs", "src/deep/a.rs"] {
+            check("*.rs", path, true);
+            check("**/*.rs", path, true);
+            check("a.{rs,ts}", path, true);
+            check("*.ts", path, false);
+        }
+        check("src/*.rs", "src/a.rs", true);
+        check("./src/*.rs", "src/a.rs", true);
+        check("/src/*.rs", "src/a.rs", true);
+        check("src/*.rs", "src/deep/a.rs", false);
+        check("src/**/*.rs", "src/deep/a.rs", true);
+        check("src/**/*.rs", "src/a.rs", true);
+        check("src/**", "src/deep/a.rs", true);
+    }
+}

@@ -1,0 +1,67 @@
+//! Ignore files: which paths a search leaves out.
+
+use crate::workspace::{Workspace, WorkspacePath};
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+/// Bytes of an ignore file. A larger one is no ignore file.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// The ignore files of a directory. A later one decides before an earlier one.
+const FILES: &[&str] = &[".gitignore", ".ignore"];
+
+/// The file of the repository that ignores paths without being part of the tree.
+const OF_REPOSITORY: &str = ".git/info/exclude";
+
+/// The rules of one directory.
+pub(super) struct Rules {
+    /// The number of names in the directory's path.
+    depth: usize,
+    /// The rules of one file each.
+    files: Vec<Gitignore>,
+}
+
+impl Rules {
+    /// Reads the ignore files of a directory. A file that cannot be read ignores nothing.
+    pub(super) fn of(workspace: &Workspace, directory: &[String]) -> Self {
+        let is_root = directory.is_empty();
+        let names = is_root.then_some(OF_REPOSITORY).into_iter().chain(FILES.iter().copied());
+        let files = names.filter_map(|name| {
+            let path = WorkspacePath::below(directory, name);
+            let content = workspace.read(&path, MAX_BYTES).ok()?;
+            Some(parsed(&String::from_utf8_lossy(&content)))
+        });
+        Self { depth: directory.len(), files: files.collect() }
+    }
+
+    fn decision(&self, names: &[String], is_directory: bool) -> Option<Decision> {
+        let path = names.get(self.depth..).unwrap_or_default().join("/");
+        self.files.iter().rev().find_map(|file| match file.matched(&path, is_directory) {
+            Match::None => None,
+            Match::Ignore(_) => Some(Decision::Ignored),
+            Match::Whitelist(_) => Some(Decision::Kept),
+        })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    Ignored,
+    Kept,
+}
+
+/// Returns whether a path is ignored. `rules` are those of the directories above it, from the workspace downwards; the
+/// deepest one that says something decides.
+pub(super) fn is_ignored(rules: &[Rules], names: &[String], is_directory: bool) -> bool {
+    let decision = rules.iter().rev().find_map(|rules| rules.decision(names, is_directory));
+    decision == Some(Decision::Ignored)
+}
+
+fn parsed(content: &str) -> Gitignore {
+    let mut builder = GitignoreBuilder::new("");
+    for line in content.trim_start_matches('\u{feff}').lines() {
+        // A line with a fault says nothing, and the others still count.
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}

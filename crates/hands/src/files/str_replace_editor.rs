@@ -1,0 +1,109 @@
+//! The tool `str_replace_editor`: views, creates and changes files. Open models know this shape.
+
+mod arguments;
+mod change;
+mod view;
+
+pub use change::Preview;
+
+use crate::arguments::schema_of;
+use crate::call::{Attempt, Caller, Invocation, Output};
+use crate::files::bounds::Bounds;
+use crate::files::desk::{Desk, blocking};
+use crate::files::str_replace_editor::arguments::{Arguments as Given, Wanted};
+use crate::tool::{AfterCrash, Arguments, Effect, Tool};
+use crate::views::Views;
+use crate::workspace::Places;
+use futures::future::{BoxFuture, FutureExt};
+use polity_society::refusal::Refusal;
+use polity_society::tool_group::ToolGroup;
+use serde_json::Value;
+use std::sync::Arc;
+
+const NAME: &str = "str_replace_editor";
+
+/// The tool `str_replace_editor`.
+pub struct StrReplaceEditor {
+    places: Arc<dyn Places>,
+    views: Arc<Views>,
+    bounds: Bounds,
+}
+
+impl StrReplaceEditor {
+    /// Makes the tool.
+    pub fn new(places: Arc<dyn Places>, views: Arc<Views>, bounds: Bounds) -> Self {
+        Self { places, views, bounds }
+    }
+
+    /// Returns what a call would change, as people review it, or nothing if the call only views. Changes nothing.
+    pub async fn preview(&self, caller: &Caller, arguments: &Arguments) -> Result<Option<Preview>, Refusal> {
+        let Wanted::Change { path, change } = Wanted::read(arguments)? else { return Ok(None) };
+        let (desk, views) = (self.desk(caller).await?, self.views.clone());
+        blocking(NAME, move || change::preview(&desk, &views, &path, &change).map(Some)).await
+    }
+
+    async fn desk(&self, caller: &Caller) -> Result<Desk, Refusal> {
+        let workspace = self.places.open(caller).await?;
+        Ok(Desk { tool: NAME, caller: caller.clone(), workspace, bounds: self.bounds })
+    }
+
+    async fn evidence(&self, invocation: &Invocation) -> Result<Value, Refusal> {
+        let Wanted::Change { path, change } = Wanted::read(&invocation.arguments)? else {
+            return Ok(Value::Null);
+        };
+        let (desk, views) = (self.desk(&invocation.caller).await?, self.views.clone());
+        blocking(NAME, move || change::evidence(&desk, &views, &path, &change)).await
+    }
+
+    async fn output(&self, invocation: Invocation) -> Result<Output, Refusal> {
+        let wanted = Wanted::read(&invocation.arguments)?;
+        let (desk, views) = (self.desk(&invocation.caller).await?, self.views.clone());
+        let Invocation { evidence, attempt, .. } = invocation;
+        blocking(NAME, move || match wanted {
+            Wanted::View { path, range } => view::view(&desk, &views, &path, range),
+            Wanted::Change { path, change } => {
+                if attempt == Attempt::AfterCrash {
+                    change::sweep(&desk, &path);
+                }
+                change::carry_out(&desk, &views, &path, &change, &evidence, attempt)
+            }
+        })
+        .await
+    }
+}
+
+impl Tool for StrReplaceEditor {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn group(&self) -> ToolGroup {
+        ToolGroup::Files
+    }
+
+    fn parameters(&self) -> Value {
+        schema_of::<Given>()
+    }
+
+    fn effect(&self, arguments: &Arguments) -> Effect {
+        match Wanted::read(arguments) {
+            Ok(Wanted::View { .. }) => Effect::Reads,
+            Ok(Wanted::Change { .. }) | Err(_) => Effect::Changes,
+        }
+    }
+
+    fn after_crash(&self, arguments: &Arguments) -> AfterCrash {
+        match self.effect(arguments) {
+            Effect::Reads => AfterCrash::Repeat,
+            Effect::Changes => AfterCrash::Verify,
+        }
+    }
+
+    fn prepare<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
+        self.evidence(invocation).boxed()
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
+        self.output(invocation).boxed()
+    }
+}

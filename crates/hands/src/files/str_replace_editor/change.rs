@@ -1,0 +1,233 @@
+//! The commands `create`, `str_replace` and `insert`.
+
+use crate::call::{Attempt, Output};
+use crate::files::desk::{Desk, refused};
+use crate::files::diff::diff;
+use crate::files::edit::{EditFault, Edited, edit};
+use crate::files::nearest::{Difference, has_line_numbers, nearest};
+use crate::files::numbered::{excerpt, snippet};
+use crate::files::str_replace_editor::arguments::Change;
+use crate::files::text::{Content, lines};
+use crate::views::{Change as Kind, Views, may_change};
+use crate::workspace::{ContentHash, Expected, FileError, WorkspacePath};
+use polity_society::refusal::Refusal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::ops::RangeInclusive;
+
+/// Lines of the most similar place that a refusal quotes.
+const MAX_QUOTED_LINES: usize = 12;
+
+/// What a call would change, as people review it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    /// The path of the file in the workspace.
+    pub path: String,
+    /// The change as a unified diff.
+    pub diff: String,
+}
+
+/// By what a later run recognises whether the change has happened.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Evidence {
+    /// The content before the change, or `null` if there was no file.
+    before: Option<ContentHash>,
+    /// The content after the change.
+    after: ContentHash,
+    /// The first line that the change wrote.
+    first_line: usize,
+    /// The last line that the change wrote.
+    last_line: usize,
+}
+
+/// A change that can be made.
+struct Plan {
+    path: WorkspacePath,
+    before: Option<ContentHash>,
+    /// The text of the file before the change, if there was any.
+    old: Option<String>,
+    new: Edited,
+}
+
+impl Plan {
+    fn evidence(&self) -> Evidence {
+        Evidence {
+            before: self.before,
+            after: ContentHash::of(self.new.text.as_bytes()),
+            first_line: *self.new.changed.start(),
+            last_line: *self.new.changed.end(),
+        }
+    }
+}
+
+/// Which files an agent may change.
+#[derive(Clone, Copy)]
+enum Knowledge<'a> {
+    /// Those that it knows as they are.
+    Needed(&'a Views),
+    /// This one: what the agent knows was checked before, for the same content.
+    Checked,
+}
+
+pub(super) fn preview(
+    desk: &Desk,
+    views: &Views,
+    written: &str,
+    change: &Change,
+) -> Result<Preview, Refusal> {
+    let plan = plan(desk, Knowledge::Needed(views), written, change)?;
+    let path = plan.path.on_one_line();
+    let diff = diff(plan.old.as_deref().unwrap_or_default(), &plan.new.text, &path);
+    Ok(Preview { path, diff })
+}
+
+pub(super) fn evidence(desk: &Desk, views: &Views, written: &str, change: &Change) -> Result<Value, Refusal> {
+    let plan = plan(desk, Knowledge::Needed(views), written, change)?;
+    Ok(json!(plan.evidence()))
+}
+
+/// Removes what a killed process left beside the file.
+pub(super) fn sweep(desk: &Desk, written: &str) {
+    if let Ok(path) = desk.path(written)
+        && let Err(error) = desk.workspace.sweep(&path)
+    {
+        // Listings leave these files out, so they only take up space. A read-only workspace has none.
+        tracing::debug!(%error, "temporary files were not removed");
+    }
+}
+
+/// Makes the change, unless a run before a crash made it.
+pub(super) fn carry_out(
+    desk: &Desk,
+    views: &Views,
+    written: &str,
+    change: &Change,
+    evidence: &Value,
+    attempt: Attempt,
+) -> Result<Output, Refusal> {
+    let changed_meanwhile = || Refusal::FileChanged { path: written.to_owned() };
+    if evidence.is_null() {
+        let plan = plan(desk, Knowledge::Needed(views), written, change)?;
+        return write(desk, views, written, change, &plan);
+    }
+    let evidence = Evidence::deserialize(evidence).map_err(|error| Refusal::ToolFailed {
+        tool: desk.tool.to_owned(),
+        reason: format!("the record of the change cannot be read: {error}"),
+    })?;
+    let path = desk.path(written)?;
+    let now = desk.read_if_there(&path).map_err(|error| desk.refusal(error))?;
+    let hash = now.as_deref().map(ContentHash::of);
+    if hash == evidence.before {
+        let plan = plan(desk, Knowledge::Checked, written, change)?;
+        // The file may have changed since it was read a moment ago.
+        return if plan.evidence() == evidence {
+            write(desk, views, written, change, &plan)
+        } else {
+            Err(changed_meanwhile())
+        };
+    }
+    match (attempt, now) {
+        (Attempt::AfterCrash, Some(now)) if hash == Some(evidence.after) => {
+            views.note(&desk.caller, &path, evidence.after);
+            let text = String::from_utf8_lossy(&now);
+            let changed = evidence.first_line..=evidence.last_line;
+            Ok(confirmation(desk, &path, evidence.before, &text, &changed, change))
+        }
+        (Attempt::First | Attempt::AfterCrash, _) => Err(changed_meanwhile()),
+    }
+}
+
+fn plan(desk: &Desk, knowledge: Knowledge<'_>, written: &str, change: &Change) -> Result<Plan, Refusal> {
+    let path = desk.path(written)?;
+    desk.workspace.check_write(&path).map_err(|error| desk.refusal(error))?;
+    let now = desk.read_if_there(&path).map_err(|error| desk.refusal(error))?;
+    let before = now.as_deref().map(ContentHash::of);
+    if let Knowledge::Needed(views) = knowledge {
+        let seen = views.seen(&desk.caller, &path).map_err(|error| Refusal::ToolFailed {
+            tool: desk.tool.to_owned(),
+            reason: format!("{error}: {}", error.source),
+        })?;
+        if !may_change(change.kind(), seen, before) {
+            return Err(Refusal::FileChanged { path: written.to_owned() });
+        }
+    }
+    let old = match (change.kind(), now.as_deref().map(Content::of)) {
+        (_, Some(Content::Text(text))) => Some(text),
+        (Kind::Create, _) => None,
+        (Kind::Replace | Kind::Insert, None) => return Err(desk.refusal(FileError::NotFound(path))),
+        (Kind::Replace | Kind::Insert, Some(Content::Encoded { encoding, .. })) => {
+            let rule = "and not in UTF-8, so a change could damage it; convert it first, or create it anew";
+            return Err(refused("path", format!("is in {encoding} {rule}")));
+        }
+        (Kind::Replace | Kind::Insert, Some(Content::Binary)) => {
+            return Err(refused("path", "is not a text file"));
+        }
+    };
+    let new = edit(old.as_deref(), change.edit());
+    let new = new.map_err(|fault| explained(&fault, old.as_deref().unwrap_or_default(), change))?;
+    Ok(Plan { path, before, old, new })
+}
+
+fn write(desk: &Desk, views: &Views, written: &str, change: &Change, plan: &Plan) -> Result<Output, Refusal> {
+    let Plan { path, before, new, .. } = plan;
+    let after = ContentHash::of(new.text.as_bytes());
+    let expected = before.map_or(Expected::Absent, Expected::Content);
+    if *before != Some(after) {
+        let done = desk.workspace.write(path, expected, new.text.as_bytes());
+        done.map_err(|error| match error {
+            FileError::Changed(_) => Refusal::FileChanged { path: written.to_owned() },
+            error => desk.refusal(error),
+        })?;
+    }
+    views.note(&desk.caller, path, after);
+    Ok(confirmation(desk, path, *before, &new.text, &new.changed, change))
+}
+
+/// Says what happened. Whatever is said is in JSON or in the origin, where no file can forge it.
+fn confirmation(
+    desk: &Desk,
+    path: &WorkspacePath,
+    before: Option<ContentHash>,
+    text: &str,
+    changed: &RangeInclusive<usize>,
+    change: &Change,
+) -> Output {
+    let (name, count) = (path.on_one_line(), lines(text).count());
+    match change.kind() {
+        Kind::Create => {
+            let done = if before.is_some() { "replaced" } else { "created" };
+            Output::json(json!({"path": name, "done": done, "lines": count}))
+        }
+        Kind::Replace | Kind::Insert => {
+            let (first, last) = (changed.start(), changed.end());
+            let origin = format!("{name}, changed at lines {first}-{last}; it now has {count} lines");
+            desk.sourced(Output::text(origin, snippet(text, changed)))
+        }
+    }
+}
+
+/// Returns the refusal of a change, with the place that the model may have meant.
+fn explained(fault: &EditFault, text: &str, change: &Change) -> Refusal {
+    let argument = match fault {
+        EditFault::NothingToReplace | EditFault::NotFound | EditFault::Several { .. } => "old_str",
+        EditFault::NoChange => "new_str",
+        EditFault::NoSuchLine { .. } => "insert_line",
+    };
+    let (EditFault::NotFound, Change::Replace { old, .. }) = (fault, change) else {
+        return refused(argument, fault.to_string());
+    };
+    if has_line_numbers(old) {
+        return refused(argument, format!("{fault}; leave out the line numbers of the view"));
+    }
+    let Some(place) = nearest(text, old) else {
+        return refused(argument, format!("{fault}; view it and quote it exactly"));
+    };
+    let difference = match place.difference {
+        Difference::Blanks => "only white space differs at",
+        Difference::Words => "the most similar place is",
+    };
+    let (first, last) = (*place.lines.start(), *place.lines.end());
+    let quoted = last.min(first.saturating_add(MAX_QUOTED_LINES - 1));
+    let quote = excerpt(text, first..=quoted);
+    refused(argument, format!("{fault}; {difference} lines {first}-{last}:\n{quote}"))
+}

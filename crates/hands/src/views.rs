@@ -1,0 +1,91 @@
+//! What each agent knows of the files: the content that it last viewed or wrote.
+//!
+//! An agent must not overwrite what somebody else has written since it looked. [`Views`] keeps the hash of what each
+//! agent last saw of each file, in one append-only file for each task, so that a restart forgets nothing. [`may_change`]
+//! decides, and is pure.
+//!
+//! The methods read and write files, so async code calls them in `spawn_blocking`.
+
+mod rule;
+mod stored;
+
+pub use rule::{Change, may_change};
+pub use stored::ViewsError;
+
+use crate::call::Caller;
+use crate::views::stored::{Key, Stored};
+use crate::workspace::{ContentHash, WorkspacePath};
+use polity_society::id::TaskId;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What each agent last saw of each file.
+#[derive(Debug)]
+pub struct Views {
+    directory: PathBuf,
+    tasks: Mutex<HashMap<TaskId, Arc<Mutex<Stored>>>>,
+}
+
+impl Views {
+    /// Keeps the views in this directory, which is made when it is first needed.
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self { directory: directory.into(), tasks: Mutex::default() }
+    }
+
+    /// Returns the content that the caller last viewed or wrote at the path.
+    pub fn seen(&self, caller: &Caller, path: &WorkspacePath) -> Result<Option<ContentHash>, ViewsError> {
+        let task = self.task(&caller.task);
+        let mut task = locked(&task);
+        task.load()?;
+        Ok(task.get(&Key::new(caller, path)))
+    }
+
+    /// Notes the content that the caller has just viewed or written.
+    ///
+    /// If the note cannot be stored, it holds until the process ends, and a warning is logged: what the caller did has
+    /// already happened. After a restart the caller is then at worst asked to view the file again.
+    pub fn note(&self, caller: &Caller, path: &WorkspacePath, content: ContentHash) {
+        let task = self.task(&caller.task);
+        let mut task = locked(&task);
+        let stored = task.load().and_then(|()| task.append(Key::new(caller, path), content));
+        if let Err(error) = stored {
+            tracing::warn!(task = %caller.task, %error, cause = %error.source, "a view was not stored");
+        }
+    }
+
+    /// Removes all views of a task that has ended.
+    pub fn forget(&self, task: &TaskId) -> Result<(), ViewsError> {
+        let stored = locked(&self.tasks).remove(task).unwrap_or_else(|| self.new_task(task));
+        locked(&stored).remove()
+    }
+
+    fn task(&self, task: &TaskId) -> Arc<Mutex<Stored>> {
+        locked(&self.tasks).entry(task.clone()).or_insert_with(|| self.new_task(task)).clone()
+    }
+
+    fn new_task(&self, task: &TaskId) -> Arc<Mutex<Stored>> {
+        Arc::new(Mutex::new(Stored::new(self.directory.join(file_name(task)))))
+    }
+}
+
+/// Returns the name of a task's file. Characters that could mean a directory are written as their numbers.
+fn file_name(task: &TaskId) -> String {
+    let mut name = String::new();
+    for character in task.as_str().chars() {
+        if character.is_ascii_alphanumeric() || matches!(character, '-' | '_') {
+            name.push(character);
+        } else {
+            name.push_str(&format!("%{:x}", u32::from(character)));
+        }
+    }
+    name + ".views.jsonl"
+}
+
+/// A panic cannot leave the maps half changed.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,29 @@
+//! Whether an agent may change a file, by what it knows of it. Pure.
+
+use crate::workspace::ContentHash;
+
+/// A change of a file, by what its arguments prove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// The whole content is replaced. The arguments prove nothing.
+    Create,
+    /// A text is replaced, which the arguments quote. So the agent knows the place that it changes.
+    Replace,
+    /// Lines are inserted at a number, which means something else if the file has changed.
+    Insert,
+}
+
+/// Returns whether an agent may change a file: not if somebody else changed the file since the agent last saw it, and
+/// not blindly. `seen` is the content that the agent last viewed or wrote; `now` is the content of the file, or `None`
+/// if there is no file.
+pub fn may_change(change: Change, seen: Option<ContentHash>, now: Option<ContentHash>) -> bool {
+    match (now, seen) {
+        // Nothing can be lost where there is no file.
+        (None, _) => true,
+        (Some(now), Some(seen)) => now == seen,
+        (Some(_), None) => match change {
+            Change::Replace => true,
+            Change::Create | Change::Insert => false,
+        },
+    }
+}

@@ -1,0 +1,131 @@
+//! The views of one task in a file: one line of JSON for each view that differs from the one before.
+
+use crate::call::Caller;
+use crate::workspace::{ContentHash, WorkspacePath};
+use polity_society::id::AgentId;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// The views of a task cannot be read or removed.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation} the file {file}, which says what agents have viewed")]
+pub struct ViewsError {
+    /// What was to be done.
+    pub operation: &'static str,
+    /// The file.
+    pub file: PathBuf,
+    /// The error of the operating system.
+    pub source: io::Error,
+}
+
+/// Whose view of which file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(super) struct Key {
+    agent: AgentId,
+    /// The worktree that holds the file, or nothing for the workspace that the task shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    worktree: Option<AgentId>,
+    path: String,
+}
+
+impl Key {
+    pub(super) fn new(caller: &Caller, path: &WorkspacePath) -> Self {
+        Self { agent: caller.agent.clone(), worktree: caller.place.worktree.clone(), path: path.to_string() }
+    }
+}
+
+/// A line of the file.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    #[serde(flatten)]
+    key: Key,
+    hash: ContentHash,
+}
+
+/// How far the file was read.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    NotRead,
+    /// The file ends with a whole line.
+    Whole,
+    /// The last line was cut off, so the next one needs a line break before it.
+    CutOff,
+}
+
+/// The views of one task.
+#[derive(Debug)]
+pub(super) struct Stored {
+    file: PathBuf,
+    state: State,
+    views: HashMap<Key, ContentHash>,
+}
+
+impl Stored {
+    pub(super) fn new(file: PathBuf) -> Self {
+        Self { file, state: State::NotRead, views: HashMap::new() }
+    }
+
+    /// Reads the file unless that was done before.
+    pub(super) fn load(&mut self) -> Result<(), ViewsError> {
+        if self.state != State::NotRead {
+            return Ok(());
+        }
+        let content = match fs::read(&self.file) {
+            Ok(content) => content,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(self.error("read", error)),
+        };
+        for line in content.split(|byte| *byte == b'\n') {
+            // A line that a crash cut off, or that was damaged, says nothing.
+            if let Ok(Line { key, hash }) = serde_json::from_slice(line) {
+                self.views.insert(key, hash);
+            }
+        }
+        let is_whole = content.last().is_none_or(|byte| *byte == b'\n');
+        self.state = if is_whole { State::Whole } else { State::CutOff };
+        Ok(())
+    }
+
+    pub(super) fn get(&self, key: &Key) -> Option<ContentHash> {
+        self.views.get(key).copied()
+    }
+
+    /// Adds a view to the map, and to the file if it differs from the one before.
+    pub(super) fn append(&mut self, key: Key, hash: ContentHash) -> Result<(), ViewsError> {
+        if self.views.insert(key.clone(), hash) == Some(hash) {
+            return Ok(());
+        }
+        let written = self.write(&Line { key, hash });
+        // Part of the line may have been written.
+        self.state = if written.is_ok() { State::Whole } else { State::CutOff };
+        written.map_err(|error| self.error("write", error))
+    }
+
+    fn write(&self, line: &Line) -> io::Result<()> {
+        if let Some(directory) = self.file.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        let mut text = if self.state == State::CutOff { "\n".to_owned() } else { String::new() };
+        text.push_str(&serde_json::to_string(line)?);
+        text.push('\n');
+        OpenOptions::new().append(true).create(true).open(&self.file)?.write_all(text.as_bytes())
+    }
+
+    pub(super) fn remove(&mut self) -> Result<(), ViewsError> {
+        match fs::remove_file(&self.file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.error("remove", error)),
+            Ok(()) | Err(_) => {
+                self.views.clear();
+                self.state = State::Whole;
+                Ok(())
+            }
+        }
+    }
+
+    fn error(&self, operation: &'static str, source: io::Error) -> ViewsError {
+        ViewsError { operation, file: self.file.clone(), source }
+    }
+}
