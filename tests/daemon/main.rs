@@ -18,6 +18,7 @@ mod docs;
 mod doctor;
 mod exit_codes;
 mod fit;
+mod hands;
 mod http_media;
 mod http_routing;
 mod json_output;

@@ -1,0 +1,215 @@
+//! Tools that act outside: files and commands in the workspaces of agents, and what survives `kill -9`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::hiring::brief;
+use crate::support::{home, run, start};
+
+const BUGGY: &str = "#!/bin/sh\n# Adds two numbers.\necho $(($1 - $2))\n";
+const CHECK: &str = "#!/bin/sh\n[ \"$(sh add.sh 2 3)\" = 5 ] && echo all good\n";
+
+/// Makes a directory of the person, with a program that has a bug and a test that finds it.
+fn project(polity: &Polity) -> PathBuf {
+    let directory = polity.home().join("project");
+    fs::create_dir(&directory).expect("a directory");
+    fs::write(directory.join("add.sh"), BUGGY).expect("a file");
+    fs::write(directory.join("check.sh"), CHECK).expect("a file");
+    directory
+}
+
+fn edit(arguments: Value) -> Answer {
+    Answer::call("str_replace_editor", arguments)
+}
+
+/// Finds the bug, mends it and runs the test. The answer contains the result of the test.
+fn mender(asked: &Conversation) -> Answer {
+    let edits = asked.results_of("str_replace_editor");
+    let commands = asked.results_of("bash");
+    match (edits.len(), commands.len()) {
+        (0, 0) => Answer::call("search_files", json!({"pattern": "\\$1"}))
+            .and_call("str_replace_editor", json!({"command": "view", "path": "add.sh"})),
+        (1, 0) => edit(
+            json!({"command": "str_replace", "path": "add.sh", "old_str": "$1 - $2", "new_str": "$1 + $2"}),
+        ),
+        (2, 0) => Answer::call("bash", json!({"command": "sh check.sh"})),
+        _ => Answer::say(commands[0].text.clone()),
+    }
+}
+
+/// Says why commands cannot run on this machine; `None` if they can.
+fn no_commands(said: &str) -> bool {
+    let refused = said.contains("sandbox");
+    if refused {
+        println!("not checked: this machine has no full sandbox, so commands are refused: {said}");
+    }
+    refused
+}
+
+#[test]
+fn an_agent_mends_a_bug_in_the_directory_of_the_person() {
+    let server = ScriptedServer::start(mender);
+    let polity = home(&server, &json!({"language": "en"}));
+    let project = project(&polity);
+    let output = run(&polity, &["work", "--workspace", "project"]).expect_code(0);
+    assert_eq!(fs::read_to_string(project.join("add.sh")).expect("a file"), BUGGY.replace('-', "+"));
+    assert!(!project.join(".git").exists(), "nothing is committed in a directory of the person");
+    let viewed = server.requests().last().expect("a request").conversation();
+    let text = &viewed.results_of("str_replace_editor")[0].text;
+    assert!(text.contains("3\techo $(($1 - $2))"), "{text}");
+    let found = &viewed.results_of("search_files")[0].text;
+    assert!(found.contains("add.sh:3:"), "{found}");
+    if !no_commands(&output.stdout) {
+        assert!(
+            output.stdout.contains("all good") && output.stdout.contains("\"exitCode\":0"),
+            "{}",
+            output.stdout
+        );
+    }
+}
+
+#[test]
+fn a_read_only_workspace_is_not_changed() {
+    let server = ScriptedServer::start(mender);
+    let polity = home(&server, &json!({"language": "en"}));
+    let project = project(&polity);
+    run(&polity, &["work", "--workspace", "project:ro"]).expect_code(0);
+    let asked = server.requests().last().expect("a request").conversation();
+    assert_eq!(asked.results_of("str_replace_editor")[1].error(), Some("workspace_refused"));
+    assert_eq!(fs::read_to_string(project.join("add.sh")).expect("a file"), BUGGY);
+}
+
+#[test]
+fn a_workspace_apart_from_polity_is_demanded() {
+    let server = ScriptedServer::start(|_| Answer::say("never asked"));
+    let polity = home(&server, &json!({"language": "en"}));
+    let output = run(&polity, &["work", "--workspace", "."]);
+    assert_ne!(output.code, Some(0), "{output:?}");
+    assert!(output.stderr.contains("must not contain each other"), "{}", output.stderr);
+    assert!(server.requests().is_empty());
+}
+
+/// What a command must not be able to do, each with the answer of the shell.
+#[test]
+fn a_command_reaches_nothing_but_its_workspace() {
+    let script = |asked: &Conversation| match asked.results_of("bash").as_slice() {
+        [] => {
+            let commands = [
+                "cat ../data/token ../data/polity.db ../config/llmservices.json; echo read: $?",
+                "env",
+                "echo mine > made.txt; cat made.txt; ls -a ~; touch /etc/polity-was-here; echo wrote: $?",
+            ];
+            Answer::calls(commands.map(|command| Call::new("bash", json!({"command": command}))).into())
+        }
+        results => {
+            Answer::say(json!(results.iter().map(|result| &result.value).collect::<Vec<_>>()).to_string())
+        }
+    };
+    let server = ScriptedServer::start(script);
+    let mut polity = home(&server, &json!({"language": "en"}));
+    polity.set_env("SECRET_KEY", "canary-5f1d");
+    let project = project(&polity);
+    let output = run(&polity, &["work", "--workspace", "project"]).expect_code(0);
+    if no_commands(&output.stdout) {
+        return;
+    }
+    let results: Vec<Value> = serde_json::from_str(output.stdout.trim()).expect("the results");
+    let printed = |index: usize| results[index]["output"].as_str().expect("an output").to_owned();
+    assert!(printed(0).contains("read: 1") && !printed(0).contains("baseURL"), "{}", printed(0));
+    assert!(!printed(1).contains("canary-5f1d"), "{}", printed(1));
+    assert!(printed(2).starts_with("mine") && printed(2).contains("wrote: 1"), "{}", printed(2));
+    assert_eq!(fs::read_to_string(project.join("made.txt")).expect("a file"), "mine\n");
+    assert!(!Path::new("/etc/polity-was-here").exists());
+}
+
+fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").arg("-C").arg(directory).args(arguments).output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Root hires a writer with its own worktree, and merges what the writer made.
+fn two_agents(asked: &Conversation) -> Answer {
+    if asked.agent_id() != "root" {
+        let made = !asked.results_of("str_replace_editor").is_empty();
+        return if made {
+            Answer::say("the chapter is written")
+        } else {
+            edit(json!({"command": "create", "path": "chapter.md", "file_text": "Once upon a time\n"}))
+        };
+    }
+    let hired = asked.results_of("spawn_agent_with_task");
+    let merged = asked.results_of("merge_workspace");
+    match (hired.first(), merged.first()) {
+        (None, _) => {
+            let role = json!({"name": "writer", "rolePrompt": "You write."});
+            let arguments = json!({
+                "role": role, "taskBrief": brief("Write"), "initialMessage": {"text": "write"}, "workspace": "own",
+            });
+            Answer::call("spawn_agent_with_task", arguments)
+        }
+        (Some(_), None) if !asked.text_contains("the chapter is written") => {
+            Answer::say("waiting for the writer")
+        }
+        (Some(hired), None) => Answer::call("merge_workspace", json!({"agentId": hired.value["id"]})),
+        (Some(_), Some(merged)) if asked.results_of("str_replace_editor").is_empty() => {
+            assert_eq!(merged.error(), None, "{merged:?}");
+            edit(json!({"command": "view", "path": "chapter.md"}))
+        }
+        _ => Answer::say(asked.results_of("str_replace_editor")[0].text.clone()),
+    }
+}
+
+#[test]
+fn the_work_of_a_worktree_is_committed_by_its_agent_and_merged() {
+    if git(Path::new("."), &["--version"]).is_none() {
+        println!("not checked: git is not installed");
+        return;
+    }
+    let server = ScriptedServer::start(two_agents);
+    let polity = home(&server, &json!({"language": "en"}));
+    let output = run(&polity, &["work"]).expect_code(0);
+    assert!(output.stdout.contains("Once upon a time"), "{}", output.stdout);
+    let tasks = polity.data_dir().join("workspaces");
+    let task = fs::read_dir(tasks).expect("workspaces").flatten().map(|entry| entry.path());
+    let task = task.filter(|path| path.is_dir()).collect::<Vec<_>>();
+    assert_eq!(task.len(), 1, "{task:?}");
+    let log = git(&task[0].join("git"), &["log", "--all", "--format=%an|%s"]).expect("a log");
+    assert!(log.lines().any(|line| line.starts_with("writer-") && line.contains("turn")), "{log}");
+}
+
+/// A worker that appends a line by `str_replace` again and again. Each edit must happen exactly once.
+fn counter(asked: &Conversation) -> Answer {
+    const EDITS: usize = 12;
+    let done = asked.results_of("str_replace_editor").len();
+    match done {
+        0 => edit(json!({"command": "create", "path": "count.txt", "file_text": "end\n"})),
+        _ if done <= EDITS => {
+            let line = format!("line {done}\nend\n");
+            edit(json!({"command": "str_replace", "path": "count.txt", "old_str": "end\n", "new_str": line}))
+        }
+        _ => Answer::say("counted"),
+    }
+}
+
+/// Kills the process after each request in turn, and resumes it.
+#[test]
+fn kill_9_repeats_and_loses_no_edit() {
+    let server = ScriptedServer::start(counter);
+    let polity = home(&server, &json!({"language": "en"}));
+    let project = project(&polity);
+    let mut arguments = vec!["work", "--workspace", "project"];
+    for kills in 1..=6 {
+        let running = start(&polity, &arguments);
+        server.wait_until(Duration::from_secs(60), |requests| requests.len() >= kills * 2);
+        running.kill9();
+        arguments = vec!["--resume"];
+    }
+    run(&polity, &arguments).expect_code(0);
+    let lines: String = (1..=12).map(|line| format!("line {line}\n")).collect();
+    assert_eq!(fs::read_to_string(project.join("count.txt")).expect("a file"), lines + "end\n");
+}
