@@ -58,9 +58,10 @@ impl Commands {
     /// Runs a command to its end.
     async fn run(&self, command: String, limits: Limits, call: &Invocation) -> Result<Ended, Refusal> {
         let machine = self.machine().await;
-        if machine.level == Level::None {
+        if machine.level < Level::Full {
+            // In any other sandbox, the person would have to be asked about each command.
             let reason =
-                "this machine has no sandbox; the person can see with `polity doctor` how to get one";
+                "this machine has no full sandbox, so commands do not run; the person can install bubblewrap";
             return Err(failed(reason));
         }
         let task = &call.caller.task;

@@ -13,6 +13,7 @@ pub mod call;
 pub mod command;
 pub mod files;
 mod places;
+pub mod shipped;
 pub mod table;
 pub mod tool;
 pub mod views;

@@ -2,11 +2,14 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use polity_hands::call::{Invocation, Output};
+use polity_hands::shipped::shipped;
 use polity_hands::table::Hands;
 use polity_hands::tool::{AfterCrash, Arguments, Effect, Tool, Words};
+use polity_sandbox::Enter;
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + Send + Sync;
@@ -72,6 +75,12 @@ impl Tool for FakeTool {
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
         (self.run)(invocation)
     }
+}
+
+/// Returns the tools that polity ships, for tests that do not run them.
+pub(crate) fn shipped_hands() -> Hands {
+    let enter = Enter { program: PathBuf::from("/nowhere"), first_arguments: Vec::new() };
+    shipped(Path::new("/nowhere"), Path::new("/nowhere"), enter)
 }
 
 /// Returns a table of these tools.

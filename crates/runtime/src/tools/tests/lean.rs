@@ -2,9 +2,12 @@
 //! real tokenizer, with the tools as compact JSON, in both languages.
 
 use crate::testing::snapshot;
-use crate::tools::offered;
+use crate::testing::tool::shipped_hands;
+use crate::tools::{offered, offered_outside};
 use polity_decide::guidance::Guidance;
 use polity_decide::render::{SystemFacts, Taker, system_message};
+use polity_hands::table::Hands;
+use polity_llm::Tool;
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::agent::{Party, Standing};
@@ -43,7 +46,12 @@ fn contact(id: &str) -> KnownParty {
 }
 
 /// The fixed part of a request: the system message and the tools.
-fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guidance) -> (String, String) {
+fn fixed(
+    snapshot: &Snapshot,
+    role: Option<(&str, &[ToolGroup])>,
+    guidance: Guidance,
+    hands: &Hands,
+) -> (String, String) {
     let groups = role.map(|(_, groups)| groups).unwrap_or_default();
     let link = Link { agent: AgentId::new("a"), role: String::new(), groups: groups.to_vec() };
     let rights = Rights::of(&Grant::everything(), &[link]);
@@ -69,16 +77,16 @@ fn fixed(snapshot: &Snapshot, role: Option<(&str, &[ToolGroup])>, guidance: Guid
         services: if may_hire { &services } else { &[] },
         guidance,
     });
-    let tools = guidance.choose(offered(&rights, snapshot));
-    let tools: Vec<Value> = tools
-        .into_iter()
-        .map(|tool| {
-            let function =
-                json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
-            json!({"type": "function", "function": function})
-        })
-        .collect();
+    let outside = offered_outside(&rights, snapshot, hands);
+    let tools = guidance.choose(offered(&rights, snapshot).into_iter().chain(outside).collect());
+    let tools: Vec<Value> = tools.into_iter().map(in_request).collect();
     (system, serde_json::to_string(&tools).unwrap())
+}
+
+/// A tool as a request contains it.
+fn in_request(tool: Tool) -> Value {
+    let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
+    json!({"type": "function", "function": function})
 }
 
 fn tokens(tokenizer: &CoreBPE, fixed: &(String, String)) -> usize {
@@ -92,14 +100,34 @@ fn what_is_said_before_any_task_is_small() {
     let without_hiring = [ToolGroup::Artifacts, ToolGroup::Context];
     for &language in Language::ALL {
         let snapshot = in_language(language);
-        let check = |what: &str, role, guidance, limit: usize| {
-            let count = tokens(&tokenizer, &fixed(&snapshot, role, guidance));
+        let check = |what: &str, role, guidance, hands: Hands, limit: usize| {
+            let count = tokens(&tokenizer, &fixed(&snapshot, role, guidance, &hands));
             println!("{language:?}: {what}: {count}");
             assert!(count <= limit, "{language:?}: {what}: {count} tokens, at most {limit}");
         };
-        check("root", None, Guidance::Full, 2_200);
-        check("root, small window", None, Guidance::FewTools, 1_200);
-        check("an agent that may not hire", Some(("x", &without_hiring[..])), Guidance::Full, 1_100);
+        check("root", None, Guidance::Full, Hands::none(), 2_200);
+        check("root, small window", None, Guidance::FewTools, Hands::none(), 1_200);
+        check(
+            "an agent that may not hire",
+            Some(("x", &without_hiring[..])),
+            Guidance::Full,
+            Hands::none(),
+            1_100,
+        );
+        let worker = [ToolGroup::Artifacts, ToolGroup::Context, ToolGroup::Files, ToolGroup::Command];
+        check(
+            "an agent with files and commands",
+            Some(("x", &worker[..])),
+            Guidance::Full,
+            shipped_hands(),
+            1_700,
+        );
+        check("root with files and commands", None, Guidance::Full, shipped_hands(), 2_700);
+        check("root with files and commands, small window", None, Guidance::FewTools, shipped_hands(), 1_700);
+        for tool in offered_outside(&Rights::of(&Grant::everything(), &[]), &snapshot, &shipped_hands()) {
+            let count = tokenizer.encode_ordinary(&in_request(tool).to_string()).len();
+            assert!(count <= 150, "{language:?}: {count} tokens");
+        }
     }
 }
 
@@ -109,11 +137,11 @@ fn whoever_may_not_hire_reads_nothing_of_hiring() {
     for &language in Language::ALL {
         let snapshot = in_language(language);
         let groups = [ToolGroup::Artifacts, ToolGroup::Context];
-        let (system, tools) = fixed(&snapshot, Some(("x", &groups)), Guidance::Full);
+        let (system, tools) = fixed(&snapshot, Some(("x", &groups)), Guidance::Full, &shipped_hands());
         for word in ["spawn_agent", "create_role", "terminate_agent", "rolePrompt", "requiredCapabilities"] {
             assert!(!system.contains(word) && !tools.contains(word), "{language:?}: {word}");
         }
-        let (system, tools) = fixed(&snapshot, Some(("x", &[])), Guidance::Full);
+        let (system, tools) = fixed(&snapshot, Some(("x", &[])), Guidance::Full, &shipped_hands());
         assert!(system.contains(snapshot.prompts.hiring.trim()) && tools.contains("spawn_agent_with_task"));
     }
 }

@@ -1,8 +1,9 @@
 //! The prompts describe exactly the tools and parameters that exist.
 
 use crate::testing::snapshot;
+use crate::testing::tool::shipped_hands;
 use crate::tools::arguments::NAMES;
-use crate::tools::offered;
+use crate::tools::{offered, offered_outside};
 use polity_registry::Snapshot;
 use polity_society::rules::Rights;
 use polity_society::text::Language;
@@ -28,6 +29,12 @@ fn parameters(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
     }
 }
 
+/// The names of the tools that act outside and that polity ships.
+fn shipped_names() -> Vec<String> {
+    let tools = shipped_hands().tools();
+    tools.iter().map(|tool| tool.name().to_owned()).chain(["merge_workspace".to_owned()]).collect()
+}
+
 /// Each parameter must be listed. Its description may be empty if the name explains it.
 #[tokio::test]
 async fn every_tool_is_described_and_every_parameter_has_its_place() {
@@ -35,8 +42,12 @@ async fn every_tool_is_described_and_every_parameter_has_its_place() {
         let snapshot = in_language(language).await;
         let prompts = &snapshot.prompts;
         let described: BTreeSet<&str> = prompts.tool_texts.keys().map(String::as_str).collect();
-        assert_eq!(described, NAMES.iter().copied().collect(), "{language:?}");
-        for tool in offered(&Rights::of(&Grant::everything(), &[]), &snapshot) {
+        let outside = shipped_names();
+        let all = NAMES.iter().copied().chain(outside.iter().map(String::as_str));
+        assert_eq!(described, all.collect(), "{language:?}");
+        let rights = Rights::of(&Grant::everything(), &[]);
+        let outside = offered_outside(&rights, &snapshot, &shipped_hands());
+        for tool in offered(&rights, &snapshot).into_iter().chain(outside) {
             assert!(!tool.description.trim().is_empty(), "{language:?}: {}", tool.name);
             let mut there = BTreeSet::new();
             parameters(&tool.parameters, "", &mut there);
