@@ -6,7 +6,7 @@
 use futures::future::{BoxFuture, FutureExt};
 use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Message, Reply, Request, ToolCall};
 use polity_registry::{Environment, Registry};
-use polity_runtime::hands::call::{Invocation, Output};
+use polity_runtime::hands::call::{Arguments as CallArguments, Invocation, Output};
 use polity_runtime::hands::table::Hands;
 use polity_runtime::hands::tool::{self, AfterCrash, Effect, Words};
 use polity_runtime::{Parts, Prompt, Society};
@@ -44,14 +44,14 @@ impl tool::Tool for BookTable {
         Words::Own("Books a table in the restaurant.".to_owned())
     }
 
-    fn effect(&self, _: &tool::Arguments) -> Effect {
+    fn effect(&self, _: &CallArguments) -> Effect {
         Effect::Changes
     }
 
     /// polity commits the start of each call before it runs the call. If the process dies before the call has ended,
     /// `Repeat` makes polity run the call again at the next start, with the same key. By the key, the restaurant
     /// recognises the booking that it has already made.
-    fn after_crash(&self, _: &tool::Arguments) -> AfterCrash {
+    fn after_crash(&self, _: &CallArguments) -> AfterCrash {
         AfterCrash::Repeat
     }
 

@@ -1,6 +1,6 @@
 //! Reads the arguments of a call into a type, and says everything that is wrong with them.
 
-use crate::tool::Arguments;
+use crate::call::Arguments;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_society::written;

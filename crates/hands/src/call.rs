@@ -1,14 +1,16 @@
 //! A call of a tool: what goes in, and what comes out.
 
-use crate::tool::Arguments;
 use bytes::Bytes;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::tool_group::ServerName;
 pub use polity_society::workspace::{Access, Place, Root};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// The arguments of a call, as the model wrote them.
+pub type Arguments = Map<String, Value>;
 
 /// Who calls, and where it works.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,13 +1,10 @@
 //! What a tool is.
 
-use crate::call::{Invocation, Output};
+use crate::call::{Arguments, Invocation, Output};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
-use serde_json::{Map, Value};
-
-/// The arguments of a call, as the model wrote them.
-pub type Arguments = Map<String, Value>;
+use serde_json::Value;
 
 /// Whether a call changes anything outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,10 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::hidden::Kind;
 use crate::machine::OwnProc;
 use crate::plan::Network;
-use crate::view::{Kind, Mount};
+use crate::view::Mount;
 
 /// The user and group of the command inside. Outside, it is the user of the daemon.
 ///

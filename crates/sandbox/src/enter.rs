@@ -4,17 +4,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// First argument of the supervisor.
-pub(crate) const SUPERVISE: &str = "supervise";
-
-/// First argument of the process inside.
-pub(crate) const INSIDE: &str = "inside";
-
-/// First argument of the forwarder.
-pub(crate) const FORWARD: &str = "forward";
-
-/// First argument of the probe.
-pub(crate) const PROBE: &str = "probe";
+use crate::parts::{FORWARD, INSIDE, PROBE, SUPERVISE};
 
 /// Runs the part of the sandbox that the arguments name: what follows [`Enter::first_arguments`](crate::Enter).
 ///

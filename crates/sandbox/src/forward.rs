@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, ExitCode, Stdio};
 
-use crate::enter::FORWARD;
+use crate::parts::FORWARD;
 use crate::view::PROXY_INSIDE;
 
 /// The port on the loopback inside.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::view::Hidden;
+use crate::hidden::Hidden;
 
 /// Directories of the operating system. A symbolic link, as `/bin` often is, is also a symbolic link inside.
 const SYSTEM: [&str; 10] =

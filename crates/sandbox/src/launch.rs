@@ -5,15 +5,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::ended::{Error, LONGEST_COMMAND};
-use crate::enter::INSIDE;
 use crate::environment::{self, Directories, environment};
+use crate::hidden::{Hidden, Kind};
 use crate::host::Host;
 use crate::limits::Limits;
 use crate::machine::{Level, Machine};
 use crate::message::{Guard, Inside, Launch, ProcessLimits, WayOut};
+use crate::parts::INSIDE;
 use crate::plan::{Access, Enter, Network, Plan};
 use crate::supervise::leash::Leash;
-use crate::view::{self, Hidden, Kind, Names, Places};
+use crate::view::{self, Names, Places};
 use crate::{bubblewrap, forward, walls};
 
 /// Kernel version from which on the number of processes is counted per user namespace.

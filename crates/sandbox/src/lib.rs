@@ -24,6 +24,8 @@ mod machine;
 
 mod environment;
 
+mod hidden;
+
 mod host;
 
 mod view;
@@ -37,6 +39,9 @@ mod domains;
 mod output;
 
 mod ended;
+
+#[cfg(target_os = "linux")]
+mod parts;
 
 #[cfg(target_os = "linux")]
 mod walls;
@@ -68,6 +73,7 @@ mod launch;
 mod run;
 
 #[cfg(target_os = "linux")]
+// Circle: the advice is about what the probe found.
 mod probe;
 
 #[cfg(target_os = "linux")]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
-use crate::enter::PROBE;
 use crate::machine::{Finding, Level, Machine, OwnProc};
+use crate::parts::PROBE;
 use crate::plan::Enter;
 use crate::walls::{LANDLOCK_LEAST, Separation, Sockets, Wall, landlock, seccomp};
 

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::domains::Domains;
 use crate::ended::{Ended, Error, How, Usage};
-use crate::enter::SUPERVISE;
 use crate::launch::{Scratch, launch};
 use crate::machine::Machine;
 use crate::message::{Exceeded, FromSupervisor, Report, Why};
 use crate::output::{Output, Recorder, Room};
+use crate::parts::SUPERVISE;
 use crate::plan::{Enter, Network, Plan};
 use crate::proxy::{Internet, Proxy};
 

@@ -5,6 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::hidden::{Hidden, Kind};
+
 use crate::host::Host;
 use crate::machine::Level;
 use crate::plan::Access;
@@ -34,20 +36,6 @@ pub(crate) struct Places {
     pub(crate) names: Option<Names>,
     /// The socket of the proxy on the host.
     pub(crate) proxy: Option<PathBuf>,
-}
-
-/// A path that must not be seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hidden {
-    pub(crate) path: PathBuf,
-    pub(crate) kind: Kind,
-}
-
-/// What a path is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Directory,
-    File,
 }
 
 /// Files with the names of users and groups.

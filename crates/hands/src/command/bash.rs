@@ -2,8 +2,8 @@
 
 use super::{Commands, in_words};
 use crate::arguments::{self, Argued};
-use crate::call::{File, Invocation, Output};
-use crate::tool::{AfterCrash, Arguments, Effect, Tool};
+use crate::call::{Arguments, File, Invocation, Output};
+use crate::tool::{AfterCrash, Effect, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_sandbox::{Ended, How, Limits};
 use polity_society::refusal::Refusal;

@@ -6,11 +6,11 @@ mod search;
 mod walk;
 
 use crate::arguments::schema_of;
-use crate::call::{Invocation, Output};
+use crate::call::{Arguments, Invocation, Output};
 use crate::files::bounds::Bounds;
 use crate::files::desk::{Desk, blocking};
 use crate::files::search_files::arguments::{Arguments as Given, Wanted};
-use crate::tool::{AfterCrash, Arguments, Effect, Tool};
+use crate::tool::{AfterCrash, Effect, Tool};
 use crate::workspace::Places;
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::refusal::Refusal;

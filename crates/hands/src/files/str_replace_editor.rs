@@ -7,11 +7,11 @@ mod view;
 pub use change::Preview;
 
 use crate::arguments::schema_of;
-use crate::call::{Attempt, Caller, Invocation, Output};
+use crate::call::{Arguments, Attempt, Caller, Invocation, Output};
 use crate::files::bounds::Bounds;
 use crate::files::desk::{Desk, blocking};
 use crate::files::str_replace_editor::arguments::{Arguments as Given, Wanted};
-use crate::tool::{AfterCrash, Arguments, Effect, Tool};
+use crate::tool::{AfterCrash, Effect, Tool};
 use crate::views::Views;
 use crate::workspace::Places;
 use futures::future::{BoxFuture, FutureExt};

@@ -1,8 +1,8 @@
 //! A fixed workspace for tests, and calls of the tools in it.
 
-use crate::call::{Access, Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};
+use crate::call::{Access, Arguments, Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};
 use crate::files::{Bounds, SearchFiles, StrReplaceEditor};
-use crate::tool::{AfterCrash, Arguments, Tool};
+use crate::tool::{AfterCrash, Tool};
 use crate::views::Views;
 use crate::workspace::{Places, Workspace};
 use futures::future::{BoxFuture, FutureExt};

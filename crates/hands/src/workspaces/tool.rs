@@ -2,8 +2,8 @@
 
 use super::Workspaces;
 use crate::arguments::{self, Argued};
-use crate::call::{Caller, Invocation, Output};
-use crate::tool::{AfterCrash, Arguments, Effect, Tool};
+use crate::call::{Arguments, Caller, Invocation, Output};
+use crate::tool::{AfterCrash, Effect, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::id::AgentId;
 use polity_society::refusal::Refusal;

@@ -1,10 +1,10 @@
 //! Tools that act outside, for the tests.
 
 use futures::future::{BoxFuture, FutureExt};
-use polity_hands::call::{Invocation, Output};
+use polity_hands::call::{Arguments, Invocation, Output};
 use polity_hands::shipped::shipped;
 use polity_hands::table::Hands;
-use polity_hands::tool::{AfterCrash, Arguments, Effect, Tool, Words};
+use polity_hands::tool::{AfterCrash, Effect, Tool, Words};
 use polity_sandbox::Enter;
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;

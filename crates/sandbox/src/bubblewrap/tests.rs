@@ -1,9 +1,10 @@
 use std::path::Path;
 
 use super::arguments;
+use crate::hidden::Kind;
 use crate::machine::OwnProc;
 use crate::plan::Network;
-use crate::view::{Kind, Mount};
+use crate::view::Mount;
 
 fn words(network: &Network, proc: OwnProc) -> String {
     let mounts = [

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Host, avoid};
-use crate::view::{Hidden, Kind};
+use crate::hidden::{Hidden, Kind};
 
 #[test]
 fn a_directory_with_a_hidden_one_is_replaced_by_its_other_entries() {

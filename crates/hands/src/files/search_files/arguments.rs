@@ -1,8 +1,8 @@
 //! The arguments of `search_files`, and what they ask for.
 
 use crate::arguments::{self, Argued};
+use crate::call::Arguments as Written;
 use crate::files::desk::refused;
-use crate::tool::Arguments as Written;
 use globset::{GlobBuilder, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use polity_society::problem::{Fault, FieldProblem};

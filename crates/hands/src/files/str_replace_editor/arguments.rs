@@ -1,9 +1,9 @@
 //! The arguments of `str_replace_editor`, and what they ask for.
 
 use crate::arguments::{self, Argued};
+use crate::call::Arguments as Written;
 use crate::files::desk::{missing, refused};
 use crate::files::edit::Edit;
-use crate::tool::Arguments as Written;
 use crate::views::Change as Kind;
 use polity_society::refusal::Refusal;
 use polity_society::written::{list, says_something, with_synonyms};

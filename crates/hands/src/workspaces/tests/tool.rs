@@ -1,8 +1,8 @@
 //! The tool `merge_workspace`.
 
 use super::{World, write};
-use crate::call::{Attempt, Content, Invocation, Output, Progress};
-use crate::tool::{Arguments, Tool};
+use crate::call::{Arguments, Attempt, Content, Invocation, Output, Progress};
+use crate::tool::Tool;
 use crate::workspaces::Workspaces;
 use crate::workspaces::tool::MergeWorkspace;
 use futures::FutureExt;
