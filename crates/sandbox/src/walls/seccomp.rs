@@ -186,9 +186,10 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
 
 /// What must be refused while the command shares files and users with the host, and Landlock is the only protection.
 ///
-/// Landlock does not examine calls that change the mode or owner of a path. Of modes, only 0700 can be set by path: it
-/// is what `chmod +x` and linkers make under the umask of the level `partial`, and neither shows a file of the person
-/// to others nor locks the person out. By descriptor all modes can be set, because the file had to be opened first.
+/// Landlock does not examine calls that change the mode or owner of a path. By path, a command can set only the mode
+/// 0700. `chmod +x` and linkers set this mode under the umask of the level `partial`. The mode does not show a file of
+/// the person to others, and does not lock the person out. By descriptor a command can set every mode, because it had to
+/// open the file first.
 fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
     let calls = [(libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2)];
     #[cfg(target_arch = "x86_64")]

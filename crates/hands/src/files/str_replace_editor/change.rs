@@ -63,9 +63,9 @@ impl Plan {
 /// Which files an agent may change.
 #[derive(Clone, Copy)]
 enum Knowledge<'a> {
-    /// Those that it knows as they are.
+    /// Files whose present content the agent has viewed or written.
     Needed(&'a Views),
-    /// This one: what the agent knows was checked before, for the same content.
+    /// Every file, because the same check was made before for the same content.
     Checked,
 }
 
