@@ -22,8 +22,10 @@ pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Result<Parts, Failu
 
 /// Returns the parts for a society that is only read. It never calls a model, so it gets the rehearsal model, which
 /// needs no connections.
-pub(crate) fn reading_parts(registry: Arc<Registry>) -> Parts {
-    with_model(registry, Arc::new(RehearsalModel), Hands::none())
+pub(crate) fn reading_parts(registry: Arc<Registry>, data: &Path) -> Parts {
+    // No tool runs, but a preview of a request lists the tools.
+    let hands = hands(data, registry.config_dir());
+    with_model(registry, Arc::new(RehearsalModel), hands)
 }
 
 fn with_model(registry: Arc<Registry>, model: Arc<dyn ChatModel>, hands: Hands) -> Parts {

@@ -121,6 +121,7 @@ pub(super) const POINTS: &[&str] = &[
     "compaction::written",
     "outside::started",
     "outside::ran",
+    "outside::settled",
     // store/src/maintenance.rs and its modules
     "retention::removed",
     "retention::forgotten",
@@ -165,9 +166,10 @@ pub(super) const RECOVERY: &[&str] = &[
 pub(super) const UNREACHED: &[(&str, &str)] = &[
     (
         "outside::started",
-        "the binary has no tool that reaches outside: see `effects_outside_happen_at_most_once_or_are_repeatable`",
+        "the scenarios call no tool that acts outside: see `kill_9_repeats_and_loses_no_edit`",
     ),
     ("outside::ran", "the same as for outside::started"),
+    ("outside::settled", "the same as for outside::started"),
     (
         "agents::paused",
         "the scenarios have no daemon that could pause or stop: see `the_state_stays_whole_however_it_is_steered`; each is one transaction",

@@ -40,6 +40,7 @@ fn all_tools_of_an_agent_are_offered() {
     assert_eq!(
         offered,
         [
+            "bash",
             "compress_context",
             "create_role",
             "find_capable_agents",
@@ -48,10 +49,13 @@ fn all_tools_of_an_agent_are_offered() {
             "get_org_structure",
             "list_artifacts",
             "list_contacts",
+            "merge_workspace",
             "put_artifact",
+            "search_files",
             "send_message",
             "spawn_agent",
             "spawn_agent_with_task",
+            "str_replace_editor",
             "terminate_agent",
         ]
     );

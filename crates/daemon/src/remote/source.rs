@@ -52,7 +52,7 @@ async fn open(data: &Path, config_dir: Option<PathBuf>) -> Result<Client, Failur
     }
     let config_dir = places::config_as_it_is(config_dir)?;
     let (registry, _) = config::read(&config_dir.path).await?;
-    let parts = models::reading_parts(Arc::new(registry));
+    let parts = models::reading_parts(Arc::new(registry), data);
     let society = Society::open_to_read(data, parts).await.map_err(Failure::Open)?;
     Ok(Client::in_process(polity_api::read_only(Arc::new(society)))?)
 }
