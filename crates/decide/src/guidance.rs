@@ -10,6 +10,12 @@ const SMALL_WINDOW: u64 = 8_192;
 const ESSENTIAL: [&str; 5] =
     ["spawn_agent_with_task", "send_message", "list_contacts", "put_artifact", "get_artifact"];
 
+/// The tools that do the work of an agent which cannot hire others for it, even in a small window.
+const OF_WORKERS: [&str; 2] = ["str_replace_editor", "bash"];
+
+/// The tool without which an agent cannot hire.
+const HIRES: &str = "spawn_agent_with_task";
+
 /// How much of the rules and tools a request contains, from most to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Guidance {
@@ -32,7 +38,12 @@ impl Guidance {
         match self {
             Self::Full | Self::ShortRules => tools,
             Self::FewTools => {
-                tools.into_iter().filter(|tool| ESSENTIAL.contains(&tool.name.as_str())).collect()
+                let may_hire = tools.iter().any(|tool| tool.name == HIRES);
+                let stays = |tool: &Tool| {
+                    let name = tool.name.as_str();
+                    ESSENTIAL.contains(&name) || !may_hire && OF_WORKERS.contains(&name)
+                };
+                tools.into_iter().filter(stays).collect()
             }
         }
     }
@@ -52,6 +63,22 @@ pub fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn in_a_small_window_only_those_who_cannot_hire_work_on_files() {
+        let chosen = |names: &[&str]| -> Vec<String> {
+            let tool = |name: &&str| Tool {
+                name: (*name).to_owned(),
+                description: String::new(),
+                parameters: serde_json::Value::Null,
+            };
+            let chosen = Guidance::FewTools.choose(names.iter().map(tool).collect());
+            chosen.into_iter().map(|tool| tool.name).collect()
+        };
+        let worker = ["send_message", "search_files", "str_replace_editor", "bash"];
+        assert_eq!(chosen(&worker), ["send_message", "str_replace_editor", "bash"]);
+        assert_eq!(chosen(&[&worker[..], &[HIRES]].concat()), ["send_message", HIRES]);
+    }
 
     #[test]
     fn a_small_window_has_short_rules_and_few_tools() {

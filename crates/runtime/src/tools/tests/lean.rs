@@ -122,6 +122,13 @@ fn what_is_said_before_any_task_is_small() {
             shipped_hands(),
             1_700,
         );
+        check(
+            "a small worker with files",
+            Some(("x", &worker[..])),
+            Guidance::FewTools,
+            shipped_hands(),
+            1_200,
+        );
         check("root with files and commands", None, Guidance::Full, shipped_hands(), 2_700);
         check("root with files and commands, small window", None, Guidance::FewTools, shipped_hands(), 1_700);
         for tool in offered_outside(&Rights::of(&Grant::everything(), &[]), &snapshot, &shipped_hands()) {
