@@ -2,11 +2,14 @@
 
 use crate::catalogue::Catalogue;
 use crate::services::Service;
-use crate::show;
+use crate::settings::{ServerSettings, Settings};
 use crate::snapshot::Snapshot;
+use crate::{show, show_tools};
 use polity_society::id::ServiceId;
+use polity_society::tool_group::ServerName;
 use secrecy::ExposeSecret;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Fields of a service that contain secrets or texts for people.
@@ -16,12 +19,53 @@ const UNSAID: [&str; 5] = ["name", "description", "apiKey", "headers", "extraBod
 /// Returns the differences, one line for each, with the field names of the files.
 pub(crate) fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();
-    compare("", &show::settings(&before.settings), &show::settings(&after.settings), &mut lines);
+    settings(&before.settings, &after.settings, &mut lines);
     services(&before.catalogue, &after.catalogue, &mut lines);
     if !Arc::ptr_eq(&before.prompts, &after.prompts) {
         lines.push("prompts changed".to_owned());
     }
     lines
+}
+
+fn settings(before: &Settings, after: &Settings, lines: &mut Vec<String>) {
+    let said = |settings: &Settings| {
+        let mut shown = show::settings(settings);
+        if let Value::Object(fields) = &mut shown {
+            fields.remove("mcpServers");
+        }
+        shown
+    };
+    let (was, is) = (said(before), said(after));
+    compare("", &was, &is, lines);
+    if was.pointer("/tools/web/search") == is.pointer("/tools/web/search")
+        && before.tools.web.search != after.tools.web.search
+    {
+        lines.push("tools.web.search changed".to_owned());
+    }
+    let gone = before.servers.keys().filter(|name| !after.servers.contains_key(name));
+    for (name, server) in &after.servers {
+        match before.servers.get(name) {
+            None => lines.push(format!("MCP server {name} added")),
+            Some(was) => server_lines(name, was, server, lines),
+        }
+    }
+    lines.extend(gone.map(|name| format!("MCP server {name} removed")));
+}
+
+/// Adds a line for each field of an MCP server that changed. The texts may be secrets, so no line has their values.
+fn server_lines(name: &ServerName, before: &ServerSettings, after: &ServerSettings, lines: &mut Vec<String>) {
+    let (was, is) = (show_tools::server(before), show_tools::server(after));
+    let texts = |server: &ServerSettings| {
+        let texts = server.texts().into_iter();
+        texts.map(|(field, text)| (field, text.clone())).collect::<BTreeMap<_, _>>()
+    };
+    let (texts_before, texts_after) = (texts(before), texts(after));
+    let places: BTreeSet<_> = texts_before.keys().chain(texts_after.keys()).collect();
+    let changed = places.into_iter().filter(|place| texts_before.get(*place) != texts_after.get(*place));
+    let mut fields: BTreeSet<&str> = changed.map(|place| place.split('/').next().unwrap_or(place)).collect();
+    let plain = ["sandbox", "timeoutMs", "groups"];
+    fields.extend(plain.into_iter().filter(|field| was.get(field) != is.get(field)));
+    lines.extend(fields.into_iter().map(|field| format!("MCP server {name}: {field} changed")));
 }
 
 /// Compares two values. Objects are compared field by field.

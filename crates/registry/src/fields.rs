@@ -5,6 +5,7 @@ use crate::similar;
 use jsonc_parser::ParseOptions;
 use jsonc_parser::errors::ParseErrorKind;
 use serde_json::{Map, Value};
+use std::time::Duration;
 use strum::VariantArray;
 
 /// Parses a JSON file with comments, whose root must be an object.
@@ -80,9 +81,25 @@ impl<'a> Fields<'a> {
         what: impl Into<String>,
         done: &str,
     ) {
-        let place = Place::Pointer(format!("{}/{index}", self.pointer_to(field)));
+        self.report_inside(severity, (field, &index.to_string()), what, done);
+    }
+
+    /// Reports a problem with one field of an object. The object is the value of a field.
+    pub(crate) fn report_inside(
+        &mut self,
+        severity: Severity,
+        (field, inner): (&str, &str),
+        what: impl Into<String>,
+        done: &str,
+    ) {
+        let place = Place::Pointer(format!("{}/{}", self.pointer_to(field), escaped(inner)));
         let file = self.file.to_owned();
         self.problems.push(Problem { file, place, severity, what: what.into(), done: done.to_owned() });
+    }
+
+    /// Returns the number of errors that were reported in this file so far.
+    pub(crate) fn errors(&self) -> usize {
+        self.problems.iter().filter(|problem| problem.severity == Severity::Error).count()
     }
 
     fn pointer_to(&self, field: &str) -> String {
@@ -140,6 +157,54 @@ impl<'a> Fields<'a> {
         Some(Fields::new(self.file, pointer, object, self.problems))
     }
 
+    /// Opens an item of a list, which must be an object. The list is the value of a field.
+    pub(crate) fn open_item(
+        &mut self,
+        (field, index): (&str, usize),
+        item: Value,
+        done: &str,
+    ) -> Option<Fields<'_>> {
+        match object(item) {
+            Ok(object) => {
+                let pointer = format!("{}/{index}", self.pointer_to(field));
+                Some(Fields::new(self.file, pointer, object, self.problems))
+            }
+            Err(what) => {
+                self.report_item(Severity::Error, (field, index), what, done);
+                None
+            }
+        }
+    }
+
+    /// Reads a field that must be there.
+    pub(crate) fn required<T, E: Into<String>>(
+        &mut self,
+        field: &str,
+        done: &str,
+        read: impl FnOnce(Value) -> Result<T, E>,
+    ) -> Option<T> {
+        let Some(value) = self.take(field) else {
+            let what = match self.written_like(field) {
+                Some(written) => format!("missing (rename {written:?} to {field:?}?)"),
+                None => "missing".to_owned(),
+            };
+            self.report(Severity::Error, field, what, done);
+            return None;
+        };
+        match read(value) {
+            Ok(value) => Some(value),
+            Err(what) => {
+                self.report(Severity::Error, field, what, done);
+                None
+            }
+        }
+    }
+
+    /// Returns whether the value of an unread field is an object.
+    pub(crate) fn is_object(&self, field: &str) -> bool {
+        self.rest.get(field).is_some_and(Value::is_object)
+    }
+
     /// Returns the names of the fields that have not been read yet.
     pub(crate) fn names(&self) -> Vec<String> {
         self.rest.keys().cloned().collect()
@@ -169,6 +234,12 @@ pub(crate) fn is_variable_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Returns whether HTTP allows a header of that name.
+pub(crate) fn is_header_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 /// Reads an object.
@@ -236,6 +307,11 @@ pub(crate) fn not_a_member<T: VariantArray + Copy + Into<&'static str>>() -> Str
 pub(crate) fn count<T: TryFrom<u64>>(value: Value) -> Result<T, &'static str> {
     let number = value.as_u64().filter(|number| *number > 0).ok_or("must be a whole number above zero")?;
     T::try_from(number).map_err(|_| "is too large")
+}
+
+/// Reads a time in milliseconds, a whole number above zero.
+pub(crate) fn milliseconds(value: Value) -> Result<Duration, &'static str> {
+    count(value).map(Duration::from_millis)
 }
 
 /// Reads a number, whole or not, above zero.

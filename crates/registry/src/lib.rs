@@ -15,6 +15,8 @@ mod similar;
 
 mod fields;
 
+mod secret;
+
 // Circle: `services` calls `capabilities` and `variables`, and these use definitions of `services`.
 mod services;
 mod settings;
@@ -32,6 +34,7 @@ mod files;
 mod reading;
 mod registry;
 mod show;
+mod show_tools;
 mod watch;
 
 pub use catalogue::{Catalogue, Chosen, ServiceWish, Why};
@@ -39,8 +42,12 @@ pub use files::{WriteDefaultsError, write_defaults};
 pub use problem::{Place, Problem, Severity};
 pub use prompts::{Prompts, ToolText};
 pub use registry::{Discovery, LoadError, Registry, ReloadOutcome, Reloaded, Report};
+pub use secret::SecretText;
 pub use services::{Declaration, Price, Service, StripMetadata, UnknownFields, parse as parse_services};
-pub use settings::{Discover, Retention, Retry, Settings, Synchronous};
+pub use settings::{
+    Discover, Percent, Retention, Retry, SandboxSettings, SearchProvider, SearchSettings, ServerLaunch,
+    ServerSandbox, ServerSettings, Settings, Synchronous, TaskLimits, ToolSettings, Unconfined, WebSettings,
+};
 pub use snapshot::Snapshot;
 pub use sources::{Discovered, Environment, KeyPresence, Origin};
 pub use watch::{Watch, WatchError};

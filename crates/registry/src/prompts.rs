@@ -5,6 +5,7 @@ mod toml_file;
 use crate::problem::{Place, Problem, Severity};
 use polity_society::text::{Language, Template, Texts};
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use toml_file::flatten;
 
 /// All texts that models read, except those that other agents or the user wrote.
@@ -127,6 +128,16 @@ pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<
             toml_file::parse(text).map(drop).map_err(|error| problem(error.place, error.what))
         }
     }
+}
+
+/// Returns the names of the tools that polity ships.
+pub(crate) fn built_in_tools() -> &'static [String] {
+    static TOOLS: LazyLock<Vec<String>> = LazyLock::new(|| {
+        let table = toml_file::parse(PromptFile::ToolTexts.embedded(Language::En));
+        // A test reads the built-in files.
+        table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
+    });
+    &TOOLS
 }
 
 /// Builds the prompts of a language from the built-in files and the `overrides` that replace them.

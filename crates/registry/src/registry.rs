@@ -156,13 +156,16 @@ impl Registry {
         &self.config_dir
     }
 
-    /// Looks up each `${NAME}` in the keys and headers of the services in force with the function `variable`.
-    /// Returns a warning for each variable that is unset or empty.
-    /// A snapshot does not contain these warnings, because environment variables are read at each model call.
+    /// Looks up each `${NAME}` of the services, the MCP servers and the search in force with the function `variable`.
+    /// Returns a warning for each variable that is unset, or empty in a key or header of a service.
+    /// A snapshot does not contain these warnings, because environment variables are read when they are used.
     pub async fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
         let accepted = self.accepted.lock().await;
         let text = accepted.services_text.as_deref();
-        text.map(|text| services::unset_variables(text, variable)).unwrap_or_default()
+        let mut problems: Vec<Problem> =
+            text.map(|text| services::unset_variables(text, &variable)).unwrap_or_default();
+        problems.extend(self.current().settings.unset_variables(variable));
+        problems
     }
 
     /// Subscribes to the reports of all later file changes.

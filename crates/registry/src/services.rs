@@ -232,9 +232,9 @@ fn read_service(
     let mut fields = Fields::new(FILE, pointer, object, problems);
 
     // Read all three before giving up on the service, so that all their problems are reported at once.
-    let id = required(&mut fields, "id", &left_out, fields::name).map(ServiceId::new);
-    let base_url = required(&mut fields, "baseURL", &left_out, connection::base_url);
-    let model = required(&mut fields, "model", &left_out, fields::name);
+    let id = fields.required("id", &left_out, fields::name).map(ServiceId::new);
+    let base_url = fields.required("baseURL", &left_out, connection::base_url);
+    let model = fields.required("model", &left_out, fields::name);
     let id = id.filter(|id| {
         let repeated = taken.contains(id);
         if repeated {
@@ -271,29 +271,6 @@ fn read_service(
     Some(service)
 }
 
-fn required<T>(
-    fields: &mut Fields<'_>,
-    field: &str,
-    left_out: &str,
-    read: impl FnOnce(Value) -> Result<T, &'static str>,
-) -> Option<T> {
-    let Some(value) = fields.take(field) else {
-        let what = match fields.written_like(field) {
-            Some(written) => format!("missing (rename {written:?} to {field:?}?)"),
-            None => "missing".to_owned(),
-        };
-        fields.report(Severity::Error, field, what, left_out);
-        return None;
-    };
-    match read(value) {
-        Ok(value) => Some(value),
-        Err(what) => {
-            fields.report(Severity::Error, field, what, left_out);
-            None
-        }
-    }
-}
-
 fn file_types(value: Value) -> Result<Vec<MimePattern>, &'static str> {
     let patterns: Option<Vec<_>> =
         fields::texts(value)?.iter().map(|text| MimePattern::parse(text)).collect();
@@ -303,8 +280,8 @@ fn file_types(value: Value) -> Result<Vec<MimePattern>, &'static str> {
 fn read_price(fields: &mut Fields<'_>) -> Option<Price> {
     const DONE: &str = "the price is treated as unknown";
     let mut price = fields.open("price", DONE)?;
-    let input = required(&mut price, "input", DONE, price_of_a_million);
-    let output = required(&mut price, "output", DONE, price_of_a_million);
+    let input = price.required("input", DONE, price_of_a_million);
+    let output = price.required("output", DONE, price_of_a_million);
     price.finish("it has no effect");
     Some(Price { input: input?, output: output? })
 }

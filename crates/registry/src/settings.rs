@@ -1,12 +1,31 @@
 //! The settings of `app.json`.
 
+mod policy;
+
+mod sandbox;
+
+mod servers;
+
+mod web;
+
+mod tools;
+
+pub use polity_sandbox::{TaskLimits, Unconfined};
+pub use sandbox::SandboxSettings;
+pub use servers::{ServerLaunch, ServerSandbox, ServerSettings};
+pub use tools::{Percent, ToolSettings};
+pub use web::{SearchProvider, SearchSettings, WebSettings};
+
 use crate::fields::{self, Fields};
-use crate::problem::{Problem, Severity};
+use crate::problem::{Place, Problem, Severity};
+use crate::secret;
 use polity_society::id::ServiceId;
 use polity_society::limits::Limits;
+use polity_society::rules::{Link, Rights};
 use polity_society::text::Language;
-use polity_society::tool_group::{Grant, ToolGroup, UnknownGroup};
+use polity_society::tool_group::{ServerGroups, ServerName, ToolGroup};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 use strum::{IntoStaticStr, VariantArray};
@@ -35,14 +54,55 @@ pub struct Settings {
     pub retry: Retry,
     /// How long events and finished tasks are kept.
     pub retention: Retention,
-    /// The groups of tools that root has; every other agent has at most these.
-    pub root_tools: Vec<Grant>,
+    /// Which tools agents have, and what a call needs.
+    pub tools: ToolSettings,
+    /// The MCP servers.
+    pub servers: BTreeMap<ServerName, ServerSettings>,
 }
 
 impl Settings {
     /// Returns the groups of tools that a role can have or lack.
     pub fn groups(&self) -> impl Iterator<Item = ToolGroup> + use<> {
-        ToolGroup::deniable()
+        ToolGroup::deniable().chain(self.server_groups().all())
+    }
+
+    /// Returns the MCP servers with the further groups that they are in.
+    pub fn server_groups(&self) -> ServerGroups {
+        ServerGroups::new(self.servers.iter().map(|(name, server)| (name.clone(), server.groups.clone())))
+    }
+
+    /// Returns the rights of an agent. `chain` contains the roles that restrict it, nearest first.
+    pub fn rights(&self, chain: &[Link]) -> Rights {
+        Rights::of(&self.tools.root, chain).with_servers(self.server_groups())
+    }
+
+    /// Looks up each `${NAME}` of the MCP servers and the search with the function `variable`.
+    /// Returns a warning for each variable that is unset.
+    pub(crate) fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
+        let of_servers = self.servers.iter().flat_map(|(name, server)| {
+            let done = format!("the MCP server {:?} does not start until it is", name.as_str());
+            let pointer = format!("/mcpServers/{name}");
+            let texts = server.texts().into_iter();
+            texts.map(move |(field, text)| (format!("{pointer}/{field}"), text, done.clone()))
+        });
+        let of_search = match &self.tools.web.search {
+            Some(SearchSettings::WithKey { key, .. }) => {
+                Some(("/tools/web/search/key".to_owned(), key, "there is no search until it is".to_owned()))
+            }
+            Some(SearchSettings::Searxng(_)) | None => None,
+        };
+        let mut problems = Vec::new();
+        for (pointer, text, done) in of_servers.chain(of_search) {
+            let unset = secret::variables(text.written()).filter(|name| variable(name).is_none());
+            problems.extend(unset.map(|name| Problem {
+                file: FILE.to_owned(),
+                place: Place::Pointer(pointer.clone()),
+                severity: Severity::Warning,
+                what: format!("the environment variable {name} is not set"),
+                done: done.clone(),
+            }));
+        }
+        problems
     }
 }
 
@@ -58,7 +118,8 @@ impl Default for Settings {
             shutdown_grace: Duration::from_secs(5),
             retry: Retry::default(),
             retention: Retention::default(),
-            root_tools: Grant::everything(),
+            tools: ToolSettings::default(),
+            servers: BTreeMap::new(),
         }
     }
 }
@@ -132,6 +193,9 @@ pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
     let mut problems = Vec::new();
     let mut fields = Fields::new(FILE, "", root, &mut problems);
     let default = Settings::default();
+    let servers = servers::read(&mut fields);
+    let names =
+        servers.iter().flat_map(|(name, server)| server.groups.iter().chain([name])).cloned().collect();
     let settings = Settings {
         language: fields.read_or("language", default.language, fields::member),
         default_service: fields
@@ -141,17 +205,14 @@ pub(crate) fn parse(text: &str) -> Result<(Settings, Vec<Problem>), Problem> {
         prompts: fields.read("prompts", "the built-in prompts are used", fields::name).map(PathBuf::from),
         limits: read_limits(&mut fields),
         synchronous: fields.read_or("synchronous", default.synchronous, fields::member),
-        shutdown_grace: fields.read_or("shutdownGraceMs", default.shutdown_grace, milliseconds),
+        shutdown_grace: fields.read_or("shutdownGraceMs", default.shutdown_grace, fields::milliseconds),
         retry: read_retry(&mut fields),
         retention: read_retention(&mut fields),
-        root_tools: read_tools(&mut fields),
+        tools: tools::read(&mut fields, &names),
+        servers,
     };
     fields.finish("it has no effect");
     Ok((settings, problems))
-}
-
-fn milliseconds(value: Value) -> Result<Duration, &'static str> {
-    fields::count(value).map(Duration::from_millis)
 }
 
 fn read_limits(fields: &mut Fields<'_>) -> Limits {
@@ -217,8 +278,8 @@ fn read_retry(fields: &mut Fields<'_>) -> Retry {
     };
     let mut retry = Retry {
         max_attempts: object.read_or("maxAttempts", default.max_attempts, fields::count),
-        base_delay: object.read_or("baseDelayMs", default.base_delay, milliseconds),
-        max_delay: object.read_or("maxDelayMs", default.max_delay, milliseconds),
+        base_delay: object.read_or("baseDelayMs", default.base_delay, fields::milliseconds),
+        max_delay: object.read_or("maxDelayMs", default.max_delay, fields::milliseconds),
     };
     if retry.max_delay < retry.base_delay {
         object.report(
@@ -252,153 +313,5 @@ fn read_retention(fields: &mut Fields<'_>) -> Retention {
     retention
 }
 
-fn read_tools(fields: &mut Fields<'_>) -> Vec<Grant> {
-    let default = Settings::default().root_tools;
-    let Some(mut object) = fields.open("tools", "the defaults are used") else {
-        return default;
-    };
-    let names = object.read("root", "root has all groups", fields::texts);
-    let groups = names.map_or(default, |names| {
-        let mut grants = Vec::new();
-        for name in names {
-            let what = match name.parse() {
-                Ok(Grant::Group(group)) if group.is_later() => {
-                    format!("this version does not have the tool group \"{name}\" yet")
-                }
-                // Every agent has this group, whether or not it is listed.
-                Ok(Grant::Group(group)) if group.is_for_everybody() => continue,
-                Ok(grant) => {
-                    grants.push(grant);
-                    continue;
-                }
-                Err(UnknownGroup) => format!("\"{name}\" is not a tool group"),
-            };
-            object.report(Severity::Warning, "root", what, "it has no effect");
-        }
-        grants
-    });
-    object.finish("it has no effect");
-    groups
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(text: &str) -> (Settings, Vec<String>) {
-        let (settings, problems) = parse(text).unwrap();
-        (settings, problems.iter().map(Problem::to_string).collect())
-    }
-
-    #[test]
-    fn the_shipped_file_says_the_defaults() {
-        assert_eq!(parsed(include_str!("../../../config/app.json")), (Settings::default(), Vec::new()));
-        assert_eq!(parsed("{}"), (Settings::default(), Vec::new()));
-    }
-
-    #[test]
-    fn the_shipped_file_names_every_limit() {
-        let root = fields::parse_object(FILE, include_str!("../../../config/app.json")).unwrap();
-        assert_eq!(root["limits"], serde_json::to_value(Limits::default()).unwrap());
-    }
-
-    #[test]
-    fn everything_can_be_set() {
-        let text = r#"{
-            "language": "en", "defaultService": " local ", "discover": false, "prompts": "my prompts",
-            "limits": {
-                "maxToolRounds": 1, "maxModelCallsPerTask": 2, "maxTokensPerTask": null, "maxCostPerTask": 2.5,
-                "maxSecondsPerTask": 3, "maxAgentsPerTask": 4, "maxDepth": 5, "maxChildren": 6,
-                "maxPairExchanges": 7, "maxFailedTurns": 18, "maxQueue": 8, "maxMessageChars": 9, "toolResultChars": 10,
-                "inlineTextChars": 11, "maxArtifactBytes": 12, "maxRequestBytes": 13
-            },
-            "synchronous": "normal", "shutdownGraceMs": 14,
-            "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17},
-            "retention": {"eventsDays": 18, "maxEvents": null, "maxDatabaseBytes": 19},
-            "tools": {"root": ["artifacts", "messages"]}
-        }"#;
-        let expect = Settings {
-            language: Language::En,
-            default_service: Some(ServiceId::new("local")),
-            discover: Discover::Off,
-            prompts: Some(PathBuf::from("my prompts")),
-            limits: Limits {
-                max_tool_rounds: 1,
-                max_model_calls_per_task: Some(2),
-                max_tokens_per_task: None,
-                max_cost_per_task: Some(2.5),
-                max_seconds_per_task: Some(3),
-                max_agents_per_task: 4,
-                max_depth: 5,
-                max_children: 6,
-                max_pair_exchanges: 7,
-                max_failed_turns: 18,
-                max_queue: 8,
-                max_message_chars: 9,
-                tool_result_chars: 10,
-                inline_text_chars: 11,
-                max_artifact_bytes: 12,
-                max_request_bytes: 13,
-            },
-            synchronous: Synchronous::Normal,
-            shutdown_grace: Duration::from_millis(14),
-            retry: Retry {
-                max_attempts: 15,
-                base_delay: Duration::from_millis(16),
-                max_delay: Duration::from_millis(17),
-            },
-            retention: Retention { events_days: Some(18), max_events: None, max_database_bytes: Some(19) },
-            root_tools: vec![Grant::Group(ToolGroup::Artifacts)],
-        };
-        assert_eq!(parsed(text), (expect, Vec::new()));
-    }
-
-    #[test]
-    fn a_bad_field_costs_its_own_value_only() {
-        let text = r#"{
-            "language": "fr", "defaultService": "", "discover": "yes", "prompts": 3, "synchronous": true,
-            "shutdownGraceMs": -1, "colour": "red",
-            "limits": {"maxToolRounds": 0, "maxDepth": -3, "maxChildren": 1.5, "maxTokensPerTask": "many",
-                       "maxCostPerTask": 0, "maxQueue": 7, "maxPears": 3},
-            "retry": {"maxAttempts": 99999999999, "baseDelayMs": 900, "maxDelayMs": 800},
-            "retention": {"eventsDays": 0, "maxEvents": -1, "records": 3},
-            "tools": {"root": ["organization", "artifacts", "context", "files", "command", "web", "mcp:*", "memory", "hammers"], "leaf": []}
-        }"#;
-        let (settings, problems) = parsed(text);
-        let limits = Limits { max_queue: 7, ..Limits::default() };
-        let pause = Duration::from_millis(900);
-        let retry = Retry { base_delay: pause, max_delay: pause, ..Retry::default() };
-        assert_eq!(settings, Settings { limits, retry, ..Settings::default() });
-        insta::assert_snapshot!(problems.join("\n"), @r#"
-        app.json: /language: must be "zh" or "en"; the default is used
-        app.json: /defaultService: must not be empty; the first service is the default
-        app.json: /discover: must be true or false; the default is used
-        app.json: /prompts: must be a string; the built-in prompts are used
-        app.json: /limits/maxToolRounds: must be a whole number above zero; the default is used
-        app.json: /limits/maxTokensPerTask: must be a whole number above zero; the default is used
-        app.json: /limits/maxCostPerTask: must be a number above zero; the default is used
-        app.json: /limits/maxDepth: must be a whole number above zero; the default is used
-        app.json: /limits/maxChildren: must be a whole number above zero; the default is used
-        app.json: /limits/maxPears: there is no such field; it has no effect
-        app.json: /synchronous: must be "full" or "normal"; the default is used
-        app.json: /shutdownGraceMs: must be a whole number above zero; the default is used
-        app.json: /retry/maxAttempts: is too large; the default is used
-        app.json: /retry/maxDelayMs: is less than baseDelayMs; baseDelayMs is used for both
-        app.json: /retention/eventsDays: must be a whole number above zero; the default is used
-        app.json: /retention/maxEvents: must be a whole number above zero; the default is used
-        app.json: /retention/records: there is no such field; it has no effect
-        app.json: /tools/root: this version does not have the tool group "memory" yet; it has no effect
-        app.json: /tools/root: "hammers" is not a tool group; it has no effect
-        app.json: /tools/leaf: there is no such field; it has no effect
-        app.json: /colour: there is no such field; it has no effect
-        "#);
-    }
-
-    #[test]
-    fn what_is_no_json_object_is_not_taken() {
-        let check = |text: &str, expect: &str| assert_eq!(parse(text).unwrap_err().to_string(), expect);
-        check("", "app.json: the file is empty; the file is not used");
-        check("{\"language\": \"en\"", "app.json:1:18: Unterminated object; the file is not used");
-        check("[]", "app.json: must contain one JSON object; the file is not used");
-    }
-}
+mod tests;

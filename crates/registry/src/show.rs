@@ -1,13 +1,14 @@
 //! Shows the configuration in force as JSON for people and programs, without secrets.
 //! Instead of a key, it shows where the key comes from.
 
+use crate::secret::whence;
 use crate::services::{Declaration, Price, Service, StripMetadata};
 use crate::settings::{Discover, Retention, Retry, Settings};
+use crate::show_tools::{self, millis};
 use crate::snapshot::Snapshot;
 use polity_llm::{Endpoint, Timeouts};
 use secrecy::ExposeSecret;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 impl Snapshot {
     /// Returns the services and the settings in force, and the problems of the files.
@@ -95,16 +96,6 @@ pub(crate) fn service(service: &Service) -> Value {
     shown
 }
 
-/// Returns what to show for a secret: `none` if it is empty, a single `${NAME}` as it is, `set` for everything else.
-fn whence(secret: &str) -> &str {
-    let is_reference = secret.starts_with("${") && secret.ends_with('}') && secret.matches("${").count() == 1;
-    match secret {
-        "" => "none",
-        reference if is_reference => reference,
-        _ => "set",
-    }
-}
-
 /// Returns the settings as JSON, with the field names of the file.
 /// The patterns list every field, so that the compiler reports a field that this function forgets.
 pub(crate) fn settings(settings: &Settings) -> Value {
@@ -118,8 +109,11 @@ pub(crate) fn settings(settings: &Settings) -> Value {
         shutdown_grace,
         retry,
         retention,
-        root_tools,
+        tools,
+        servers,
     } = settings;
+    let servers: Map<String, Value> =
+        servers.iter().map(|(name, server)| (name.to_string(), show_tools::server(server))).collect();
     let Retry { max_attempts, base_delay, max_delay } = retry;
     let Retention { events_days, max_events, max_database_bytes } = retention;
     json!({
@@ -138,25 +132,7 @@ pub(crate) fn settings(settings: &Settings) -> Value {
         "retention": {
             "eventsDays": events_days, "maxEvents": max_events, "maxDatabaseBytes": max_database_bytes,
         },
-        "tools": {"root": root_tools.iter().map(ToString::to_string).collect::<Vec<_>>()},
+        "tools": show_tools::tools(tools),
+        "mcpServers": servers,
     })
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_never_shown() {
-        let check = |secret: &str, expect: &str| assert_eq!(whence(secret), expect);
-        check("", "none");
-        check("sk-live-123456", "set");
-        check("${OPENAI_API_KEY}", "${OPENAI_API_KEY}");
-        check("Bearer ${KEY}", "set");
-        check("${A}sk-live${B}", "set");
-    }
 }

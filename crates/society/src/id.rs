@@ -63,8 +63,42 @@ id!(
     CallId
 );
 id!(
+    /// The id of a command that runs in the background.
+    CommandId
+);
+id!(
     /// The id of a service in `llmservices.json`.
     ServiceId
+);
+
+/// Declares an id that is a prefix and a number from the database.
+macro_rules! numbered {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
+        id!($(#[$doc])* $name);
+
+        impl $name {
+            /// Returns the id that belongs to a number from the database.
+            pub fn from_number(number: i64) -> Self {
+                Self(format!(concat!($prefix, "{}"), number))
+            }
+
+            /// Returns the number from the database, or `None` if the text cannot be an id of this kind.
+            pub fn number(&self) -> Option<i64> {
+                self.0.strip_prefix($prefix)?.parse().ok()
+            }
+        }
+    };
+}
+
+numbered!(
+    /// The id of a question to the person: may an agent make this call?
+    ApprovalId,
+    "q"
+);
+numbered!(
+    /// The id of a permission that the person gave for more than one call.
+    PermissionId,
+    "p"
 );
 
 /// The id of a turn: a number from the database. A later turn has a higher number.

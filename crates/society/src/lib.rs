@@ -27,12 +27,17 @@ pub mod problem;
 pub mod written;
 
 pub mod agent;
+pub mod approval;
 pub mod brief;
+pub mod command;
 pub mod contact;
 pub mod message;
 pub mod notice;
 pub mod role;
 pub mod tool_group;
+
+pub mod policy;
+
 pub mod workspace;
 
 pub mod change;

@@ -1,8 +1,10 @@
 //! Notices: what the system itself says to agents and to the person.
 //! They are stored as facts, and put into words when somebody reads them.
 
+use crate::command::CommandEnd;
 use crate::defuse::in_one_line;
-use crate::id::{AgentId, ArtifactId, MessageId, ServiceId};
+use crate::glyph::is_line_break;
+use crate::id::{AgentId, ArtifactId, CommandId, MessageId, ServiceId};
 use crate::text::{TextKey, Texts};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
@@ -137,6 +139,17 @@ pub enum Notice {
         value: String,
         /// The consumption of each branch, sorted by tokens, the highest first.
         branches: Vec<Branch>,
+    },
+    /// A command that the reader runs in the background has ended.
+    CommandEnded {
+        /// The id of the command.
+        id: CommandId,
+        /// The beginning of the command.
+        command: String,
+        /// How the command ended.
+        end: CommandEnd,
+        /// The last lines that the command printed.
+        lines: String,
     },
     /// An agent was ended.
     Terminated {
@@ -310,6 +323,19 @@ impl Notice {
                 let mut lines = vec![texts.fill(TextKey::NoticeLimit, &[("limit", limit), ("value", value)])];
                 lines.extend(branches);
                 lines.join("\n")
+            }
+            Self::CommandEnded { id, command, end, lines } => {
+                let (command, end) = (in_one_line(command), in_one_line(&end.text(texts)));
+                let values = [("id", id.as_str()), ("command", &*command), ("end", &*end)];
+                let mut text = texts.fill(TextKey::NoticeCommandEnded, &values);
+                if !lines.trim().is_empty() {
+                    text.push('\n');
+                    text.push_str(texts.get(TextKey::NoticeCommandLines));
+                    // A quoted line begins with a mark, so that it cannot pass for a line of the system.
+                    let quoted = lines.split(is_line_break).map(|line| format!("\n> {line}"));
+                    text.extend(quoted);
+                }
+                text
             }
             Self::Terminated { agent, reason } => texts
                 .fill(TextKey::NoticeTerminated, &[("id", agent.as_str()), ("reason", &in_one_line(reason))]),

@@ -4,7 +4,7 @@ use crate::id::AgentId;
 use crate::problem::FieldProblem;
 use crate::role::Role;
 use crate::text::{TextKey, Texts};
-use crate::tool_group::ToolGroup;
+use crate::tool_group::{ServerName, ToolGroup};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -68,6 +68,25 @@ pub enum Refusal {
         /// The groups that the caller has.
         allowed: Vec<ToolGroup>,
     },
+    /// The rules of `app.json` deny the call.
+    DeniedByPolicy {
+        /// The name of the tool that was called.
+        tool: String,
+        /// The place of the rule in `tools.policy`, from 0.
+        rule: usize,
+    },
+    /// The person refused the call.
+    ApprovalDenied {
+        /// The name of the tool that was called.
+        tool: String,
+        /// What the person said about it, if anything.
+        reason: Option<String>,
+    },
+    /// The person did not answer the question about the call in time.
+    ApprovalExpired {
+        /// The name of the tool that was called.
+        tool: String,
+    },
     /// The role was not made by the caller or one of its descendants.
     NotChildRole {
         /// The id or name that the caller gave.
@@ -109,7 +128,13 @@ pub enum Refusal {
     },
     /// Somebody else changed a file of the workspace since the agent last viewed it.
     FileChanged {
-        /// The path of the file, as the caller wrote it.
+        /// The path of the file in the workspace.
+        path: String,
+    },
+    /// The agent wants to change a file that it has never viewed. The code is that of [`Self::FileChanged`], because the
+    /// agent does the same about both.
+    FileNotViewed {
+        /// The path of the file in the workspace.
         path: String,
     },
     /// The workspace does not allow what the caller wants: it is read-only, or a worktree cannot be made in it.
@@ -129,6 +154,13 @@ pub enum Refusal {
         /// The name of the tool.
         tool: String,
         /// Why the tool failed, in words.
+        reason: String,
+    },
+    /// An MCP server failed, or it reports that the call failed.
+    ServerFailed {
+        /// The name of the server. The reason comes from this source.
+        server: ServerName,
+        /// Why the call failed, in the words of the server if it gave any.
         reason: String,
     },
 }
@@ -153,7 +185,9 @@ impl Refusal {
             Self::ResultDoesNotFit { .. } => "result_does_not_fit",
             Self::InvalidArguments(_) => "invalid_arguments",
             Self::UnknownTool { .. } => "unknown_tool",
-            Self::ToolNotPermitted { .. } => "tool_not_permitted",
+            Self::ToolNotPermitted { .. } | Self::DeniedByPolicy { .. } => "tool_not_permitted",
+            Self::ApprovalDenied { .. } => "approval_denied",
+            Self::ApprovalExpired { .. } => "approval_expired",
             Self::NotChildRole { .. } => "not_child_role",
             Self::NotDescendant { .. } => "not_descendant",
             Self::ArtifactNotFound { .. } => "artifact_not_found",
@@ -161,10 +195,11 @@ impl Refusal {
             Self::LimitReached { .. } => "limit_reached",
             Self::MailboxFull { .. } => "mailbox_full",
             Self::OutcomeUnknown { .. } => "outcome_unknown",
-            Self::FileChanged { .. } => "file_changed",
+            Self::FileChanged { .. } | Self::FileNotViewed { .. } => "file_changed",
             Self::WorkspaceRefused { .. } => "workspace_refused",
             Self::MergeConflict { .. } => "merge_conflict",
             Self::ToolFailed { .. } => "tool_failed",
+            Self::ServerFailed { .. } => "mcp_failed",
         }
     }
 
@@ -186,6 +221,16 @@ impl Refusal {
                 let groups = groups.iter().map(ToolGroup::name).collect::<Vec<_>>().join(", ");
                 texts.fill(TextKey::RefusalToolNotPermitted, &[("tool", tool), ("groups", &groups)])
             }
+            Self::DeniedByPolicy { tool, .. } => {
+                texts.fill(TextKey::RefusalDeniedByPolicy, &[("tool", tool)])
+            }
+            Self::ApprovalDenied { tool, reason: None } => {
+                texts.fill(TextKey::RefusalApprovalDenied, &[("tool", tool)])
+            }
+            Self::ApprovalDenied { tool, reason: Some(reason) } => {
+                texts.fill(TextKey::RefusalApprovalDeniedBecause, &[("tool", tool), ("reason", reason)])
+            }
+            Self::ApprovalExpired { tool } => texts.fill(TextKey::RefusalApprovalExpired, &[("tool", tool)]),
             Self::NotChildRole { role } => texts.fill(TextKey::RefusalNotChildRole, &[("id", role)]),
             Self::NotDescendant { agent } => texts.fill(TextKey::RefusalNotDescendant, &[("id", agent)]),
             Self::ArtifactNotFound { .. } => texts.get(TextKey::RefusalArtifactNotFound).to_owned(),
@@ -198,6 +243,7 @@ impl Refusal {
             }
             Self::OutcomeUnknown { tool } => texts.fill(TextKey::RefusalOutcomeUnknown, &[("tool", tool)]),
             Self::FileChanged { path } => texts.fill(TextKey::RefusalFileChanged, &[("path", path)]),
+            Self::FileNotViewed { path } => texts.fill(TextKey::RefusalFileNotViewed, &[("path", path)]),
             Self::WorkspaceRefused { reason } => {
                 texts.fill(TextKey::RefusalWorkspaceRefused, &[("reason", reason)])
             }
@@ -206,6 +252,9 @@ impl Refusal {
             }
             Self::ToolFailed { tool, reason } => {
                 texts.fill(TextKey::RefusalToolFailed, &[("tool", tool), ("reason", reason)])
+            }
+            Self::ServerFailed { server, reason } => {
+                texts.fill(TextKey::RefusalMcpFailed, &[("server", server.as_str()), ("reason", reason)])
             }
         }
     }
@@ -245,6 +294,14 @@ impl Refusal {
                 object["groups"] = json!(groups);
                 object["allowed"] = json!(allowed);
             }
+            Self::DeniedByPolicy { tool, rule } => {
+                object["tool"] = json!(tool);
+                object["rule"] = json!(format!("tools.policy[{rule}]"));
+            }
+            Self::ApprovalDenied { tool, reason } => {
+                object["tool"] = json!(tool);
+                object["reason"] = json!(reason);
+            }
             Self::NotChildRole { role } => object["roleId"] = json!(role),
             Self::NotDescendant { agent } => object["agentId"] = json!(agent),
             Self::ArtifactNotFound { reference } => object["ref"] = json!(reference),
@@ -257,13 +314,18 @@ impl Refusal {
                 object["agentId"] = json!(agent);
                 object["limit"] = json!(limit);
             }
-            Self::FileChanged { path } => object["path"] = json!(path),
+            Self::FileChanged { path } | Self::FileNotViewed { path } => object["path"] = json!(path),
             Self::WorkspaceRefused { .. } => {}
             Self::MergeConflict { agent, conflicts } => {
                 object["agentId"] = json!(agent);
                 object["conflicts"] = conflicts.clone();
             }
-            Self::OutcomeUnknown { tool } | Self::ToolFailed { tool, .. } => object["tool"] = json!(tool),
+            Self::ApprovalExpired { tool }
+            | Self::OutcomeUnknown { tool }
+            | Self::ToolFailed { tool, .. } => {
+                object["tool"] = json!(tool);
+            }
+            Self::ServerFailed { server, .. } => object["server"] = json!(server.as_str()),
         }
         object["message"] = json!(self.message(texts));
         object

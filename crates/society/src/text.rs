@@ -276,14 +276,26 @@ text_keys! {
     RefusalMailboxFull = "refusal.mailbox_full" ["id", "limit"];
     /// Advice for the refusal `outcome_unknown`.
     RefusalOutcomeUnknown = "refusal.outcome_unknown" ["tool"];
+    /// Advice for the refusal `tool_not_permitted`, if a rule of the policy denies the call.
+    RefusalDeniedByPolicy = "refusal.denied_by_policy" ["tool"];
+    /// Advice for the refusal `approval_denied`, if the person gave no reason.
+    RefusalApprovalDenied = "refusal.approval_denied" ["tool"];
+    /// Advice for the refusal `approval_denied`, with the person's reason.
+    RefusalApprovalDeniedBecause = "refusal.approval_denied_because" ["tool", "reason"];
+    /// Advice for the refusal `approval_expired`.
+    RefusalApprovalExpired = "refusal.approval_expired" ["tool"];
     /// Advice for the refusal `file_changed`.
     RefusalFileChanged = "refusal.file_changed" ["path"];
+    /// Advice for the refusal `file_changed` if the agent has never viewed the file.
+    RefusalFileNotViewed = "refusal.file_not_viewed" ["path"];
     /// Advice for the refusal `workspace_refused`.
     RefusalWorkspaceRefused = "refusal.workspace_refused" ["reason"];
     /// Advice for the refusal `merge_conflict`.
     RefusalMergeConflict = "refusal.merge_conflict" ["id"];
     /// Advice for the refusal `tool_failed`.
     RefusalToolFailed = "refusal.tool_failed" ["tool", "reason"];
+    /// Advice for the refusal `mcp_failed`.
+    RefusalMcpFailed = "refusal.mcp_failed" ["server", "reason"];
 
     /// To the sender: the message could not be delivered because its receiver has ended.
     NoticeBounced = "notice.bounced" ["id", "message"];
@@ -333,6 +345,22 @@ text_keys! {
     NoticeLimitBranchCost = "notice.limit_branch_cost" ["id", "calls", "tokens", "cost"];
     /// To an asker: somebody ended the agent that owed the asker an answer.
     NoticeTerminated = "notice.terminated" ["id", "reason"];
+    /// To an agent: a command that it runs in the background has ended.
+    NoticeCommandEnded = "notice.command_ended" ["id", "command", "end"];
+    /// Above the last lines that a command in the background printed.
+    NoticeCommandLines = "notice.command_lines" [];
+    /// How a command in the background ended: by itself.
+    NoticeCommandExited = "notice.command_exited" ["code"];
+    /// How a command in the background ended: it exceeded a limit.
+    NoticeCommandLimited = "notice.command_limited" ["limit"];
+    /// How a command in the background ended: somebody stopped it.
+    NoticeCommandStopped = "notice.command_stopped" [];
+    /// How a command in the background ended: something outside polity ended it.
+    NoticeCommandLost = "notice.command_lost" [];
+    /// How a command in the background ended: polity itself ended while it ran.
+    NoticeCommandInterrupted = "notice.command_interrupted" [];
+    /// How a command in the background ended: it could not be run.
+    NoticeCommandFailed = "notice.command_failed" ["reason"];
 }
 
 /// A text with `{placeholders}`.

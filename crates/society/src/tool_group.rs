@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -33,6 +34,20 @@ impl ServerName {
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl Serialize for ServerName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ServerName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::new(&name)
+            .ok_or_else(|| de::Error::invalid_value(de::Unexpected::Str(&name), &"the name of an MCP server"))
     }
 }
 
@@ -165,6 +180,35 @@ impl JsonSchema for ToolGroup {
             "type": "string",
             "description": "A group of tools: `organization`, `messages`, `artifacts`, `context`, `files`, `command`, `web`, or `mcp:` and the name of a server.",
         })
+    }
+}
+
+/// The further groups that the person has put each MCP server into. Several servers may share such a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerGroups(BTreeMap<ServerName, BTreeSet<ServerName>>);
+
+impl ServerGroups {
+    /// Makes the table from the servers and the names of their further groups.
+    pub fn new(servers: impl IntoIterator<Item = (ServerName, BTreeSet<ServerName>)>) -> Self {
+        Self(servers.into_iter().collect())
+    }
+
+    /// Returns all names that give the right to a server's tools: its own, then those of its further groups.
+    pub fn names<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a ServerName> {
+        std::iter::once(server).chain(self.0.get(server).into_iter().flatten())
+    }
+
+    /// Returns a group of tools, and the further groups that its server is in.
+    pub fn of(&self, group: &ToolGroup) -> Vec<ToolGroup> {
+        match group {
+            ToolGroup::Server(server) => self.names(server).cloned().map(ToolGroup::Server).collect(),
+            other => vec![other.clone()],
+        }
+    }
+
+    /// Returns the groups of all servers, each once.
+    pub fn all(&self) -> BTreeSet<ToolGroup> {
+        self.0.keys().flat_map(|server| self.names(server)).cloned().map(ToolGroup::Server).collect()
     }
 }
 

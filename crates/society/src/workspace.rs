@@ -74,6 +74,19 @@ pub enum Access {
     Read,
 }
 
+impl Access {
+    /// Both kinds of access.
+    pub const ALL: [Self; 2] = [Self::Write, Self::Read];
+
+    /// Returns the words in which the system message tells an agent that it works in a directory of the person.
+    pub fn fact(self) -> &'static str {
+        match self {
+            Self::Write => "a directory of the user",
+            Self::Read => "a directory of the user, read-only",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

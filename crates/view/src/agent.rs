@@ -77,6 +77,8 @@ pub struct AgentView {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum AgentState {
+    /// The agent wants to make a call, and waits until the person allows or refuses it.
+    Asking,
     /// One of the agent's turns is open.
     Thinking,
     /// Messages wait for the agent, and no turn is open.

@@ -5,10 +5,11 @@ mod sentence;
 
 pub use sentence::{Span, Tone};
 
+use crate::approval::ApprovalState;
 use polity_llm::{FailureKind, Usage};
 use polity_society::contact::Source;
 use polity_society::content::{Capability, Kind};
-use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, ApprovalId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::message::{Finality, MessageType, NOTICE};
 use polity_society::mime::MimeType;
 use schemars::JsonSchema;
@@ -327,6 +328,35 @@ pub enum Event {
         /// The report.
         text: String,
     },
+    /// The person is asked whether an agent may make a call. The agent waits.
+    ApprovalRequested {
+        /// The task of the turn.
+        task: TaskId,
+        /// The agent that wants to make the call.
+        agent: AgentId,
+        /// The id of the question.
+        approval: ApprovalId,
+        /// The name of the tool.
+        tool: String,
+        /// The beginning of the arguments, as JSON.
+        arguments: String,
+    },
+    /// A question about a call was answered, expired or was dropped.
+    ApprovalEnded {
+        /// The task of the turn.
+        task: TaskId,
+        /// The agent that wanted to make the call.
+        agent: AgentId,
+        /// The id of the question.
+        approval: ApprovalId,
+        /// The name of the tool.
+        tool: String,
+        /// How the question ended.
+        state: ApprovalState,
+        /// The reason that the person gave.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// A tool was called.
     ToolCalled {
         /// The task of the turn.
@@ -522,6 +552,8 @@ impl Event {
             | Self::ServiceSkipped { task, .. }
             | Self::ToolStarted { task, .. }
             | Self::ToolProgress { task, .. }
+            | Self::ApprovalRequested { task, .. }
+            | Self::ApprovalEnded { task, .. }
             | Self::ToolCalled { task, .. }
             | Self::LimitReached { task, .. } => Some(task),
             Self::ArtifactStored { task, .. } => task.as_ref(),
@@ -554,6 +586,8 @@ impl Event {
             | Self::ServiceSkipped { agent, .. }
             | Self::ToolStarted { agent, .. }
             | Self::ToolProgress { agent, .. }
+            | Self::ApprovalRequested { agent, .. }
+            | Self::ApprovalEnded { agent, .. }
             | Self::ToolCalled { agent, .. }
             | Self::LimitReached { agent, .. } => Some(agent),
             Self::RoleCreated { creator, .. } => Some(creator),

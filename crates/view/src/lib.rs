@@ -10,15 +10,21 @@ mod event;
 mod in_full;
 
 mod agent;
+mod approval;
 mod artifact;
 mod message;
+mod server;
 mod service;
 mod steering;
 mod task;
+mod workspace;
 
 pub use agent::{
     AgentDetail, AgentFilter, AgentPage, AgentState, AgentView, ContactView, HoldView, RightView, RolePatch,
     RoleView,
+};
+pub use approval::{
+    ApprovalAnswer, ApprovalFilter, ApprovalPage, ApprovalState, ApprovalView, PermissionView,
 };
 pub use event::{Entry, Event, EventKind, NextAttempt, Outcome, Routing, Shown, Span, SummarySource, Tone};
 pub use in_full::in_full;
@@ -27,6 +33,7 @@ pub use artifact::{ArtifactFilter, ArtifactPage, ArtifactView};
 pub use message::{
     ConversationView, EntryView, MessageFilter, MessagePage, MessageView, Order, RequestPreview,
 };
+pub use server::{ServerCondition, ServerView};
 pub use service::{
     Circuit, ConfigProblem, ConfigView, PriceView, RefusedMedia, ServiceState, ServiceView, Severity,
 };
@@ -34,6 +41,11 @@ pub use steering::{DataFacts, EventFilter, EventPage, Posted, Problem, Steered};
 pub use task::{
     AgentUsage, ServiceUsage, TaskFilter, TaskPage, TaskState, TaskUsage, TaskView, UsageFilter, UsageSum,
     UsageView,
+};
+
+pub use workspace::{
+    ChangesFilter, ChangesView, CommitView, EntryKind, FileChangeView, FileDiffView, RecordingView,
+    WorkspaceContent, WorkspaceEntry, WorkspaceFilter, WorkspaceView,
 };
 
 /// Rows per page if the request sets no limit.

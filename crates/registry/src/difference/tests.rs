@@ -19,7 +19,15 @@ fn full_app() -> Value {
         "synchronous": "normal", "shutdownGraceMs": 14,
         "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17},
         "retention": {"eventsDays": 18, "maxEvents": 19, "maxDatabaseBytes": 21},
-        "tools": {"root": ["artifacts"]}
+        "tools": {
+            "root": ["artifacts"], "policy": [{"decide": "deny"}], "approval": {"timeoutMs": 22}, "deferAbove": 23,
+            "sandbox": {
+                "network": "full", "read": ["/a"], "allowNone": true,
+                "limits": {"timeMs": 60, "memoryBytes": 61, "processes": 62, "outputBytes": 63, "diskBytes": 64, "files": 65},
+                "taskLimits": {"memoryBytes": 66, "processes": 67, "diskBytes": 68}
+            },
+            "web": {"allowHosts": ["a.corp"], "search": "http://a.example/"}
+        }
     })
 }
 
@@ -36,8 +44,70 @@ fn other_app() -> Value {
         "synchronous": "full", "shutdownGraceMs": 34,
         "retry": {"maxAttempts": 35, "baseDelayMs": 15, "maxDelayMs": 37},
         "retention": {"eventsDays": 38, "maxEvents": 39, "maxDatabaseBytes": 41},
-        "tools": {"root": ["context"]}
+        "tools": {
+            "root": ["context"], "policy": [{"tool": "bash", "decide": "deny"}], "approval": {"timeoutMs": 24}, "deferAbove": 25,
+            "sandbox": {
+                "network": ["a.example"], "read": ["/b"], "allowNone": false,
+                "limits": {"timeMs": 80, "memoryBytes": 81, "processes": 82, "outputBytes": 83, "diskBytes": 84, "files": 85},
+                "taskLimits": {"memoryBytes": 86, "processes": 87, "diskBytes": 88}
+            },
+            "web": {"allowHosts": ["b.corp"], "search": "http://b.example/"}
+        }
     })
+}
+
+/// An MCP server that sets every field to a value other than its default.
+fn full_server() -> Value {
+    json!({
+        "command": "uvx", "args": ["mcp-server-git", "--key", "secret-1"], "env": {"TOKEN": "secret-1"}, "cwd": "a",
+        "sandbox": true, "timeoutMs": 7, "groups": ["code"]
+    })
+}
+
+#[test]
+fn each_field_of_an_mcp_server_that_changes_is_told_by_its_name_and_no_secret_is() {
+    let lines = |before: Value, after: Value| {
+        let of = |servers: Value| snapshot(&json!({"mcpServers": servers}), &full_service());
+        let (before, after) = (of(before), of(after));
+        assert_eq!(after.problems, []);
+        let shown = format!("{} {:?}", after.to_json(), after.settings);
+        assert!(!shown.contains("secret-2"), "{shown}");
+        differences(&before, &after)
+    };
+    let full = full_server();
+    let http = json!({"url": "https://a.example/secret-2", "headers": {"Authorization": "Bearer secret-2"}});
+    for (field, other) in [
+        ("command", json!("npx")),
+        ("args", json!(["mcp-server-git", "--key", "secret-2"])),
+        ("env", json!({"TOKEN": "secret-2"})),
+        ("env", json!({"TOKEN": "secret-1", "OTHER": "secret-2"})),
+        ("cwd", json!("b")),
+        ("sandbox", json!(false)),
+        ("timeoutMs", json!(8)),
+        ("groups", json!([])),
+    ] {
+        let mut changed = full.clone();
+        changed[field] = other;
+        let lines = lines(json!({"git": full}), json!({"git": changed}));
+        assert_eq!(lines, [format!("MCP server git: {field} changed")]);
+    }
+    assert_eq!(lines(json!({"git": full}), json!({"git": full})), [""; 0]);
+    assert_eq!(lines(json!({}), json!({"git": full})), ["MCP server git added"]);
+    assert_eq!(lines(json!({"git": full, "a": full}), json!({"git": full})), ["MCP server a removed"]);
+    let other = json!({"url": "https://a.example/secret-1", "headers": {"Authorization": "Bearer secret-1"}});
+    let expect = ["MCP server web: headers changed", "MCP server web: url changed"];
+    assert_eq!(lines(json!({"web": other}), json!({"web": http})), expect);
+}
+
+#[test]
+fn a_changed_key_of_the_search_is_told_without_the_key() {
+    let app = |key: &str| json!({"tools": {"web": {"search": {"provider": "brave", "key": key}}}});
+    let service = full_service();
+    let (before, after) = (snapshot(&app("secret-1"), &service), snapshot(&app("secret-2"), &service));
+    assert_eq!(after.problems, []);
+    assert_eq!(differences(&before, &after), ["tools.web.search changed"]);
+    let shown = format!("{} {:?}", after.to_json(), after.settings);
+    assert!(!shown.contains("secret-2"), "{shown}");
 }
 
 /// A service that sets every field to a value other than its default.

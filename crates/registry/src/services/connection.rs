@@ -5,7 +5,6 @@ use polity_llm::{Dialect, Endpoint, Timeouts};
 use secrecy::SecretString;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::time::Duration;
 use strum::VariantArray;
 use url::Url;
 
@@ -44,9 +43,7 @@ pub(super) fn read_endpoint(
         endpoint.api_key = key;
     }
     endpoint.headers = read_headers(fields);
-    if let Some(milliseconds) = fields.read("timeoutMs", "the default is used", fields::count) {
-        endpoint.timeout = Duration::from_millis(milliseconds);
-    }
+    endpoint.timeout = fields.read_or("timeoutMs", endpoint.timeout, fields::milliseconds);
     endpoint.timeouts = read_timeouts(fields);
     endpoint.max_tokens = fields.read("maxTokens", "the server sets the limit", fields::count);
     endpoint.extra_body = fields.read("extraBody", "no fields are added", fields::object).unwrap_or_default();
@@ -60,10 +57,9 @@ fn read_timeouts(service: &mut Fields<'_>) -> Timeouts {
     let Some(mut object) = service.open("timeouts", "the defaults are used") else {
         return timeouts;
     };
-    let milliseconds = |value| fields::count(value).map(Duration::from_millis);
-    timeouts.connect = object.read_or("connectMs", timeouts.connect, milliseconds);
-    timeouts.first_byte = object.read("firstByteMs", DONE, milliseconds);
-    timeouts.between_bytes = object.read_or("betweenBytesMs", timeouts.between_bytes, milliseconds);
+    timeouts.connect = object.read_or("connectMs", timeouts.connect, fields::milliseconds);
+    timeouts.first_byte = object.read("firstByteMs", DONE, fields::milliseconds);
+    timeouts.between_bytes = object.read_or("betweenBytesMs", timeouts.between_bytes, fields::milliseconds);
     object.finish("it has no effect");
     timeouts
 }
@@ -87,10 +83,8 @@ fn read_headers(fields: &mut Fields<'_>) -> Vec<(String, SecretString)> {
     };
     let mut headers = Vec::new();
     for name in object.names() {
-        let is_token = !name.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte));
         let value = object.read(&name, "the header is left out", |value| {
-            if is_token { secret(value) } else { Err("is not a valid header name") }
+            if fields::is_header_name(&name) { secret(value) } else { Err("is not a valid header name") }
         });
         headers.extend(value.map(|value| (name, value)));
     }

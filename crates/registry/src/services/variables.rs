@@ -2,6 +2,7 @@
 
 use crate::fields;
 use crate::problem::{Place, Problem, Severity};
+use crate::secret::variables;
 use crate::services::{Declared, FILE, read};
 use secrecy::ExposeSecret;
 
@@ -37,12 +38,6 @@ fn of_service(declared: &Declared, variable: impl Fn(&str) -> Option<String>) ->
         }
     }
     problems
-}
-
-/// Returns the names of all `${NAME}` in a text. It skips invalid names, which could be parts of a secret.
-fn variables(text: &str) -> impl Iterator<Item = &str> {
-    let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
-    names.map(|(name, _)| name).filter(|name| fields::is_variable_name(name))
 }
 
 #[cfg(test)]

@@ -3,9 +3,13 @@
 //! Root has the groups that the settings grant. An agent never has a group that its parent lacks,
 //! nor a group that the creator of its role lacks. The rights are computed at every tool call.
 //! So if a role or the settings lose a group, all agents that depend on them lose the group at once.
+//!
+//! The tools of an MCP server are in the group of the server, and in the groups that the settings put the server into.
+//! A role or the settings give them by any of these names. The name of a shared group itself is given only by that name
+//! or by `mcp:*`: whoever may use one server of the group may not give away the others.
 
 use crate::id::AgentId;
-use crate::tool_group::{Grant, ToolGroup};
+use crate::tool_group::{Grant, ServerGroups, ToolGroup};
 
 /// A role that restricts an agent: the agent's own role, or the role of an agent above it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,13 +50,20 @@ pub enum Verdict {
 pub struct Rights {
     root: Vec<Grant>,
     chain: Vec<Link>,
+    servers: ServerGroups,
 }
 
 impl Rights {
     /// Makes the rights of an agent. `root` contains the rights that the settings grant to root.
     /// `chain` contains the roles that restrict the agent, nearest first.
     pub fn of(root: &[Grant], chain: &[Link]) -> Self {
-        Self { root: root.to_vec(), chain: chain.to_vec() }
+        Self { root: root.to_vec(), chain: chain.to_vec(), servers: ServerGroups::default() }
+    }
+
+    /// The same rights where MCP servers are in these further groups.
+    #[must_use]
+    pub fn with_servers(self, servers: ServerGroups) -> Self {
+        Self { servers, ..self }
     }
 
     /// Decides about a tool of this group.
@@ -68,10 +79,12 @@ impl Rights {
         if group.is_for_everybody() {
             return None;
         }
-        if !self.root.iter().any(|grant| grant.gives(group)) {
+        let names = self.servers.of(group);
+        if !self.root.iter().any(|grant| names.iter().any(|name| grant.gives(name))) {
             return Some(Denial::Settings);
         }
-        let denies = |link: &&Link| !link.groups.is_empty() && !link.groups.contains(group);
+        let gives = |link: &Link| link.groups.iter().any(|given| names.contains(given));
+        let denies = |link: &&Link| !link.groups.is_empty() && !gives(link);
         let link = self.chain.iter().find(denies)?;
         Some(Denial::Role { agent: link.agent.clone(), role: link.role.clone() })
     }
@@ -92,8 +105,10 @@ impl Rights {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tool_group::ServerName;
     use proptest::prelude::*;
     use proptest::sample::subsequence;
+    use std::collections::BTreeSet;
 
     fn server() -> ToolGroup {
         "mcp:git".parse().unwrap()
@@ -143,6 +158,50 @@ mod tests {
                 prop_assert_eq!(parent.decide(&group), Verdict::Allow);
             }
             prop_assert_eq!(child.lacking(&child.among(all())), []);
+        }
+    }
+
+    #[test]
+    fn a_shared_group_gives_the_tools_of_all_its_servers_but_a_server_does_not_give_the_group() {
+        let named = |name: &str| ServerName::new(name).unwrap();
+        let group = |name: &str| ToolGroup::Server(named(name));
+        let servers = ServerGroups::new([
+            (named("git"), BTreeSet::from([named("code")])),
+            (named("hub"), BTreeSet::from([named("code")])),
+            (named("mail"), BTreeSet::new()),
+        ]);
+        let rights = |root: &str, chain: &[&str]| {
+            let link = |name: &&str| Link {
+                agent: AgentId::new("a"),
+                role: "r".to_owned(),
+                groups: vec![group(name)],
+            };
+            let chain: Vec<Link> = chain.iter().map(link).collect();
+            let rights = Rights::of(&[root.parse().unwrap()], &chain).with_servers(servers.clone());
+            let names = ["git", "hub", "mail", "code"];
+            names.into_iter().filter(|name| rights.decide(&group(name)) == Verdict::Allow).collect::<Vec<_>>()
+        };
+        assert_eq!(rights("mcp:*", &[]), ["git", "hub", "mail", "code"]);
+        assert_eq!(rights("mcp:code", &[]), ["git", "hub", "code"]);
+        assert_eq!(rights("mcp:git", &[]), ["git"]);
+        assert_eq!(rights("mcp:*", &["code"]), ["git", "hub", "code"]);
+        assert_eq!(rights("mcp:*", &["git", "code"]), ["git"]);
+        assert_eq!(rights("mcp:*", &["code", "git"]), ["git"]);
+        assert_eq!(rights("mcp:mail", &["code"]), [""; 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn servers_in_further_groups_widen_no_right_to_anything_else(
+            root in grants(), chain in chain(), shared in prop::sample::select(vec!["git", "code", "mail"]),
+        ) {
+            let named = |name: &str| ServerName::new(name).unwrap();
+            let servers = ServerGroups::new([(named("hub"), BTreeSet::from([named(shared)]))]);
+            let plain = Rights::of(&root, &chain);
+            let sharing = plain.clone().with_servers(servers);
+            for group in all() {
+                prop_assert_eq!(plain.decide(&group), sharing.decide(&group));
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 //! spans of a sentence in different styles; programs that show progress as plain text join the spans.
 
 use super::{Event, NextAttempt, SummarySource};
+use crate::approval::ApprovalState;
 use polity_society::content::Capability;
 use polity_society::message::Finality;
 
@@ -79,6 +80,26 @@ impl Event {
                 plain(format!(": {} … ", beginning(tool))),
                 dim(beginning(text.trim_end().lines().next_back().unwrap_or_default())),
             ],
+            Self::ApprovalRequested { agent, approval, tool, arguments, .. } => vec![
+                name(agent.as_str()),
+                plain(format!(" asks you whether it may call {} ({approval}) ", beginning(tool))),
+                dim(beginning(arguments)),
+            ],
+            Self::ApprovalEnded { agent, approval, tool, state, reason, .. } => {
+                let ended = match state {
+                    ApprovalState::Allowed => "was allowed to call",
+                    ApprovalState::Denied => "was not allowed to call",
+                    ApprovalState::Expired => "got no answer in time whether it may call",
+                    ApprovalState::Open | ApprovalState::Dropped => "no longer asks whether it may call",
+                };
+                let reason =
+                    reason.as_ref().map_or_else(String::new, |reason| format!(": {}", beginning(reason)));
+                vec![
+                    name(agent.as_str()),
+                    plain(format!(" {ended} {} ({approval})", beginning(tool))),
+                    dim(reason),
+                ]
+            }
             Self::RoleCreated { name: role, creator, service, .. } => vec![
                 name(creator.as_str()),
                 plain(" made the role "),

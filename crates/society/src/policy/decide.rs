@@ -1,0 +1,163 @@
+//! The decision about one call.
+
+use super::command;
+use super::facts::{CallFacts, Confinement, Effect, Reach, Source};
+use super::remembered::Remembered;
+use super::rule::{Rule, Verdict};
+use crate::tool_group::{ServerGroups, ToolGroup};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What happens to a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The call runs.
+    Allow,
+    /// The person is asked.
+    Ask(Reason, Often),
+    /// The call is refused.
+    Deny {
+        /// The place of the rule in `tools.policy`, from 0.
+        rule: usize,
+    },
+}
+
+/// Why the person is asked about a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "camelCase")]
+pub enum Reason {
+    /// A rule says so.
+    Rule {
+        /// The place of the rule in `tools.policy`, from 0.
+        index: usize,
+    },
+    /// The caller has seen text from outside, and the call changes something outside the workspace.
+    Seen {
+        /// The sources that the caller has seen.
+        sources: BTreeSet<Source>,
+    },
+    /// The command does not run in a full sandbox.
+    Confinement {
+        /// The sandbox that it would have.
+        confinement: Confinement,
+    },
+    /// The web request can change something.
+    WebChange,
+    /// The MCP tool does not declare that it only reads.
+    ServerTool,
+}
+
+/// How often the person is asked about the same tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Often {
+    /// At each call. A *yes* is for this call only.
+    EachTime,
+    /// Once in a task. A *yes* is for this tool in this task.
+    OncePerTask,
+}
+
+/// Decides about one call. The first rule that fits decides. If no rule fits, the decision depends on what the call
+/// reaches. A remembered answer turns a question into a permission. It never beats a rule that denies.
+pub fn decide(call: &CallFacts, rules: &[Rule], remembered: &[Remembered]) -> Decision {
+    if call.group.is_for_everybody() {
+        return Decision::Allow;
+    }
+    let fitting = rules.iter().enumerate().find(|(_, rule)| fits(rule, call));
+    let decision = match fitting {
+        Some((index, rule)) => match rule.decide {
+            Verdict::Allow => Decision::Allow,
+            Verdict::Ask => Decision::Ask(Reason::Rule { index }, Often::EachTime),
+            Verdict::Deny => Decision::Deny { rule: index },
+        },
+        None => by_default(call),
+    };
+    match decision {
+        Decision::Ask(..) if remembered.iter().any(|answer| answer.covers(call)) => Decision::Allow,
+        decision => decision,
+    }
+}
+
+/// Decides about a call that no rule fits.
+fn by_default(call: &CallFacts) -> Decision {
+    if !call.seen.is_empty() && call.reach.changes_outside() {
+        return Decision::Ask(Reason::Seen { sources: call.seen.clone() }, Often::EachTime);
+    }
+    match &call.reach {
+        // The person built the other tools into the program.
+        Reach::Society | Reach::ReadsWorkspace | Reach::ChangesWorkspace | Reach::Other(_) => Decision::Allow,
+        Reach::Command { confinement, .. } => match confinement {
+            // The person chose the network of the sandbox.
+            Confinement::Full | Confinement::FullWithNetwork => Decision::Allow,
+            Confinement::Partial | Confinement::None => {
+                Decision::Ask(Reason::Confinement { confinement: *confinement }, Often::EachTime)
+            }
+        },
+        Reach::Web { effect: Effect::Reads, .. } | Reach::Server { effect: Effect::Reads, .. } => {
+            Decision::Allow
+        }
+        Reach::Web { effect: Effect::Changes, .. } => Decision::Ask(Reason::WebChange, Often::EachTime),
+        Reach::Server { effect: Effect::Changes, .. } => {
+            Decision::Ask(Reason::ServerTool, Often::OncePerTask)
+        }
+    }
+}
+
+/// Returns whether all conditions of a rule fit a call.
+fn fits(rule: &Rule, call: &CallFacts) -> bool {
+    let Rule { tool: _, group: _, role: _, command, host, write, seen, decide } = rule;
+    names_fit(rule, &call.tool, &call.servers.of(&call.group), &call.role)
+        && command.as_ref().is_none_or(|pattern| match &call.reach {
+            Reach::Command { command, .. } => match decide {
+                Verdict::Allow => command::is_allowed_by(pattern, command),
+                Verdict::Ask | Verdict::Deny => command::is_caught_by(pattern, command),
+            },
+            _ => false,
+        })
+        && host.as_ref().is_none_or(|pattern| match &call.reach {
+            Reach::Web { host: Some(host), .. } => pattern.fits(host),
+            _ => false,
+        })
+        && write.is_none_or(|effect| effect == call.reach.effect())
+        && (seen.is_empty() || call.seen.iter().any(|source| is_named(source, seen, &call.servers)))
+}
+
+/// Returns whether a rule names a source. It may name an MCP server by one of its further groups.
+fn is_named(source: &Source, named: &[Source], servers: &ServerGroups) -> bool {
+    named.contains(source)
+        || match source {
+            Source::Server(server) => {
+                servers.names(server).any(|name| named.contains(&Source::Server(name.clone())))
+            }
+            Source::Web | Source::Files => false,
+        }
+}
+
+/// Returns whether the conditions of a rule on tool, group and role fit. `groups` are all groups that the tool is in.
+fn names_fit(rule: &Rule, tool: &str, groups: &[ToolGroup], role: &str) -> bool {
+    rule.tool.as_ref().is_none_or(|pattern| pattern.fits(tool))
+        && rule.group.as_ref().is_none_or(|pattern| groups.iter().any(|group| pattern.fits(&group.name())))
+        && rule.role.as_ref().is_none_or(|pattern| pattern.fits(role))
+}
+
+/// Returns whether the rules deny every call of this tool by this role, so that the tool is not offered. `groups` are
+/// all groups that the tool is in.
+pub fn denies_all(tool: &str, groups: &[ToolGroup], role: &str, rules: &[Rule]) -> bool {
+    if groups.iter().any(ToolGroup::is_for_everybody) {
+        return false;
+    }
+    for rule in rules.iter().filter(|rule| names_fit(rule, tool, groups, role)) {
+        let Rule { tool: _, group: _, role: _, command, host, write, seen, decide } = rule;
+        let fits_every_call = command.is_none() && host.is_none() && write.is_none() && seen.is_empty();
+        match decide {
+            Verdict::Deny if fits_every_call => return true,
+            Verdict::Deny => {}
+            // Some call may fit this rule, and then it is not denied.
+            Verdict::Allow | Verdict::Ask => return false,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,186 @@
+//! The simple commands of a text, and of the texts in them.
+
+use super::lexer::lex;
+use super::token::{Lexed, Token};
+use super::word::{Piece, Word};
+use super::wrappers::{RESERVED, Wrapper, wrapper};
+
+/// The most words in which a command behind a wrapper is looked for.
+const MOST_WORDS: usize = 256;
+
+/// The most parts of a text.
+const MOST_PARTS: usize = 4096;
+
+/// The deepest nesting of texts in texts, such as in `sh -c 'sh -c …'`.
+const DEEPEST: usize = 8;
+
+/// The words of a simple command, joined by spaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part(Vec<Piece>);
+
+impl Part {
+    /// Returns the pieces.
+    pub(crate) fn pieces(&self) -> &[Piece] {
+        &self.0
+    }
+
+    fn of(words: &[Word]) -> Self {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut was_unknown = true;
+        for word in words {
+            // An unknown word may be none at all, or several.
+            if !was_unknown && !word.is_unknown() {
+                pieces.push(Piece::Char(' '));
+            }
+            was_unknown = word.is_unknown();
+            pieces.extend(&word.0);
+        }
+        Self(pieces)
+    }
+}
+
+/// Returns all commands that a text runs, as far as it says so; `None` if that is not certain.
+/// Each command is there as written, and with the base name of its program.
+pub(crate) fn parts(text: &str) -> Option<Vec<Part>> {
+    let mut found = Found { parts: Vec::new() };
+    found.text(text, 0)?;
+    Some(found.parts)
+}
+
+struct Found {
+    parts: Vec<Part>,
+}
+
+impl Found {
+    fn text(&mut self, text: &str, depth: usize) -> Option<()> {
+        if depth > DEEPEST {
+            return None;
+        }
+        self.lexed(&lex(text)?, depth)
+    }
+
+    fn lexed(&mut self, lexed: &Lexed, depth: usize) -> Option<()> {
+        for commands in lexed.tokens.split(|token| *token == Token::Operator) {
+            let words: Vec<Word> = commands
+                .iter()
+                .filter_map(|token| match token {
+                    Token::Word(word) => Some(word.clone()),
+                    Token::Operator | Token::Redirection => None,
+                })
+                .collect();
+            self.command(&words, depth)?;
+        }
+        lexed.nested.iter().try_for_each(|nested| self.lexed(nested, depth))
+    }
+
+    fn command(&mut self, words: &[Word], depth: usize) -> Option<()> {
+        let Some(head) = words.first() else { return Some(()) };
+        self.add(words)?;
+        let name = head.base_name();
+        if name != *head {
+            let named: Vec<Word> = std::iter::once(&name).chain(&words[1..]).cloned().collect();
+            self.add(&named)?;
+        }
+        let Some(name) = name.exact() else {
+            // An unknown program may be a wrapper.
+            return if head.is_unknown() && words.len() > 1 {
+                self.command(&words[1..], depth)
+            } else {
+                Some(())
+            };
+        };
+        // What follows `[[` is no command.
+        if RESERVED.contains(&name.as_str()) && name != "[[" || head.is_assignment() {
+            self.command(&words[1..], depth)?;
+        }
+        match wrapper(&name) {
+            None => Some(()),
+            Some(Wrapper::Words) => self.wrapped(&words[1..], depth),
+            Some(Wrapper::Text) => self.texts(&words[1..], depth),
+            Some(Wrapper::Shell) => self.shell(&words[1..], depth),
+        }
+    }
+
+    fn add(&mut self, words: &[Word]) -> Option<()> {
+        let part = Part::of(words);
+        if !self.parts.contains(&part) {
+            self.parts.push(part);
+        }
+        (self.parts.len() <= MOST_PARTS).then_some(())
+    }
+
+    /// Takes every word as the beginning of a command, because only the program knows its options.
+    fn wrapped(&mut self, words: &[Word], depth: usize) -> Option<()> {
+        if words.len() > MOST_WORDS || depth > DEEPEST {
+            return None;
+        }
+        for at in 0..words.len() {
+            let rest = &words[at..];
+            let is_wrapper = rest[0].base_name().exact().and_then(|name| wrapper(&name));
+            match is_wrapper {
+                // Its words are looked at anyway.
+                Some(Wrapper::Words) | None => {
+                    self.add(rest)?;
+                    let name = rest[0].base_name();
+                    let named: Vec<Word> = std::iter::once(&name).chain(&rest[1..]).cloned().collect();
+                    self.add(&named)?;
+                }
+                Some(Wrapper::Text | Wrapper::Shell) => self.command(rest, depth + 1)?,
+            }
+            // Such as `env -S 'git push'`.
+            let text = rest[0].exact().filter(|text| text.contains([' ', '\t', '\n']));
+            if let Some(text) = text {
+                self.text(&text, depth + 1)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Takes the words, together and each alone, as the text of a command.
+    fn texts(&mut self, words: &[Word], depth: usize) -> Option<()> {
+        let texts: Vec<String> = words.iter().map(Word::exact).collect::<Option<_>>()?;
+        self.text(&texts.join(" "), depth + 1)?;
+        if texts.len() > MOST_WORDS {
+            return None;
+        }
+        for at in 0..texts.len() {
+            self.text(&texts[at..].join(" "), depth + 1)?;
+        }
+        let values = texts.iter().filter_map(|text| text.split_once('=')).map(|(_, value)| value);
+        // Such as `alias name='git push'`.
+        texts.iter().map(String::as_str).chain(values).try_for_each(|text| self.text(text, depth + 1))
+    }
+
+    fn shell(&mut self, words: &[Word], depth: usize) -> Option<()> {
+        let mut takes_text = false;
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            // An unknown word may be `-c` and a text.
+            let text = word.exact()?;
+            if matches!(text.as_str(), "--version" | "--help") {
+                return Some(());
+            }
+            if matches!(text.as_str(), "--rcfile" | "--init-file") {
+                words.next();
+                continue;
+            }
+            let is_option = text.len() > 1 && text.starts_with(['-', '+']);
+            if is_option && !text.starts_with("--") {
+                takes_text |= text.contains('c');
+                if text.contains('s') && !takes_text {
+                    return None;
+                }
+                // Each takes a name, such as `pipefail`.
+                let named = text.matches(['o', 'O']).count();
+                words.by_ref().take(named).for_each(drop);
+            }
+            if is_option {
+                continue;
+            }
+            // Otherwise the word is a script.
+            return if takes_text { self.text(&text, depth + 1) } else { Some(()) };
+        }
+        // Without a script, a shell reads commands from its input.
+        None
+    }
+}

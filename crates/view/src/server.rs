@@ -1,0 +1,47 @@
+//! MCP servers.
+
+use polity_society::tool_group::ServerName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An MCP server of the configuration, and how it is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerView {
+    /// The name of the server in the configuration.
+    #[schemars(with = "String")]
+    pub name: ServerName,
+    /// How the server is doing.
+    pub state: ServerCondition,
+    /// Number of its tools. Absent if the server is not connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<u64>,
+    /// Number of its tools that agents do not get, because their number or size is above a bound. Absent if the server
+    /// is not connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<u64>,
+    /// Why the server is not connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Further groups that the server is in: a role with `mcp:` and one of these names may use the server's tools.
+    #[schemars(with = "Vec<String>")]
+    pub groups: Vec<ServerName>,
+}
+
+/// How an MCP server is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerCondition {
+    /// The server is being started for the first time.
+    Starting,
+    /// The server is connected, and agents can call its tools.
+    Connected,
+    /// The server could never be started. It is tried again after a pause.
+    Failed,
+    /// The connection to the server has ended. It is started again after a pause.
+    Restarting,
+    /// The server is not started, because its configuration cannot be used.
+    Unusable,
+    /// Nothing starts the server, because no daemon is running.
+    NotRunning,
+}

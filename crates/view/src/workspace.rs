@@ -1,0 +1,172 @@
+//! The files of a task's workspaces, and who changed them.
+
+use polity_society::id::AgentId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which place of a task's workspaces to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WorkspaceFilter {
+    /// The workspace in which this agent works: its worktree, or else the workspace that the task shares.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// The path of a directory or a file; the workspace itself by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// What is at a path of a workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceView {
+    /// The directory of the person, in the form in which a message names it. Absent if polity makes the workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// The owner of the worktree that is shown. Absent for the workspace that the task shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<AgentId>,
+    /// The path below the workspace; `.` for the workspace itself.
+    pub path: String,
+    /// What is at the path.
+    pub content: WorkspaceContent,
+}
+
+/// A directory or a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum WorkspaceContent {
+    /// A directory. A workspace that nobody has needed yet is an empty one.
+    Directory {
+        /// The entries, sorted by name.
+        entries: Vec<WorkspaceEntry>,
+        /// Number of entries that were left out.
+        left_out: u64,
+    },
+    /// A file that contains text.
+    Text {
+        /// The text, or its beginning.
+        text: String,
+        /// The number of bytes that the text was read from.
+        shown: u64,
+        /// The size of the file in bytes.
+        size: u64,
+    },
+    /// A file that contains no text.
+    Binary {
+        /// The size of the file in bytes.
+        size: u64,
+    },
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceEntry {
+    /// The name.
+    pub name: String,
+    /// What the name stands for.
+    pub kind: EntryKind,
+    /// The size of a file in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+}
+
+/// What a name in a directory stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A pipe, a socket or a device.
+    Special,
+}
+
+/// Which changes of a task to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChangesFilter {
+    /// Only commits of this agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// Only the commit with this name, with its differences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// What agents have changed in the workspaces of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangesView {
+    /// What is recorded at all.
+    pub recording: RecordingView,
+    /// The agents that have had a worktree of their own.
+    pub worktrees: Vec<AgentId>,
+    /// The commits, the latest first, at most 500.
+    pub commits: Vec<CommitView>,
+    /// The differences, file by file, if the filter names a commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<Vec<FileDiffView>>,
+}
+
+/// What is recorded of the changes in the workspaces of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordingView {
+    /// Each turn that changes something ends with a commit.
+    Turns,
+    /// The workspace is a directory of the person, where nothing is recorded. Agents' own worktrees are recorded.
+    Worktrees,
+    /// Git is missing or too old on this machine, so nothing is recorded.
+    Nothing,
+}
+
+/// A commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommitView {
+    /// The whole name of the commit.
+    pub id: String,
+    /// The author: an agent's id, or `polity` for a commit of the system.
+    pub agent: String,
+    /// The owner of the worktree that the commit was made in. Absent for the workspace that the task shares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worktree: Option<AgentId>,
+    /// The first line of the commit's message.
+    pub message: String,
+    /// The number of the turn that ended with the commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<i64>,
+    /// The time of the commit.
+    pub at: i64,
+    /// The paths of the files that the commit changed.
+    pub files: Vec<String>,
+}
+
+/// What a commit changed in one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileDiffView {
+    /// The path of the file.
+    pub path: String,
+    /// What happened to the file.
+    pub change: FileChangeView,
+    /// The difference in the unified format. It ends with `…` if it is too long to be shown.
+    pub patch: String,
+}
+
+/// What happened to a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FileChangeView {
+    /// The file is new.
+    Added,
+    /// The content or the kind of the file is different.
+    Changed,
+    /// The file is gone.
+    Deleted,
+}
