@@ -1,5 +1,6 @@
 //! Decides how much of the rules and tools a request contains: all if the window is large enough, otherwise less. Pure.
 
+use crate::found::SEARCH_TOOLS;
 use polity_llm::Tool;
 
 /// Windows up to this size, in tokens, always get short rules and few tools, because longer rules
@@ -12,6 +13,9 @@ const ESSENTIAL: [&str; 5] =
 
 /// The tools that do the work of an agent which cannot hire others for it, even in a small window.
 const OF_WORKERS: [&str; 2] = ["str_replace_editor", "bash"];
+
+/// What separates the name of an MCP server from that of its tool. No other tool has it in its name.
+const SERVER_SEPARATOR: &str = "__";
 
 /// The tool without which an agent cannot hire.
 const HIRES: &str = "spawn_agent_with_task";
@@ -41,7 +45,9 @@ impl Guidance {
                 let may_hire = tools.iter().any(|tool| tool.name == HIRES);
                 let stays = |tool: &Tool| {
                     let name = tool.name.as_str();
-                    ESSENTIAL.contains(&name) || !may_hire && OF_WORKERS.contains(&name)
+                    let works =
+                        OF_WORKERS.contains(&name) || name == SEARCH_TOOLS || name.contains(SERVER_SEPARATOR);
+                    ESSENTIAL.contains(&name) || !may_hire && works
                 };
                 tools.into_iter().filter(stays).collect()
             }
@@ -75,8 +81,10 @@ mod tests {
             let chosen = Guidance::FewTools.choose(names.iter().map(tool).collect());
             chosen.into_iter().map(|tool| tool.name).collect()
         };
-        let worker = ["send_message", "search_files", "str_replace_editor", "bash"];
-        assert_eq!(chosen(&worker), ["send_message", "str_replace_editor", "bash"]);
+        let worker =
+            ["send_message", "search_files", "str_replace_editor", "bash", "search_tools", "git__log"];
+        let kept = ["send_message", "str_replace_editor", "bash", "search_tools", "git__log"];
+        assert_eq!(chosen(&worker), kept);
         assert_eq!(chosen(&[&worker[..], &[HIRES]].concat()), ["send_message", HIRES]);
     }
 

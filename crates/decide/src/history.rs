@@ -215,7 +215,11 @@ fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> 
                 format!("= {}", parts.join(" "))
             }
         }),
-        Record::ToolStarted { .. } | Record::Compacted { .. } | Record::Status { .. } => None,
+        Record::ToolStarted { .. }
+        | Record::Asked { .. }
+        | Record::Judged { .. }
+        | Record::Compacted { .. }
+        | Record::Status { .. } => None,
         Record::Failed { reason } | Record::Stopped { reason } => {
             Some(format!("system → {}", turn_failed(reason).text(texts)))
         }

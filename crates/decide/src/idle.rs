@@ -14,16 +14,26 @@ pub enum Verdict {
     Idle(Outcome),
 }
 
-/// Decides what to do about a task with this standing.
-pub fn verdict(standing: &Standing) -> Verdict {
+/// Whether a command of a task runs in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Background {
+    /// No command runs.
+    Quiet,
+    /// A command runs, and its end will wake its agent.
+    Running,
+}
+
+/// Decides what to do about a task with this standing. A command in the background keeps the task open, because its end
+/// wakes an agent; its time limit bounds this. It does not if the task cannot go on.
+pub fn verdict(standing: &Standing, background: Background) -> Verdict {
     if !standing.open || standing.turning || standing.mail {
         return Verdict::Leave;
     }
-    let may_nudge = !standing.nudged
-        && !standing.root_failed
-        && !standing.limited
-        && !standing.stopped
-        && !standing.asks_user;
+    let may_go_on = !standing.root_failed && !standing.limited && !standing.stopped;
+    if background == Background::Running && may_go_on {
+        return Verdict::Leave;
+    }
+    let may_nudge = may_go_on && !standing.nudged && !standing.asks_user;
     if (standing.unanswered || standing.expectant) && may_nudge {
         return Verdict::Nudge;
     }
@@ -77,9 +87,26 @@ mod tests {
     }
 
     #[test]
+    fn a_command_keeps_a_task_open_that_can_go_on() {
+        let check = |standing: Standing, expect: Verdict| {
+            assert_eq!(verdict(&standing, Background::Running), expect, "{standing:?}");
+        };
+        let silent = Standing { unanswered: true, ..DONE };
+        let expectant = Standing { expectant: true, ..DONE };
+        let asking = Standing { asks_user: true, ..silent };
+        for standing in [DONE, silent, expectant, asking, Standing { nudged: true, ..silent }] {
+            check(standing, Verdict::Leave);
+        }
+        check(Standing { stopped: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+        check(Standing { limited: true, ..silent }, Verdict::Idle(Outcome::Limited));
+        check(Standing { root_failed: true, ..silent }, Verdict::Idle(Outcome::Unanswered));
+    }
+
+    #[test]
     fn verdicts() {
-        let check =
-            |standing: Standing, expect: Verdict| assert_eq!(verdict(&standing), expect, "{standing:?}");
+        let check = |standing: Standing, expect: Verdict| {
+            assert_eq!(verdict(&standing, Background::Quiet), expect, "{standing:?}");
+        };
         check(DONE, Verdict::Idle(Outcome::Answered));
         check(Standing { open: false, ..DONE }, Verdict::Leave);
         check(Standing { turning: true, ..DONE }, Verdict::Leave);

@@ -11,6 +11,7 @@
 
 #![expect(missing_docs, reason = "a comment that only repeats the name of a field helps nobody")]
 
+pub mod found;
 pub mod guidance;
 pub mod history;
 pub mod idle;

@@ -212,7 +212,10 @@ pub fn render(history: &History, fetched: &HashMap<ArtifactId, Fetched>, sight: 
             Record::Status { used, window } => {
                 messages.push(Wire::User(vec![Part::Text(status(*used, *window, sight.texts))]));
             }
-            Record::ToolStarted { .. } | Record::Compacted { .. } => {}
+            Record::ToolStarted { .. }
+            | Record::Asked { .. }
+            | Record::Judged { .. }
+            | Record::Compacted { .. } => {}
         }
         spans.push(before..messages.len());
     }

@@ -5,6 +5,7 @@
 
 use crate::result::Misfit;
 use polity_llm::ToolCall;
+use polity_society::approval::Judgement;
 use polity_society::id::{ArtifactId, CallId, MessageId, TurnId};
 use polity_society::message::Expects;
 use polity_society::notice::Notice;
@@ -22,8 +23,10 @@ pub enum Step {
     RunTool(ToolCall),
     /// Deal with a call that was started and has no result, because the process ended meanwhile.
     RecordInterruption(ToolCall),
-    /// Answer this call without running it, because the turn has reached its limit.
-    RefuseTool(ToolCall),
+    /// Answer this call without running it, for this reason.
+    RefuseTool(ToolCall, WhyRefused),
+    /// Do nothing until the person has answered whether this call may be made.
+    Await(ToolCall),
     /// Show the model this notice within the turn.
     Notice(Notice),
     /// End the turn, with this closing text.
@@ -32,6 +35,20 @@ pub enum Step {
     Fail(String),
     /// Do nothing: the turn has ended.
     Ended,
+}
+
+/// Why a call is answered without being run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhyRefused {
+    /// The turn has reached its limit of rounds.
+    TooManyRounds,
+    /// The person refused the call.
+    Denied {
+        /// The reason that the person gave.
+        reason: Option<String>,
+    },
+    /// The person did not answer in time.
+    Expired,
 }
 
 /// Whether the model may call tools.
@@ -83,6 +100,8 @@ pub struct Turn {
     before_reminder: Option<String>,
     /// The calls that were started and have no result, with the evidence that their tools prepared.
     started: BTreeMap<String, Value>,
+    /// The calls about which the person was asked, with the judgement once there is one.
+    questions: BTreeMap<String, Option<Judgement>>,
     /// Whether a tool that acts outside has run in this turn.
     acted_outside: bool,
     rounds: u64,
@@ -189,6 +208,7 @@ impl Turn {
             last_text: None,
             before_reminder: None,
             started: BTreeMap::new(),
+            questions: BTreeMap::new(),
             acted_outside: false,
             rounds: 0,
             empty_answers: 0,
@@ -271,10 +291,22 @@ impl Turn {
         if self.has_started(call) {
             return Step::RecordInterruption(call.clone());
         }
-        match self.summing_up {
-            SummingUp::Asked => Step::RefuseTool(call.clone()),
-            SummingUp::NotYet => Step::RunTool(call.clone()),
+        if self.summing_up == SummingUp::Asked {
+            return Step::RefuseTool(call.clone(), WhyRefused::TooManyRounds);
         }
+        match self.questions.get(&call.id) {
+            Some(None) => Step::Await(call.clone()),
+            Some(Some(Judgement::Denied { reason })) => {
+                Step::RefuseTool(call.clone(), WhyRefused::Denied { reason: reason.clone() })
+            }
+            Some(Some(Judgement::Expired)) => Step::RefuseTool(call.clone(), WhyRefused::Expired),
+            Some(Some(Judgement::Allowed)) | None => Step::RunTool(call.clone()),
+        }
+    }
+
+    /// Returns whether the person has allowed a call.
+    pub fn is_allowed(&self, call: &ToolCall) -> bool {
+        matches!(self.questions.get(&call.id), Some(Some(Judgement::Allowed)))
     }
 
     /// Returns the calls that have no result yet, the next one first.
@@ -319,6 +351,12 @@ impl Turn {
             Record::ToolStarted { call, evidence } => {
                 self.started.insert(call.to_string(), evidence.clone());
                 self.acted_outside = true;
+            }
+            Record::Asked { call, .. } => {
+                self.questions.insert(call.to_string(), None);
+            }
+            Record::Judged { call, judgement } => {
+                self.questions.insert(call.to_string(), Some(judgement.clone()));
             }
             Record::ToolFinished { call, result } => self.take_result(call, result),
             Record::Compacted { .. } | Record::Status { .. } => {}
@@ -396,6 +434,7 @@ impl Turn {
         }
         self.calls.retain(|waiting| waiting.id != call.as_str());
         self.started.remove(call.as_str());
+        self.questions.remove(call.as_str());
         if self.calls.is_empty() {
             self.phase = match self.summing_up {
                 // The model was asked to sum up and called tools nevertheless: the text beside the calls is used.

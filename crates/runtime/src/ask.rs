@@ -22,6 +22,7 @@ use polity_decide::turn::{Tools, with_unique_ids};
 use polity_llm::{CallError, FailureKind, Pass, Reply, Shut, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
 use polity_society::id::{ArtifactId, ServiceId, TurnId};
+use polity_society::workspace::{Access, Root};
 use polity_store::contacts::ContactRow;
 use polity_store::record::Replied;
 use polity_store::usage::Served;
@@ -96,6 +97,8 @@ struct Scene {
     contacts: Vec<ContactRow>,
     stored: Vec<Stored>,
     wanted: Option<ServiceId>,
+    /// The access to the directory of the person in which the agent works; `None` if it works in none.
+    workspace: Option<Access>,
 }
 
 /// Asks for the next answer in a conversation. `tried` records the attempts so far, so that the caller can interrupt
@@ -253,6 +256,11 @@ impl Call<'_> {
     async fn attempt(&mut self, pass: Pass, entered: &Service) -> Result<Attempted, Error> {
         // The wait at the gate may have been long, so the configuration is read again.
         let snapshot = self.handles.registry.refresh().await;
+        // The tools of a server that was just configured belong to this request.
+        tokio::select! {
+            () = self.handles.hands.settled() => {}
+            () = self.handles.draining.cancelled() => return Ok(Attempted::Ended(Asked::Left)),
+        }
         let current = snapshot.catalogue.service(&entered.id);
         let Some(service) = current.filter(|now| now.endpoint.is_same_server(&entered.endpoint)) else {
             return Ok(Attempted::Stale);
@@ -480,5 +488,13 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
         None => tasks::service(&mut reader, &conversation.task).await?,
     };
     let chain = agents::chain(&mut reader, &conversation.agent).await?;
-    Ok(Scene { agent, role, chain, history, contacts, stored, wanted })
+    let workspace = match tasks::workspace(&mut reader, &conversation.task).await? {
+        // An agent in its own worktree changes a copy.
+        Root::Person { access, .. } => {
+            let worktree = agents::worktree(&mut reader, &conversation.agent).await?;
+            worktree.is_none().then_some(access)
+        }
+        Root::Made => None,
+    };
+    Ok(Scene { agent, role, chain, history, contacts, stored, wanted, workspace })
 }

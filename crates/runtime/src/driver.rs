@@ -6,6 +6,7 @@
 
 mod advance;
 mod bytes;
+mod call;
 pub(crate) mod closing;
 mod compaction;
 mod outside;
@@ -91,7 +92,9 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     let expects =
         messages::get(&mut reader, &open.began_by).await?.map_or(Expects::Nothing, |began| began.expects);
     let records = records::of_turn(&mut reader, open.id).await?;
-    Ok(Some((open, Turn::replay(expects, &records))))
+    let turn = Turn::replay(expects, &records);
+    let waits = matches!(turn.next(u64::MAX), Step::Await(_));
+    Ok((!waits).then_some((open, turn)))
 }
 
 async fn begin(
@@ -141,7 +144,8 @@ async fn drive(
             return Ok(());
         }
         happened = match step {
-            Step::Ended => return Ok(()),
+            // An answer of the person starts the next driver.
+            Step::Ended | Step::Await(_) => return Ok(()),
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
                 polity_points::point!("driver::before_model");
@@ -153,7 +157,7 @@ async fn drive(
                 run_outside(handles, conversation, open, &mut turn, &call, halt).await?
             }
             // Cannot happen: `advance` does these steps itself, and returns only the steps of the other match arms.
-            Step::RefuseTool(_) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
+            Step::RefuseTool(..) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
         };
     }
 }

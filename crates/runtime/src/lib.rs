@@ -15,9 +15,11 @@ mod door;
 // Circle: `tools` calls the file of each group of tools, and these files use the `Context` that `tools` defines.
 mod tools;
 
+mod approvals;
 // Circle: `ask` calls the file of each step of a model call, and these files use the types that `ask` defines.
 mod ask;
 mod budget;
+mod commands;
 mod fetch;
 mod kept;
 mod trust;
@@ -25,6 +27,7 @@ mod trust;
 // Circle: `driver` calls the file of each step of a turn, and these files call functions of `driver`.
 mod driver;
 mod handles;
+mod head;
 
 mod rest;
 mod supervisor;
@@ -38,12 +41,13 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+pub use approvals::{AnswerError, PermissionError};
 pub use ask::{By, Bytes, DirectAnswer, DirectError, Line};
 pub use polity_artifacts::{BlobFile, NewArtifact};
 pub use polity_decide::result::check_schema;
 pub use polity_hands as hands;
 pub use society::{
     ArtifactContent, Attachment, MAX_KEY_BYTES, MessageToUser, Parts, Prompt, PromptError, Society,
-    UserMessage, WriteError,
+    UserMessage, WorkspaceError, WriteError,
 };
 pub use steer::{SteerError, Target};

@@ -1,18 +1,24 @@
 //! The society as other crates see it: everything that the command line and the API can do with it.
 
+mod approvals;
+mod files;
 mod reading;
 mod services;
+mod upkeep;
 mod workspace;
 mod writing;
 
+pub use files::WorkspaceError;
 pub use reading::ArtifactContent;
 pub use writing::{Attachment, MAX_KEY_BYTES, UserMessage, WriteError};
 
 use crate::budget::Budgets;
+use crate::commands;
 use crate::handles::{Gates, Handles};
 use crate::kept::Kept;
 use crate::steer::{self, SteerError, Target};
 use crate::supervisor::Supervisor;
+use crate::tools::SearchTools;
 use crate::trust::Trusts;
 use futures::future::FutureExt;
 use polity_artifacts::{BlobStore, NewArtifact};
@@ -24,13 +30,12 @@ use polity_registry::{Registry, ReloadOutcome, Report, Snapshot, Synchronous};
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
 use polity_society::message::{Message, Payload};
 use polity_store::Exchanges;
-use polity_store::maintenance::{self, ARTIFACTS, DATABASE};
+use polity_store::maintenance::{ARTIFACTS, DATABASE};
 use polity_store::said;
 use polity_store::{Durability, Error, Store, agents, artifacts, events, messages, tasks};
 use polity_view::{Entry, Event, Outcome};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -155,6 +160,7 @@ impl Society {
         let blobs = BlobStore::open(data.join(ARTIFACTS)).await.map_err(Error::Blob)?;
         polity_points::point!("society::opened");
         let handles = handles(store, blobs, parts, data);
+        commands::begin(&handles).await;
         let first_event = *signals.events.borrow();
         let stop = CancellationToken::new();
         let (tell_broken, broken) = watch::channel(None);
@@ -164,7 +170,8 @@ impl Society {
         let tasks = TaskTracker::new();
         tasks.spawn(supervisor.run());
         tasks.spawn(note_reports(Arc::clone(&handles), handles.registry.reports(), stop.clone()));
-        tasks.spawn(keep_bounded(Arc::clone(&handles), stop.clone()));
+        tasks.spawn(upkeep::finish_merges(Arc::clone(&handles), stop.clone()));
+        tasks.spawn(upkeep::keep_bounded(Arc::clone(&handles), stop.clone()));
         tasks.close();
         Ok(Self { handles, events: signals.events, first_event, broken, stop, ended, tasks })
     }
@@ -324,6 +331,8 @@ impl Society {
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tasks.wait().await;
+        commands::end_all(&self.handles).await;
+        self.handles.hands.shut_down().await;
         self.handles.store.close().await;
     }
 }
@@ -347,6 +356,8 @@ fn with_merging(hands: Hands, store: &Store) -> Hands {
 /// Creates the handles that drivers and readers share.
 fn handles(store: Store, blobs: BlobStore, parts: Parts, data: &Path) -> Arc<Handles> {
     let hands = with_merging(parts.hands, &store);
+    let search = SearchTools::new(hands.clone(), store.clone(), Arc::clone(&parts.registry));
+    let hands = hands.with(Arc::new(search));
     let private = vec![data.to_owned(), parts.registry.config_dir().to_owned()];
     Arc::new(Handles {
         store,
@@ -392,38 +403,6 @@ async fn note_reports(
         };
         if let Err(error) = handles.store.note(event).await {
             tracing::error!(%error, "failed to record a change of the configuration");
-        }
-    }
-}
-
-/// How often old data is removed.
-const RETENTION: Duration = Duration::from_secs(60 * 60);
-
-/// Removes expired events and artifacts that were never sent, and forgets old tasks, at start
-/// and every hour, until the society stops. If the clock is set forward, events do not become older.
-/// Their age is counted with the time at start plus the time that has passed since.
-async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
-    let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
-    let mut hours = tokio::time::interval(RETENTION);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = hours.tick() => {}
-        }
-        let retention = handles.registry.current().settings.retention;
-        let now = polity_store::now().min(begun_at.saturating_add(begun.elapsed()));
-        if let Err(error) = maintenance::remove_expired(&handles.store, retention, now).await {
-            tracing::warn!(%error, "failed to remove old events");
-        }
-        if let Err(error) = maintenance::remove_unsent(&handles.store, now).await {
-            tracing::warn!(%error, "failed to remove artifacts that were never sent");
-        }
-        let within = match retention.max_database_bytes {
-            Some(most) => maintenance::keep_within(&handles.store, most).await,
-            None => Ok(0),
-        };
-        if let Err(error) = within {
-            tracing::warn!(%error, "failed to forget old tasks");
         }
     }
 }

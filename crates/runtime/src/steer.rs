@@ -11,7 +11,8 @@ use polity_society::message::{Message, Sender};
 use polity_society::notice::Notice;
 use polity_store::Bell;
 use polity_store::{
-    Conversation, Error, Stopped, Store, Tx, agents, apply, events, holds, messages, tasks, turns, work,
+    Conversation, Error, Stopped, Store, Tx, agents, apply, commands, events, holds, messages, tasks, turns,
+    work,
 };
 use polity_view::Event;
 use std::collections::BTreeSet;
@@ -113,6 +114,8 @@ pub(crate) async fn stop(
             let mut stopped = Vec::new();
             for agent in &meant {
                 let to_do = work::tasks(&mut tx.connection, agent).await?;
+                // A command may be the only work of its agent.
+                tx.ring(Bell::EndCommands(agent.clone()));
                 if !to_do.is_empty() {
                     tx.ring(Bell::Halt(agent.clone()));
                     stopped.push(agent.clone());
@@ -224,6 +227,7 @@ async fn stop_one(
     }
     // Withdraw the person's requests, so that no later message answers them.
     work::withdraw(tx, conversation).await?;
+    commands::stopped(tx, &conversation.agent, Some(&conversation.task)).await?;
     let event = Event::AgentStopped { task: conversation.task.clone(), agent: conversation.agent.clone() };
     events::append(tx, &event).await?;
     for (asker, message) in asked {

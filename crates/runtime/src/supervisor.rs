@@ -3,6 +3,8 @@
 //! Only rows decide what must be done. A bell only draws attention to them. So it does no harm if a bell is lost,
 //! rings twice or rings for nothing.
 
+use crate::approvals::expire;
+use crate::commands;
 use crate::driver::{self, Abandoned};
 use crate::handles::Handles;
 use crate::rest;
@@ -11,7 +13,7 @@ use polity_society::id::TaskId;
 use polity_society::notice::Notice;
 use polity_society::rules::{self, Deadlock};
 use polity_society::time::Timestamp;
-use polity_store::{Bell, Conversation, Error, apply, events, messages, tasks, turns};
+use polity_store::{Bell, Conversation, Error, apply, approvals, events, messages, tasks, turns};
 use polity_view::Event;
 use polity_view::in_full;
 use std::collections::{BTreeSet, HashMap};
@@ -62,7 +64,7 @@ pub(crate) struct Supervisor {
     failures: HashMap<Conversation, u32>,
     passing: HashMap<Conversation, u32>,
     tasks: JoinSet<Result<(), Error>>,
-    /// When the next delayed message is due.
+    /// When the next delayed message is due or the next question expires.
     due: Option<Timestamp>,
     /// The tasks that could not be checked; they are checked again at `look_again`.
     unsettled: BTreeSet<TaskId>,
@@ -145,6 +147,7 @@ impl Supervisor {
                     Some(Bell::Mailbox(conversation)) => self.wake(conversation),
                     Some(Bell::Timer) => self.look_for_due().await,
                     Some(Bell::Halt(agent)) => self.halt(|running| running.agent == agent),
+                    Some(Bell::EndCommands(agent)) => commands::end_of_agent(&self.handles, agent),
                     Some(Bell::HaltIn(halted)) => self.halt(|running| *running == halted),
                     None => return Ok(()),
                 },
@@ -353,12 +356,13 @@ impl Supervisor {
         polity_points::point!("supervisor::before_settle");
         let snapshot = self.handles.registry.current();
         let (name, worked) = (task.clone(), self.handles.budgets.worked(&task));
+        let background = commands::background(&self.handles, &task);
         let settle = self.handles.store.write(move |tx| {
             Box::pin(async move {
                 let Some(standing) = tasks::standing(&mut tx.connection, &task).await? else {
                     return Ok(Settled::GoesOn);
                 };
-                match verdict(&standing) {
+                match verdict(&standing, background) {
                     Verdict::Leave => Ok(Settled::GoesOn),
                     Verdict::Nudge => {
                         tasks::set_nudged(tx, &task).await?;
@@ -384,16 +388,17 @@ impl Supervisor {
         });
         if settle.await? == Settled::Idle {
             self.handles.budgets.forget(&name);
+            commands::end_of_task(&self.handles, name);
         }
         Ok(())
     }
 
-    /// Finds out when the next delayed message is due.
+    /// Finds out when the next delayed message is due or the next question expires.
     async fn look_for_due(&mut self) {
         self.due = match self.next_due().await {
             Ok(due) => due,
             Err(error) => {
-                tracing::error!(error = %in_full(&error), "failed to read when the next delayed message is due; trying again");
+                tracing::error!(error = %in_full(&error), "failed to read when the next message is due or the next question expires; trying again");
                 Some(polity_store::now().saturating_add(AGAIN))
             }
         };
@@ -401,7 +406,9 @@ impl Supervisor {
 
     async fn next_due(&self) -> Result<Option<Timestamp>, Error> {
         let mut reader = self.handles.store.reader().await?;
-        messages::next_due(&mut reader).await
+        let message = messages::next_due(&mut reader).await?;
+        let question = approvals::next_expiry(&mut reader).await?;
+        Ok(message.into_iter().chain(question).min())
     }
 
     async fn deliver_due(&mut self) {
@@ -414,13 +421,13 @@ impl Supervisor {
                     }
                     tx.ring(Bell::Mailbox(mailbox));
                 }
-                Ok(())
+                expire(tx).await
             })
         });
         match deliver.await {
             Ok(()) => self.look_for_due().await,
             Err(error) => {
-                tracing::error!(error = %in_full(&error), "failed to deliver delayed messages; trying again");
+                tracing::error!(error = %in_full(&error), "failed to deliver delayed messages or to end expired questions; trying again");
                 self.due = Some(polity_store::now().saturating_add(AGAIN));
             }
         }

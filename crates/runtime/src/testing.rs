@@ -92,11 +92,16 @@ impl World {
 
     /// Creates a world with these limits and an empty task.
     pub(crate) async fn with(limits: &Value) -> Self {
+        Self::with_app(&json!({"limits": limits})).await
+    }
+
+    /// Creates a world with this `app.json` and an empty task.
+    pub(crate) async fn with_app(app: &Value) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("polity.db");
         let (store, signals) = Store::open(&file, Durability::Normal).await.unwrap();
         let blobs = BlobStore::open(directory.path().join("artifacts")).await.unwrap();
-        let registry = Arc::new(registry(&json!({"limits": limits})).await);
+        let registry = Arc::new(registry(app).await);
         let world = Self {
             store,
             blobs,

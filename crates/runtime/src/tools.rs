@@ -8,10 +8,13 @@ mod artifact;
 mod communication;
 mod organization;
 mod schema;
+mod search;
 
 pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, store};
-pub(crate) use schema::{offered, offered_outside};
+pub(crate) use schema::{Offering, offered, offered_outside};
+pub(crate) use search::SearchTools;
 
+pub(crate) use arguments::group_of;
 use arguments::{Call, Parsed};
 use polity_artifacts::Prepared;
 use polity_decide::result::Misfit;
@@ -143,7 +146,7 @@ pub(crate) fn not_permitted(
 /// Returns the rights of the caller at this moment.
 async fn rights(tx: &mut Tx, context: &Context<'_>) -> Result<Rights, Error> {
     let chain = agents::chain(&mut tx.connection, &context.caller.agent).await?;
-    Ok(Rights::of(&context.snapshot.settings.root_tools, &chain))
+    Ok(context.snapshot.settings.rights(&chain))
 }
 
 async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> Ran {

@@ -1,7 +1,8 @@
 //! Writes the changes that the rules have allowed: rows, the events about them, and the bells for their receivers.
 
 use super::{
-    Conversation, Error, Tx, agents, artifacts, contacts, events, messages, records, roles, tasks, turns,
+    Conversation, Error, Tx, agents, artifacts, commands, contacts, events, messages, records, roles, tasks,
+    turns,
 };
 use crate::Bell;
 use crate::record::Record;
@@ -121,6 +122,8 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool,
     }
     events::append(tx, &Event::AgentEnded { agent: agent.clone(), reason }).await?;
     tx.ring(Bell::Halt(agent.clone()));
+    commands::stopped(tx, agent, None).await?;
+    tx.ring(Bell::EndCommands(agent.clone()));
     Ok(true)
 }
 

@@ -12,6 +12,8 @@ pub enum Bell {
     Timer,
     /// An agent was ended, paused or stopped. The supervisor aborts its work in all tasks.
     Halt(AgentId),
+    /// An agent was ended or stopped. Its commands end in all tasks.
+    EndCommands(AgentId),
     /// An agent was stopped in one task. The supervisor aborts its work there.
     HaltIn(Conversation),
 }

@@ -24,6 +24,8 @@ pub mod record;
 
 pub mod agents;
 pub mod apply;
+pub mod approvals;
+pub mod commands;
 pub mod contacts;
 pub mod events;
 pub mod exchanges;
@@ -33,6 +35,7 @@ pub mod notes;
 pub mod posts;
 pub mod records;
 pub mod roles;
+pub mod seen;
 pub mod tasks;
 pub mod turns;
 pub mod usage;

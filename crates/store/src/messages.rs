@@ -90,7 +90,9 @@ const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY m
     UNION SELECT on_behalf_of FROM messages INDEXED BY messages_still_awaited
     WHERE sender = ?1 AND task = ?2 AND answered_in IS NOT NULL
     UNION SELECT about FROM messages INDEXED BY messages_delayed
-    WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2";
+    WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2
+    UNION SELECT request FROM commands INDEXED BY commands_running
+    WHERE agent = ?1 AND task = ?2 AND state = 'running'";
 /// For each answer, report or notice queued for an agent: the request on whose behalf the agent had asked for it.
 const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
         WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request

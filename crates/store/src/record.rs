@@ -1,7 +1,8 @@
 //! The records of turns. A history consists of records only, so everything that a turn learns must become a record.
 
 use polity_llm::ToolCall;
-use polity_society::id::{ArtifactId, CallId, MessageId, ServiceId};
+use polity_society::approval::Judgement;
+use polity_society::id::{ApprovalId, ArtifactId, CallId, MessageId, ServiceId};
 use polity_society::notice::Notice;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -23,6 +24,14 @@ pub enum Record {
         /// What the tool needs after a crash to find out whether the call has happened.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         evidence: Value,
+    },
+    /// The person was asked whether a call may be made.
+    Asked { call: CallId, approval: ApprovalId },
+    /// The question about a call ended.
+    Judged {
+        call: CallId,
+        #[serde(flatten)]
+        judgement: Judgement,
     },
     /// A tool call was finished.
     ToolFinished { call: CallId, result: ToolResult },

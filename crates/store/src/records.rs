@@ -1,6 +1,6 @@
 //! Table `records`.
 
-use super::{Conversation, Error, Tx, damaged, messages};
+use super::{Conversation, Error, Tx, damaged, messages, seen};
 use crate::record::{Keeps, Record};
 use polity_society::id::{MessageId, TurnId};
 use polity_society::message::Message;
@@ -72,6 +72,9 @@ pub async fn append(
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("records::appended");
+    if let Record::Heard { message } = record {
+        seen::heard(tx, message).await?;
+    }
     Ok(())
 }
 

@@ -12,6 +12,9 @@ use std::time::Duration;
 const INSERT: &str = "INSERT INTO tasks (id, service, state, created_at) VALUES (?1, ?2, 'open', ?3)";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)";
 const REMEMBERED: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND forgotten_at IS NULL)";
+/// Of the tasks in the JSON array ?1, those that were forgotten and in which nobody works.
+const FORGOTTEN: &str = "SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(?1))
+    AND forgotten_at IS NOT NULL AND state = 'idle' ORDER BY rowid";
 const SET_WORKSPACE: &str = "UPDATE tasks SET workspace = ?2 WHERE id = ?1";
 const WORKSPACE: &str = "SELECT workspace FROM tasks WHERE id = ?1";
 const SERVICE: &str = "SELECT service FROM tasks WHERE id = ?1";
@@ -30,10 +33,12 @@ const SET_WORKED: &str = "UPDATE tasks SET worked_ms = max(worked_ms, ?2) WHERE 
 const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stopped_by IS NOT NULL AND t.stopped_by <> 'user' AS limited,
     coalesce(t.stopped_by = 'user', 0) AS stopped,
     EXISTS (SELECT 1 FROM turns WHERE task = t.id AND state = 'open'
-            AND agent NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS turning,
+            AND agent NOT IN (SELECT agent FROM holds WHERE task = t.id)
+            AND id NOT IN (SELECT turn FROM approvals WHERE task = t.id AND state = 'open')) AS turning,
     EXISTS (SELECT 1 FROM messages INDEXED BY messages_unread WHERE task = t.id AND state IN ('queued', 'delayed')
             AND (state = 'delayed' OR receiver <> 'user')
-            AND receiver NOT IN (SELECT agent FROM holds WHERE task = t.id)) AS mail,
+            AND receiver NOT IN (SELECT agent FROM holds WHERE task = t.id)
+            AND receiver NOT IN (SELECT agent FROM approvals WHERE task = t.id AND state = 'open')) AS mail,
     EXISTS (SELECT 1 FROM holds WHERE task = t.id AND agent = 'root') AS root_parked,
     EXISTS (SELECT 1 FROM messages asked WHERE asked.task = t.id AND asked.sender = 'user'
             AND asked.expects = 'answer' AND asked.answered_by IS NULL AND asked.state <> 'bounced'
@@ -44,7 +49,8 @@ const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stop
         AND said.sender = 'root' AND said.receiver = 'user' AND said.expects = 'nothing' AND said.type <> 'status_report'
         ORDER BY said.seq DESC LIMIT 1) = 'interim', 0) AS expectant,
     EXISTS (SELECT 1 FROM messages WHERE task = t.id AND receiver = 'user' AND expects = 'answer'
-            AND answered_by IS NULL AND state <> 'failed') AS asks_user,
+            AND answered_by IS NULL AND state <> 'failed')
+        OR EXISTS (SELECT 1 FROM approvals WHERE task = t.id AND state = 'open') AS asks_user,
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
     EXISTS (SELECT 1 FROM model_calls WHERE task = t.id)
         OR EXISTS (SELECT 1 FROM events WHERE task = t.id AND kind = 'model_failed'
@@ -59,6 +65,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     INSERT,
     EXISTS,
     REMEMBERED,
+    FORGOTTEN,
     SET_WORKSPACE,
     WORKSPACE,
     SERVICE,
@@ -89,15 +96,16 @@ pub struct Standing {
     pub limited: bool,
     /// The person has stopped the task.
     pub stopped: bool,
-    /// An agent that is not parked has an open turn.
+    /// An agent has an open turn, is not parked, and does not wait for an answer about a call.
     pub turning: bool,
-    /// A message is queued for an agent, or delayed for any party. Messages for parked agents do not count.
+    /// A message is queued for an agent, or delayed for any party. Messages for agents that are parked, or that wait for
+    /// an answer about a call, do not count.
     pub mail: bool,
     /// A request of the person is unanswered, and its receiver has told the person nothing final since reading it.
     pub unanswered: bool,
     /// Root's last message to the person announced that more will follow.
     pub expectant: bool,
-    /// An agent has asked the person something.
+    /// An agent has asked the person something, or wants to make a call that the person must allow.
     pub asks_user: bool,
     /// Root's last turn failed, or root is parked: nothing more will come from it.
     pub root_failed: bool,
@@ -139,6 +147,13 @@ pub async fn exists(connection: &mut SqliteConnection, id: &TaskId) -> Result<bo
 /// Returns whether the task exists and still has its messages and records.
 pub async fn is_remembered(connection: &mut SqliteConnection, id: &TaskId) -> Result<bool, Error> {
     Ok(sqlx::query_scalar(REMEMBERED).bind(id.as_str()).fetch_one(connection).await?)
+}
+
+/// Returns those of these tasks whose messages and records were removed and in which nobody works.
+pub async fn forgotten(connection: &mut SqliteConnection, tasks: &[TaskId]) -> Result<Vec<TaskId>, Error> {
+    let ids: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
+    let rows = sqlx::query(FORGOTTEN).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
+    Ok(rows.into_iter().map(|row| TaskId::new(row.get::<String, _>(0))).collect())
 }
 
 /// Returns the service that the person chose for root in this task.

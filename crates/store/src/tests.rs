@@ -3,14 +3,16 @@ use crate::testing::{Scratch, conversation, events_after};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState};
 use polity_society::time::Timestamp;
-use polity_view::TaskState;
+use polity_view::{ApprovalState, TaskState};
 use sqlx::{Connection as _, Executor as _, SqlSafeStr as _};
 use strum::VariantArray;
 
 /// The statements of all tables.
 const STATEMENTS: &[&[&str]] = &[
     agents::STATEMENTS,
+    approvals::STATEMENTS,
     artifacts::STATEMENTS,
+    commands::STATEMENTS,
     contacts::STATEMENTS,
     events::STATEMENTS,
     exchanges::STATEMENTS,
@@ -24,6 +26,7 @@ const STATEMENTS: &[&[&str]] = &[
     posts::STATEMENTS,
     records::STATEMENTS,
     roles::STATEMENTS,
+    seen::STATEMENTS,
     tasks::STATEMENTS,
     turns::STATEMENTS,
     usage::STATEMENTS,
@@ -67,6 +70,8 @@ async fn the_schema_admits_the_names_of_each_closed_set_and_no_others() {
     };
     check("tasks", "state", names::<TaskState>()).await;
     check("turns", "state", [names::<turns::Ended>(), vec!["open"]].concat()).await;
+    check("approvals", "state", names::<ApprovalState>()).await;
+    check("approvals", "scope", names::<approvals::Scope>()).await;
     check("exchanges", "state", names::<exchanges::State>()).await;
     check("messages", "expects", names::<Expects>()).await;
     check("messages", "finality", names::<Finality>()).await;
@@ -119,6 +124,8 @@ fn every_statement_is_in_the_list_of_its_file() {
         assert_eq!(declared, listed.len(), "{file}");
     };
     check("agents", include_str!("agents.rs"), agents::STATEMENTS);
+    check("approvals", include_str!("approvals.rs"), approvals::STATEMENTS);
+    check("commands", include_str!("commands.rs"), commands::STATEMENTS);
     check("contacts", include_str!("contacts.rs"), contacts::STATEMENTS);
     check("events", include_str!("events.rs"), events::STATEMENTS);
     check("exchanges", include_str!("exchanges.rs"), exchanges::STATEMENTS);
@@ -132,6 +139,7 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("posts", include_str!("posts.rs"), posts::STATEMENTS);
     check("records", include_str!("records.rs"), records::STATEMENTS);
     check("roles", include_str!("roles.rs"), roles::STATEMENTS);
+    check("seen", include_str!("seen.rs"), seen::STATEMENTS);
     check("tasks", include_str!("tasks.rs"), tasks::STATEMENTS);
     check("turns", include_str!("turns.rs"), turns::STATEMENTS);
     check("usage", include_str!("usage.rs"), usage::STATEMENTS);

@@ -1,6 +1,6 @@
 //! Table `turns`.
 
-use super::{Conversation, Error, Tx, messages};
+use super::{Conversation, Error, Tx, approvals, messages};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use sqlx::{Row, SqliteConnection};
 use strum::{IntoStaticStr, VariantArray};
@@ -88,6 +88,7 @@ pub async fn end(tx: &mut Tx, turn: TurnId, ended: Ended) -> Result<(), Error> {
     if hit != 1 {
         return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
     }
+    approvals::drop_of_turn(tx, turn).await?;
     // Before the transaction ends, `rest` looks at the agents that waited for an answer from this turn.
     let released = messages::release(tx, turn).await?;
     tx.released.extend(released);

@@ -25,7 +25,7 @@ type Builder = QueryBuilder<Sqlite>;
 
 /// Cuts the rows to the requested number. The caller has tried to read one row more, which shows whether there is a
 /// next page. Returns where the next page begins, if there is one.
-fn cut<T>(rows: &mut Vec<(i64, T)>, limit: u32) -> Option<i64> {
+pub(crate) fn cut<T>(rows: &mut Vec<(i64, T)>, limit: u32) -> Option<i64> {
     if rows.len() <= limit as usize {
         return None;
     }

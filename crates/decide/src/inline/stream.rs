@@ -11,8 +11,9 @@ pub(super) const LINE: usize = 16;
 /// A run of at least this many digits always continues the base64 before it, even if the run looks like a word.
 pub(super) const LONG: usize = 64;
 
-/// The largest gap between two lines: its length in bytes, and the number of its line ends (`\r\n` counts as two).
+/// Maximum number of bytes between two lines of the same base64.
 const GAP: usize = 64;
+/// Maximum number of line ends between two lines of the same base64. `\r\n` counts as two.
 const GAP_BREAKS: usize = 4;
 
 /// Digits of base64, and the place in the text where they end.

@@ -11,6 +11,7 @@ use polity_society::defuse::defuse;
 use polity_society::id::AgentId;
 use polity_society::present::{brief_lines, role_name};
 use polity_society::text::TextKey;
+use polity_society::workspace::Access;
 
 /// The facts from which the system message is built.
 pub struct SystemFacts<'a> {
@@ -30,6 +31,8 @@ pub struct SystemFacts<'a> {
     pub contacts: &'a [KnownParty],
     /// All services, if the agent may create agents; otherwise empty.
     pub services: &'a [Taker],
+    /// The access to the directory of the person in which the agent works; `None` if it works in none.
+    pub workspace: Option<Access>,
     /// How much of the rules and tools the request contains.
     pub guidance: Guidance,
 }
@@ -93,7 +96,7 @@ fn service_line(service: &Taker, prompts: &Prompts) -> String {
 
 fn runtime_facts(facts: &SystemFacts<'_>, role_name: &str) -> String {
     let service = facts.service;
-    let lines = [
+    let mut lines = vec![
         facts.prompts.texts.get(TextKey::SystemRuntimeHeading).to_owned(),
         format!("agentId={}", facts.agent),
         format!("parentAgentId={}", facts.parent.map_or("user", AgentId::as_str)),
@@ -102,6 +105,7 @@ fn runtime_facts(facts: &SystemFacts<'_>, role_name: &str) -> String {
         format!("capabilities.input={}", names(&service.capabilities.input)),
         format!("capabilities.output={}", names(&service.capabilities.output)),
     ];
+    lines.extend(facts.workspace.map(|access| format!("workspace={}", access.fact())));
     lines.join("\n")
 }
 

@@ -59,6 +59,7 @@ fn system(service: &Service) -> String {
         service,
         contacts: &contacts,
         services: &[],
+        workspace: None,
         guidance: Guidance::Full,
     });
     // The words of the prompts are tested elsewhere; here only their places matter.

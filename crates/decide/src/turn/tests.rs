@@ -2,7 +2,7 @@
 
 use super::*;
 use polity_llm::Arguments;
-use polity_society::id::{AgentId, MessageId, TurnId};
+use polity_society::id::{AgentId, ApprovalId, MessageId, TurnId};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +22,17 @@ const SOCIETY: &str = "put";
 const UNKNOWN: &str = "no_such_tool";
 const REPEATABLE: &str = "fetch";
 const ONCE: &str = "pay";
+/// A tool of the society about which the person is asked. The id of a call tells the answer.
+const ASKED: &str = "hire";
+
+/// Returns how the question about a call ends.
+fn judgement(call: &ToolCall) -> Judgement {
+    match call.id.bytes().map(u32::from).sum::<u32>() % 3 {
+        0 => Judgement::Allowed,
+        1 => Judgement::Denied { reason: Some("no".to_owned()) },
+        _ => Judgement::Expired,
+    }
+}
 
 fn is_outside(call: &ToolCall) -> bool {
     call.name == REPEATABLE || call.name == ONCE
@@ -30,7 +41,7 @@ fn is_outside(call: &ToolCall) -> bool {
 fn call() -> impl Strategy<Value = ToolCall> {
     let ids = ["", " ", "a", "b", "c", "call_7_0_0", "call_7_0_1", "call_7_1_0", "call_7_1_1"];
     let ids = proptest::sample::select(ids.to_vec());
-    let names = proptest::sample::select(vec![SOCIETY, UNKNOWN, REPEATABLE, ONCE]);
+    let names = proptest::sample::select(vec![SOCIETY, UNKNOWN, REPEATABLE, ONCE, ASKED]);
     let arguments =
         prop_oneof![Just(Arguments::Object(Map::new())), Just(Arguments::Malformed("{\"to\":".to_owned()))];
     (ids, names, arguments).prop_map(|(id, name, arguments)| ToolCall {
@@ -163,6 +174,15 @@ impl World {
                     Some(self.run_outside(&call)?)
                 }
                 Step::RecordInterruption(call) => Some(self.run_outside(&call)?),
+                // The process may end any number of times before the person answers.
+                Step::Await(call) => {
+                    self.point()?;
+                    let call_id = CallId::new(call.id.clone());
+                    let judged = Record::Judged { call: call_id, judgement: judgement(&call) };
+                    self.commit(Transaction { records: vec![judged.clone()], ..Transaction::default() })?;
+                    turn.apply(&judged);
+                    None
+                }
                 _ => None,
             };
         }
@@ -192,6 +212,10 @@ impl World {
         loop {
             let step = turn.next(MAX_ROUNDS);
             match &step {
+                Step::RunTool(call) if call.name == ASKED && !turn.is_allowed(call) => {
+                    let approval = ApprovalId::from_number(1);
+                    write(turn, Record::Asked { call: CallId::new(call.id.clone()), approval });
+                }
                 Step::RunTool(call) if !is_outside(call) => {
                     into.done.push(call.id.clone());
                     write(turn, finished(call, ToolResult::Json(json!("done"))));
@@ -199,8 +223,13 @@ impl World {
                 Step::RecordInterruption(call) if call.name != REPEATABLE => {
                     write(turn, finished(call, ToolResult::Json(json!("outcome_unknown"))));
                 }
-                Step::RefuseTool(call) => {
-                    write(turn, finished(call, ToolResult::Json(json!("limit_reached"))));
+                Step::RefuseTool(call, why) => {
+                    let result = match why {
+                        WhyRefused::TooManyRounds => "limit_reached",
+                        WhyRefused::Denied { .. } => "denied",
+                        WhyRefused::Expired => "expired",
+                    };
+                    write(turn, finished(call, ToolResult::Json(json!(result))));
                 }
                 Step::Notice(notice) => write(turn, Record::Noticed { notice: notice.clone() }),
                 Step::Finish(_) if self.unwritten && turn.reminded() == Reminded::No => {
@@ -286,7 +315,7 @@ proptest! {
                         pending.push(call.id.clone());
                     }
                 }
-                Record::ToolStarted { call, .. } => prop_assert_eq!(pending.first().map(String::as_str), Some(call.as_str())),
+                Record::Asked { call, .. } | Record::Judged { call, .. } | Record::ToolStarted { call, .. } => prop_assert_eq!(pending.first().map(String::as_str), Some(call.as_str())),
                 Record::ToolFinished { call, .. } => {
                     prop_assert_eq!(pending.first().map(String::as_str), Some(call.as_str()));
                     pending.remove(0);
@@ -311,7 +340,28 @@ proptest! {
         prop_assert_eq!(&world.done, &reported);
         for call in calls(&world).into_iter().filter(|call| !is_outside(call)) {
             let said = result(&world.records, &call.id);
-            prop_assert!(said == Some(&json!("done")) || said == Some(&json!("limit_reached")), "{said:?}");
+            let expected = match (call.name == ASKED, judgement(call)) {
+                (false, _) | (true, Judgement::Allowed) => "done",
+                (true, Judgement::Denied { .. }) => "denied",
+                (true, Judgement::Expired) => "expired",
+            };
+            prop_assert!(said == Some(&json!(expected)) || said == Some(&json!("limit_reached")), "{said:?}");
+        }
+    }
+
+    /// A call about which the person is asked is asked about once, and takes effect only if the person allows it.
+    #[test]
+    fn a_call_that_the_person_must_allow_runs_only_after_that(beginning in beginnings(), answers in answers(), cuts in cuts()) {
+        let world = lived(beginning, answers, cuts, 0, false);
+        for call in calls(&world).into_iter().filter(|call| call.name == ASKED) {
+            let about = |record: &&Record| match record {
+                Record::Asked { call: of, .. } | Record::Judged { call: of, .. } => of.as_str() == call.id,
+                _ => false,
+            };
+            let records = world.records.iter().filter(about).count();
+            let was_done = world.done.contains(&call.id);
+            prop_assert!(records == 2 || (records == 0 && !was_done), "{records} records");
+            prop_assert!(!was_done || judgement(call) == Judgement::Allowed);
         }
     }
 
@@ -399,7 +449,7 @@ fn the_text_said_with_the_last_calls_stands_in_for_a_summary() {
     let mut turn = Turn::new(Expects::Answer);
     turn.apply(&Record::Noticed { notice: Notice::SumUp { limit: 0 } });
     turn.apply(&Record::Replied(stubborn));
-    assert_eq!(turn.next(0), Step::RefuseTool(call.clone()));
+    assert_eq!(turn.next(0), Step::RefuseTool(call.clone(), WhyRefused::TooManyRounds));
     turn.apply(&finished(&call, ToolResult::Json(Value::Null)));
     assert_eq!(turn.next(0), Step::Finish(Some("half a summary".to_owned())));
 }

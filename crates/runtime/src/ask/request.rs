@@ -4,9 +4,10 @@ use super::{Scene, Wanted};
 use crate::door::known;
 use crate::fetch::{All, fetch};
 use crate::handles::Handles;
-use crate::tools;
+use crate::tools::{self, Offering};
 use crate::trust::OfAll;
 use polity_artifacts::index::Stored;
+use polity_decide::found::found_tools;
 use polity_decide::guidance::{Guidance, guidance};
 use polity_decide::policy::Sent;
 use polity_decide::render::{self, MediaUse, Sight, SystemFacts, Taker};
@@ -17,7 +18,7 @@ use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
 use polity_society::id::ArtifactId;
-use polity_society::rules::{Rights, Verdict};
+use polity_society::rules::Verdict;
 use polity_society::text::{TextKey, Texts};
 use polity_society::tool_group::ToolGroup;
 use polity_store::contacts::ContactRow;
@@ -118,8 +119,10 @@ async fn answer_request(
     };
     let All { fetched, unreadable } = fetch(handles, service, &scene.stored, &sight).await;
     let rendered = render::render(&scene.history, &fetched, &sight);
-    let rights = Rights::of(&snapshot.settings.root_tools, &scene.chain);
+    let rights = snapshot.settings.rights(&scene.chain);
     let may_hire = rights.decide(&ToolGroup::Organization) == Verdict::Allow;
+    let works_on_files =
+        [ToolGroup::Files, ToolGroup::Command].iter().any(|group| rights.decide(group) == Verdict::Allow);
     let system = |guidance: Guidance| {
         render::system_message(&SystemFacts {
             prompts: &snapshot.prompts,
@@ -131,16 +134,17 @@ async fn answer_request(
             service,
             contacts: &contacts,
             services: if may_hire { &services } else { &[] },
+            workspace: scene.workspace.filter(|_| works_on_files),
             guidance,
         })
     };
+    let offering = Offering { window: service.context_window, found: found_tools(&scene.history.records) };
+    let outside = tools::offered_outside(&rights, snapshot, &handles.hands, &offering);
     let offered = |guidance: Guidance| {
         if !service.tools_allowed() {
             return Vec::new();
         }
-        let outside = tools::offered_outside(&rights, snapshot, &handles.hands);
-        let of_role = tools::offered(&rights, snapshot).into_iter().chain(outside).collect();
-        guidance.choose(of_role)
+        guidance.choose(tools::offered(&rights, snapshot).into_iter().chain(outside.clone()).collect())
     };
     let guidance = guidance(service.context_window, |guidance| {
         let messages = vec![Message::System(system(guidance))];

@@ -1,28 +1,31 @@
 //! The transaction of a turn: writes what happened, and does all next steps that need no model or outside tool.
 
 use super::bytes::{prepare_pending, put_on_disk};
+use super::call::arguments;
 use super::closing::{self, Finished, LastText};
-use super::outside::{arguments, outside_tool, refused_worktree, settle};
+use super::outside::{outside_tool, refused_worktree, settle};
 use super::service_of;
+use crate::approvals::{self, Question, Ruling};
 use crate::budget::{Reached, Reservation};
 use crate::handles::Handles;
 use crate::rest;
 use crate::tools::{self, Context};
 use polity_artifacts::{NewArtifact, Prepared};
 use polity_decide::room;
-use polity_decide::turn::{self, Reminded, Step, Turn};
+use polity_decide::turn::{self, Reminded, Step, Turn, WhyRefused};
 use polity_hands::tool::AfterCrash;
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::defuse::json_line;
-use polity_society::id::{CallId, ServiceId};
+use polity_society::id::{CallId, CommandId, ServiceId};
 use polity_society::notice::Notice;
+use polity_society::policy::Reach;
 use polity_society::refusal::Refusal;
 use polity_store::messages::{self, Settled};
 use polity_store::mint;
 use polity_store::record::{Content, Record, Replied, ToolResult};
 use polity_store::turns::{self, OpenTurn};
-use polity_store::{Conversation, Error, Tx, agents, events, holds, records, tasks, usage};
+use polity_store::{Conversation, Error, Tx, agents, commands, events, holds, records, tasks, usage};
 use polity_view::Event;
 use serde_json::{Number, json};
 use std::collections::HashMap;
@@ -56,6 +59,8 @@ pub(super) enum Happened {
 #[derive(Clone)]
 pub(super) struct Ended {
     pub(super) call: ToolCall,
+    /// What the call reached, if its tool exists.
+    pub(super) reach: Option<Reach>,
     pub(super) result: ToolResult,
     /// The code of the refusal, if the call was refused.
     pub(super) refused: Option<&'static str>,
@@ -64,13 +69,17 @@ pub(super) struct Ended {
     pub(super) duration: Duration,
     /// The beginning of the result, which the event shows.
     pub(super) head: String,
+    /// The command that goes on in the background, if the call started one.
+    pub(super) goes_on: Option<CommandId>,
 }
 
-/// What an event tells about a call that has ended, besides the name of its tool.
+/// What is known about a call that has ended, besides its tool and its result.
 #[derive(Default)]
 struct Course<'a> {
     /// The code of the refusal, if the call was refused.
     refused: Option<&'a str>,
+    /// What the call reached, if its tool acts outside.
+    reach: Option<Reach>,
     /// How long the tool ran, if it acted outside.
     duration: Option<Duration>,
     /// The beginning of the result, if the tool acted outside.
@@ -97,7 +106,8 @@ pub(super) async fn advance(
         ahead.apply(&Record::Replied(replied.as_ref().clone()));
     }
     let max_rounds = snapshot.settings.limits.max_tool_rounds;
-    if matches!((&happened, ahead.next(max_rounds)), (Happened::Nothing, Step::CallModel(_))) {
+    if matches!((&happened, ahead.next(max_rounds)), (Happened::Nothing, Step::CallModel(_) | Step::Await(_)))
+    {
         return Ok((turn, ahead.next(max_rounds)));
     }
     if ahead.acted_outside() && ends(&happened, &ahead.next(max_rounds)) {
@@ -200,7 +210,7 @@ impl Advance {
     /// Does one step that needs nothing outside the database.
     async fn step(&self, tx: &mut Tx, turn: &mut Turn, step: &Step) -> Result<Go, Error> {
         match step {
-            Step::CallModel(_) | Step::Ended => Ok(Go::Stop),
+            Step::CallModel(_) | Step::Await(_) | Step::Ended => Ok(Go::Stop),
             Step::RunTool(call) if turn.refused(call).is_some() => {
                 let result = turn.refused(call).cloned().unwrap_or_default();
                 let code = result["error"].as_str().unwrap_or_default().to_owned();
@@ -210,7 +220,17 @@ impl Advance {
             }
             Step::RunTool(call) if outside_tool(&self.handles, call).is_some() => Ok(Go::Stop),
             Step::RunTool(call) => {
-                self.run_society_tool(tx, turn, call).await?;
+                match self.ruling(tx, turn, call).await? {
+                    Ruling::Allow => self.run_society_tool(tx, turn, call).await?,
+                    Ruling::Refuse(refusal) => self.refuse(tx, turn, call, &refusal).await?,
+                    Ruling::Ask(asking) => {
+                        let asker = &self.conversation;
+                        let record =
+                            approvals::ask(tx, &self.snapshot, asker, self.open.id, call, asking, None)
+                                .await?;
+                        turn.apply(&record);
+                    }
+                }
                 Ok(Go::On)
             }
             Step::RecordInterruption(call) => {
@@ -222,9 +242,16 @@ impl Advance {
                 self.refuse(tx, turn, call, &Refusal::OutcomeUnknown { tool: call.name.clone() }).await?;
                 Ok(Go::On)
             }
-            Step::RefuseTool(call) => {
+            Step::RefuseTool(call, why) => {
                 let value = self.snapshot.settings.limits.max_tool_rounds;
-                self.refuse(tx, turn, call, &Refusal::LimitReached { limit: "maxToolRounds", value }).await?;
+                let refusal = match why.clone() {
+                    WhyRefused::TooManyRounds => Refusal::LimitReached { limit: "maxToolRounds", value },
+                    WhyRefused::Denied { reason } => {
+                        Refusal::ApprovalDenied { tool: call.name.clone(), reason }
+                    }
+                    WhyRefused::Expired => Refusal::ApprovalExpired { tool: call.name.clone() },
+                };
+                self.refuse(tx, turn, call, &refusal).await?;
                 Ok(Go::On)
             }
             Step::Notice(notice) => {
@@ -267,6 +294,18 @@ impl Advance {
         }
     }
 
+    /// Asks the policy about a call of a society tool. A call that the person has allowed is not asked about again.
+    async fn ruling(&self, tx: &mut Tx, turn: &Turn, call: &ToolCall) -> Result<Ruling, Error> {
+        let Some(group) = tools::group_of(&call.name) else { return Ok(Ruling::Allow) };
+        let question = Question { call, group, reach: Reach::Society };
+        let ruling =
+            approvals::rule(&mut tx.connection, &self.snapshot, &self.conversation, question).await?;
+        Ok(match ruling {
+            Ruling::Ask(_) if turn.is_allowed(call) => Ruling::Allow,
+            ruling => ruling,
+        })
+    }
+
     async fn run_society_tool(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall) -> Result<(), Error> {
         let done = if tools::is_society_tool(&call.name) {
             let context = Context {
@@ -292,10 +331,13 @@ impl Advance {
 
     /// Records that a call of an outside tool has ended, and the artifacts that the tool made.
     async fn end_outside(&self, tx: &mut Tx, turn: &mut Turn, ended: Ended) -> Result<(), Error> {
-        let Ended { call, result, refused, stored, duration, head } = ended;
+        let Ended { call, reach, result, refused, stored, duration, head, goes_on } = ended;
+        if let Some(command) = goes_on {
+            commands::started(tx, &self.conversation, &command, self.open.works_on.as_ref()).await?;
+        }
         // The asker is not told of these artifacts: they are material for the agent, not its result.
         self.store(tx, stored).await?;
-        let course = Course { refused, duration: Some(duration), head: Some(head) };
+        let course = Course { refused, reach, duration: Some(duration), head: Some(head) };
         self.finish_call(tx, turn, &call, result, course).await
     }
 
@@ -330,6 +372,8 @@ impl Advance {
             head: course.head,
         };
         events::append(tx, &event).await?;
+        approvals::note_seen(tx, &self.conversation, call, course.reach.as_ref(), course.refused, &result)
+            .await?;
         let result = self.bounded(tx, call, result).await?;
         self.record(tx, turn, turn::finished(call, result)).await
     }

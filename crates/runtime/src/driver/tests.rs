@@ -1,9 +1,10 @@
+mod approvals;
 mod outside;
 
 use super::*;
-use crate::testing::World;
 use crate::testing::model::{Say, ScriptedModel};
 use crate::testing::tool::{FakeTool, hands};
+use crate::testing::{World, code};
 use base64::Engine as _;
 use futures::FutureExt;
 use polity_hands::call::{Attempt, Invocation, Output};

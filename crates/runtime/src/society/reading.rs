@@ -7,7 +7,7 @@ use polity_artifacts::BlobFile;
 use polity_registry::Settings;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
 use polity_society::role::Role;
-use polity_society::rules::{Denial, Link, Rights, Verdict};
+use polity_society::rules::{Denial, Link, Verdict};
 use polity_society::tool_group::ToolGroup;
 use polity_store::Connection;
 use polity_store::view::events::Side;
@@ -240,7 +240,7 @@ async fn detail(
 
 /// Returns for each group of tools whether an agent may use it.
 fn rights(settings: &Settings, chain: &[Link]) -> Vec<RightView> {
-    let rights = Rights::of(&settings.root_tools, chain);
+    let rights = settings.rights(chain);
     let right = |group: ToolGroup| {
         let allowed = rights.decide(&group) == Verdict::Allow;
         let (denied_by, denied_in) = match rights.denial(&group) {

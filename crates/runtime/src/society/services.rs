@@ -1,16 +1,18 @@
-//! The services with their current state, and the configuration.
+//! The services and the MCP servers with their current state, and the configuration.
 
 use super::Society;
 use crate::ask::{self, DirectAnswer, DirectError, Line};
 use crate::handles::Handles;
+use polity_hands::server_state::Standing;
 use polity_llm::GateCircuit;
-use polity_registry::{Place, Problem, Service, Severity as Gravity, Snapshot};
+use polity_registry::{Place, Problem, ServerSettings, Service, Severity as Gravity, Snapshot};
 use polity_society::id::ServiceId;
+use polity_society::tool_group::ServerName;
 use polity_store::Error;
 use polity_store::view as readings;
 use polity_view::{
-    Circuit, ConfigProblem, ConfigView, PriceView, RefusedMedia, ServiceState, ServiceView, Severity,
-    UsageSum,
+    Circuit, ConfigProblem, ConfigView, PriceView, RefusedMedia, ServerCondition, ServerView, ServiceState,
+    ServiceView, Severity, UsageSum,
 };
 use serde_json::Value;
 use std::collections::HashMap;
@@ -25,6 +27,11 @@ impl Society {
     /// Returns one service.
     pub async fn service(&self, id: &ServiceId) -> Result<Option<ServiceView>, Error> {
         Ok(self.services().await?.into_iter().find(|service| service.id == *id))
+    }
+
+    /// Returns the MCP servers of the configuration, by name.
+    pub fn servers(&self) -> Vec<ServerView> {
+        servers(&self.handles)
     }
 
     /// Asks root's service once, outside the society. Nothing is stored. If a schema is given, the answer is JSON that
@@ -64,6 +71,29 @@ async fn services(handles: &Handles) -> Result<Vec<ServiceView>, Error> {
         view(handles, &snapshot, service, agents, usage)
     };
     Ok(snapshot.catalogue.services().iter().map(show).collect())
+}
+
+fn servers(handles: &Handles) -> Vec<ServerView> {
+    let standings: HashMap<ServerName, Standing> =
+        handles.hands.servers().into_iter().map(|state| (state.name, state.standing)).collect();
+    let snapshot = handles.registry.current();
+    let view = |(name, settings): (&ServerName, &ServerSettings)| {
+        let (state, reason) = match standings.get(name) {
+            None => (ServerCondition::NotRunning, None),
+            Some(Standing::Starting) => (ServerCondition::Starting, None),
+            Some(Standing::Connected { .. }) => (ServerCondition::Connected, None),
+            Some(Standing::Failed { why }) => (ServerCondition::Failed, Some(why.clone())),
+            Some(Standing::Restarting { why }) => (ServerCondition::Restarting, Some(why.clone())),
+            Some(Standing::Unusable { why }) => (ServerCondition::Unusable, Some(why.clone())),
+        };
+        let (tools, left_out) = match standings.get(name) {
+            Some(Standing::Connected { tools, left_out }) => (Some(*tools as u64), Some(*left_out as u64)),
+            Some(_) | None => (None, None),
+        };
+        let groups = settings.groups.iter().cloned().collect();
+        ServerView { name: name.clone(), state, tools, left_out, reason, groups }
+    };
+    snapshot.settings.servers.iter().map(view).collect()
 }
 
 fn view(

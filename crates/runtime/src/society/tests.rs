@@ -2,12 +2,14 @@ mod answering;
 mod opened_to_read;
 mod reading;
 mod services;
+mod upkeep;
 mod writing;
 
 use super::*;
 use crate::testing::World;
 use crate::testing::model::{Say, ScriptedModel};
 use polity_hands::table::Hands;
+use std::time::Duration;
 
 /// Returns a society on the database of a world. No agent works in it, so what the test writes stays as it is.
 fn society(world: &World) -> (Society, Arc<ScriptedModel>) {

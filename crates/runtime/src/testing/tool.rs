@@ -4,8 +4,8 @@ use futures::future::{BoxFuture, FutureExt};
 use polity_hands::call::{Arguments, Invocation, Output};
 use polity_hands::shipped::shipped;
 use polity_hands::table::Hands;
-use polity_hands::tool::{AfterCrash, Effect, Tool, Words};
-use polity_sandbox::Enter;
+use polity_hands::tool::{AfterCrash, Effect, Needs, Reach, Tool, Words};
+use polity_sandbox::{Enter, Settings};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use serde_json::{Value, json};
@@ -18,9 +18,10 @@ type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + S
 #[derive(Clone)]
 pub(crate) struct FakeTool {
     pub(crate) name: &'static str,
-    pub(crate) effect: Effect,
+    pub(crate) reach: Reach,
     pub(crate) after_crash: AfterCrash,
     pub(crate) evidence: Value,
+    pub(crate) needs: Vec<Needs>,
     pub(crate) run: Arc<Run>,
 }
 
@@ -31,7 +32,8 @@ impl FakeTool {
         run: impl Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + Send + Sync + 'static,
     ) -> Self {
         let evidence = Value::Null;
-        Self { name, effect: Effect::Changes, after_crash: AfterCrash::Repeat, evidence, run: Arc::new(run) }
+        let reach = Reach::Other(Effect::Changes);
+        Self { name, reach, after_crash: AfterCrash::Repeat, evidence, needs: Vec::new(), run: Arc::new(run) }
     }
 
     /// Makes a tool that always returns the same.
@@ -53,15 +55,21 @@ impl Tool for FakeTool {
     }
 
     fn parameters(&self) -> Value {
-        json!({"type": "object"})
+        let properties =
+            self.needs.iter().map(|needs| (needs.argument.to_owned(), json!({"type": "string"})));
+        json!({"type": "object", "properties": properties.collect::<serde_json::Map<_, _>>()})
+    }
+
+    fn needs(&self) -> &[Needs] {
+        &self.needs
     }
 
     fn words(&self) -> Words {
         Words::Own("…".to_owned())
     }
 
-    fn effect(&self, _: &Arguments) -> Effect {
-        self.effect
+    fn reach(&self, _: &Arguments) -> Reach {
+        self.reach.clone()
     }
 
     fn after_crash(&self, _: &Arguments) -> AfterCrash {
@@ -80,7 +88,11 @@ impl Tool for FakeTool {
 /// Returns the tools that polity ships, for tests that do not run them.
 pub(crate) fn shipped_hands() -> Hands {
     let enter = Enter { program: PathBuf::from("/nowhere"), first_arguments: Vec::new() };
-    shipped(Path::new("/nowhere"), Path::new("/nowhere"), enter)
+    // With a search, so that all tools are there.
+    let search = polity_web::Search::Tavily { key: polity_web::SearchKey::new("k") };
+    let web = polity_web::Settings { search: Some(search), ..polity_web::Settings::default() };
+    let nowhere = Path::new("/nowhere");
+    shipped(nowhere, nowhere, enter, Arc::new(Settings::default), Arc::new(move || web.clone()))
 }
 
 /// Returns a table of these tools.

@@ -16,6 +16,7 @@ use polity_society::limits::Limits;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use polity_store::record::ToolResult;
+use polity_store::seen::{self, Holder};
 use polity_store::{Conversation, Error, Stopped, Tx, agents, artifacts, events, notes};
 use polity_view::Event;
 use serde_json::{Map, Value, json};
@@ -125,6 +126,9 @@ pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared)
     for ancestor in agents::ancestors(&mut tx.connection, &owner.agent).await? {
         artifacts::grant(&mut tx.connection, &ancestor, &id).await?;
     }
+    let from = Holder::Agent(owner.agent.clone());
+    let step = seen::Step::Agent { agent: owner.agent.clone() };
+    seen::pass(tx, &owner.task, &from, &Holder::Artifact(id), &step).await?;
     events::append(tx, &event).await
 }
 

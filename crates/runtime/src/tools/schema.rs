@@ -1,14 +1,19 @@
 //! Builds the tools as models see them. The schemas come from the types, and the descriptions come from the prompts.
 
 use super::arguments;
+use super::search::is_of_server;
+use polity_decide::found::SEARCH_TOOLS;
+use polity_hands::arguments::plain;
+use polity_hands::deferred::{Definition, is_deferred};
 use polity_hands::table::Hands;
-use polity_hands::tool::Words;
-use polity_llm::Tool;
+use polity_hands::tool::{Needs, Words};
+use polity_llm::{Tool, estimate_tokens};
 use polity_registry::{Snapshot, ToolText};
 use polity_society::rules::{Rights, Verdict};
 use polity_society::tool_group::ToolGroup;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 /// The schema of each tool, without descriptions.
@@ -50,11 +55,65 @@ pub(crate) fn offered(rights: &Rights, snapshot: &Snapshot) -> Vec<Tool> {
     chosen.map(tool).collect()
 }
 
-/// Returns the tools that act outside and that an agent with these rights may call.
-pub(crate) fn offered_outside(rights: &Rights, snapshot: &Snapshot, hands: &Hands) -> Vec<Tool> {
-    let tools = hands.tools().into_iter().filter(|tool| rights.decide(&tool.group()) == Verdict::Allow);
+/// The window that is assumed where a service does not declare one, in tokens.
+const ASSUMED_WINDOW: u64 = 128_000;
+
+/// What decides which definitions of MCP tools a request contains.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Offering<'a> {
+    /// The context window of the service, in tokens.
+    pub(crate) window: Option<u64>,
+    /// The tools that the agent has found or called.
+    pub(crate) found: BTreeSet<&'a str>,
+}
+
+/// Returns the tools that act outside, that an agent with these rights may call, and that a request contains. If the
+/// definitions of all its MCP tools would take too much of the window, those that it has not found yet are left out,
+/// and it gets a tool that finds them.
+pub(crate) fn offered_outside(
+    rights: &Rights,
+    snapshot: &Snapshot,
+    hands: &Hands,
+    offering: &Offering<'_>,
+) -> Vec<Tool> {
+    let mut tools = hands.tools();
+    tools.retain(|tool| rights.decide(&tool.group()) == Verdict::Allow);
+    let (of_servers, others): (Vec<_>, Vec<_>) =
+        tools.into_iter().partition(|tool| is_of_server(tool.as_ref()));
+    let mut of_servers = in_requests(of_servers, rights, snapshot);
+    let mut others = in_requests(others, rights, snapshot);
+    let budget = snapshot.settings.tools.defer_above.of(offering.window.unwrap_or(ASSUMED_WINDOW));
+    let costs: Vec<Definition<'_>> = of_servers.iter().map(cost).collect();
+    if is_deferred(&costs, budget) {
+        of_servers.retain(|tool| offering.found.contains(tool.name.as_str()));
+    } else {
+        others.retain(|tool| tool.name != SEARCH_TOOLS);
+    }
+    others.extend(of_servers);
+    others
+}
+
+/// Returns a definition with the tokens that it takes in a request.
+fn cost(tool: &Tool) -> Definition<'_> {
+    let Tool { name, description, parameters } = tool;
+    let texts = [name.as_str(), description.as_str(), &parameters.to_string()];
+    Definition { name, description, tokens: texts.into_iter().map(estimate_tokens).sum() }
+}
+
+/// Returns tools that act outside as requests contain them.
+fn in_requests(
+    tools: Vec<Arc<dyn polity_hands::tool::Tool>>,
+    rights: &Rights,
+    snapshot: &Snapshot,
+) -> Vec<Tool> {
     let tool = |tool: Arc<dyn polity_hands::tool::Tool>| {
-        let parameters = with_properties(tool.parameters());
+        let mut parameters = with_properties(tool.parameters());
+        if let Some(Value::Object(properties)) = parameters.get_mut("properties") {
+            let lacks = |needs: &&Needs| rights.decide(&needs.group) != Verdict::Allow;
+            for needs in tool.needs().iter().filter(lacks) {
+                properties.shift_remove(needs.argument);
+            }
+        }
         match tool.words() {
             Words::FromPrompts => {
                 in_words(tool.name(), parameters, snapshot.prompts.tool_texts.get(tool.name()))
@@ -62,7 +121,7 @@ pub(crate) fn offered_outside(rights: &Rights, snapshot: &Snapshot, hands: &Hand
             Words::Own(description) => Tool { name: tool.name().to_owned(), description, parameters },
         }
     };
-    tools.map(tool).collect()
+    tools.into_iter().map(tool).collect()
 }
 
 /// Writes the groups that the caller may give to a role into the schemas of the tools that create roles.
@@ -99,40 +158,4 @@ fn describe(schema: &mut Value, path: &[&str], description: &str) {
     if let Some(property) = schema.get_mut("properties").and_then(|properties| properties.get_mut(*name)) {
         describe(property, rest, description);
     }
-}
-
-/// Removes what models do not need and some servers do not accept: titles, formats, defaults, descriptions of the Rust
-/// types, and `null` among the types of an optional field.
-fn plain(value: Value) -> Value {
-    match value {
-        Value::Object(object) => Value::Object(plain_object(object)),
-        Value::Array(items) => Value::Array(items.into_iter().map(plain).collect()),
-        other => other,
-    }
-}
-
-fn plain_object(object: Map<String, Value>) -> Map<String, Value> {
-    let mut plainer = Map::new();
-    for (key, value) in object {
-        match (key.as_str(), value) {
-            (
-                "title" | "$schema" | "format" | "default" | "description" | "minimum",
-                Value::String(_) | Value::Number(_) | Value::Array(_) | Value::Null | Value::Bool(_),
-            ) => {}
-            ("type", Value::Array(types)) => {
-                let named: Vec<Value> = types.into_iter().filter(|name| name != "null").collect();
-                let only =
-                    if named.len() == 1 { named.into_iter().next() } else { Some(Value::Array(named)) };
-                plainer.extend(only.map(|only| (key, only)));
-            }
-            ("properties", Value::Object(properties)) => {
-                let properties = properties.into_iter().map(|(name, schema)| (name, plain(schema)));
-                plainer.insert(key, Value::Object(properties.collect()));
-            }
-            (_, value) => {
-                plainer.insert(key, plain(value));
-            }
-        }
-    }
-    plainer
 }

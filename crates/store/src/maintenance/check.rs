@@ -1,7 +1,10 @@
 //! Checks a whole database: its structure, and every row as the daemon would read it.
 
 use super::database::findings;
-use crate::{Error, MIGRATIONS, agents, artifacts, damaged, events, exchanges, messages, records, roles};
+use crate::{
+    Error, MIGRATIONS, agents, approvals, artifacts, damaged, events, exchanges, messages, records, roles,
+    seen,
+};
 use futures::TryStreamExt;
 use polity_artifacts::BlobHash;
 use polity_society::id::ArtifactId;
@@ -50,6 +53,14 @@ const TABLES: &[Table] = &[
     Table { name: "releases", rows: "SELECT * FROM releases", read: |_| Ok(()) },
     Table { name: "posts", rows: "SELECT * FROM posts", read: |_| Ok(()) },
     Table { name: "holds", rows: "SELECT * FROM holds", read: |_| Ok(()) },
+    Table { name: "approvals", rows: "SELECT * FROM approvals", read: |row| approvals::read(row).map(drop) },
+    Table {
+        name: "permissions",
+        rows: "SELECT * FROM permissions",
+        read: |row| approvals::read_permission(row).map(drop),
+    },
+    Table { name: "commands", rows: "SELECT * FROM commands", read: |_| Ok(()) },
+    Table { name: "seen", rows: "SELECT * FROM seen", read: |row| seen::check(row) },
     Table { name: "exchanges", rows: "SELECT * FROM exchanges", read: |row| exchanges::read(row).map(drop) },
 ];
 

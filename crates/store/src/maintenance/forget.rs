@@ -28,13 +28,34 @@ const POSTS: &str = "DELETE FROM posts WHERE task = ?1";
 const EXCHANGES: &str = "DELETE FROM exchanges WHERE task = ?1";
 const NOTES: &str = "DELETE FROM notes WHERE task = ?1";
 const OUTPUTS: &str = "DELETE FROM outputs WHERE task = ?1";
+const APPROVALS: &str = "DELETE FROM approvals WHERE task = ?1";
+const PERMISSIONS: &str = "DELETE FROM permissions WHERE task = ?1";
+const COMMANDS: &str = "DELETE FROM commands WHERE task = ?1";
+const SEEN: &str = "DELETE FROM seen WHERE task = ?1";
 const TURNS: &str = "DELETE FROM turns WHERE task = ?1";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[
-    USED, OLDEST, STILL_OVER, FORGOTTEN, EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES,
-    NOTES, OUTPUTS, TURNS,
+    USED,
+    OLDEST,
+    STILL_OVER,
+    FORGOTTEN,
+    EVENTS,
+    CALLS,
+    RECORDS,
+    MESSAGES,
+    HIRED,
+    RELEASES,
+    POSTS,
+    EXCHANGES,
+    NOTES,
+    OUTPUTS,
+    APPROVALS,
+    PERMISSIONS,
+    COMMANDS,
+    SEEN,
+    TURNS,
 ];
 
 /// Returns how many bytes of the database file are in use. Free pages do not count, because SQLite reuses them.
@@ -73,9 +94,23 @@ pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
         return Ok(false);
     }
     unneeded::remove(tx, &artifacts).await?;
-    for statement in
-        [EVENTS, CALLS, RECORDS, MESSAGES, HIRED, RELEASES, POSTS, EXCHANGES, NOTES, OUTPUTS, TURNS]
-    {
+    for statement in [
+        EVENTS,
+        CALLS,
+        RECORDS,
+        MESSAGES,
+        HIRED,
+        RELEASES,
+        POSTS,
+        EXCHANGES,
+        NOTES,
+        OUTPUTS,
+        APPROVALS,
+        PERMISSIONS,
+        COMMANDS,
+        SEEN,
+        TURNS,
+    ] {
         sqlx::query(statement).bind(&task).execute(&mut tx.connection).await?;
         polity_points::point!("forget::removed");
     }

@@ -22,6 +22,8 @@ const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a
     EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,
     EXISTS (SELECT 1 FROM turns INDEXED BY turns_open_of WHERE agent = a.id AND state = 'open'
         AND task = coalesce(?, task)) AS thinking,
+    EXISTS (SELECT 1 FROM approvals INDEXED BY approvals_of_agent WHERE agent = a.id AND state = 'open'
+        AND task = coalesce(?, task)) AS asking,
     (SELECT count(*) FROM messages INDEXED BY messages_waiting
         WHERE receiver = a.id AND state = 'queued' AND task = coalesce(?, task)) AS unread,
     EXISTS (SELECT 1 FROM messages INDEXED BY messages_asked WHERE sender = a.id AND expects = 'answer'
@@ -30,7 +32,7 @@ const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a
     FROM agents a LEFT JOIN roles r ON r.id = a.role";
 /// The state of an agent. The first condition that is true decides.
 const STATE: &str = "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at IS NOT NULL THEN 'paused'
-    WHEN parked THEN 'parked' WHEN thinking THEN 'thinking' WHEN unread > 0 THEN 'queued' WHEN waits THEN 'waiting'
+    WHEN parked THEN 'parked' WHEN asking THEN 'asking' WHEN thinking THEN 'thinking' WHEN unread > 0 THEN 'queued' WHEN waits THEN 'waiting'
     ELSE 'idle' END";
 const AWAITED: &str = "SELECT DISTINCT m.sender, m.receiver
     FROM json_each(?1) asking CROSS JOIN messages m INDEXED BY messages_asked ON m.sender = asking.value

@@ -19,7 +19,8 @@ const TASKS: &str = "SELECT t.rowid AS place, t.id, t.state, t.stopped_by, t.cre
         FROM messages INDEXED BY messages_of_task WHERE task = t.id AND sender = 'user' ORDER BY seq LIMIT 1) AS said,
     (SELECT count(*) FROM agents WHERE task = t.id) AS agents,
     (SELECT count(*) FROM messages INDEXED BY messages_open_requests WHERE receiver = 'user' AND task = t.id
-        AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed') AS questions
+        AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed')
+        + (SELECT count(*) FROM approvals WHERE task = t.id AND state = 'open') AS questions
     FROM tasks t";
 
 /// All statements of this file; tests check them against the schema.

@@ -2,8 +2,9 @@
 
 use super::*;
 use polity_hands::call::{File, Source};
-use polity_hands::tool::Effect;
+use polity_hands::tool::{Effect, Needs, Reach};
 use polity_llm::{Media, Part};
+use polity_society::tool_group::ToolGroup;
 use std::time::Duration;
 use tokio::sync::Barrier;
 
@@ -41,6 +42,34 @@ fn last_result(script: &ScriptedModel) -> (String, Vec<Media>) {
 }
 
 #[tokio::test]
+async fn an_argument_that_needs_a_further_group_is_for_those_who_have_it() {
+    for (groups, runs_expected) in [(json!(["web"]), 1), (json!(["web", "files"]), 2)] {
+        let world = World::new().await;
+        let runs = Arc::new(Mutex::new(0));
+        let counted = Arc::clone(&runs);
+        let tool = FakeTool::new("fetch", move |_| {
+            *counted.lock().unwrap() += 1;
+            async { Ok(Output::json(json!({}))) }.boxed()
+        });
+        let needs = vec![Needs { argument: "saveTo", group: ToolGroup::Files }];
+        let says = vec![
+            Say::Call("fetch", json!({})),
+            Say::Call("fetch", json!({"save_to": "f"})),
+            Say::Text("done"),
+        ];
+        let tools = vec![FakeTool { needs, ..tool }];
+        let script = drive_reader(&world, json!({"toolGroups": groups.clone()}), says, tools).await;
+        let offered = script.requests()[0].tools.iter().find(|tool| tool.name == "fetch").unwrap().clone();
+        let is_offered = offered.parameters["properties"].get("saveTo").is_some();
+        assert_eq!((is_offered, *runs.lock().unwrap()), (runs_expected == 2, runs_expected), "{groups}");
+        let last: Value = serde_json::from_str(&last_result(&script).0).unwrap();
+        if runs_expected == 1 {
+            assert_eq!((&last["error"], &last["groups"]), (&json!("tool_not_permitted"), &json!(["files"])));
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_tool_without_a_right_is_neither_offered_nor_run() {
     let world = World::new().await;
     let runs = Arc::new(Mutex::new(0));
@@ -72,7 +101,7 @@ async fn calls_that_read_run_at_the_same_time_and_calls_that_change_in_order() {
         }
         .boxed()
     });
-    let reads = FakeTool { effect: Effect::Reads, ..reads };
+    let reads = FakeTool { reach: Reach::Other(Effect::Reads), ..reads };
     let running = Arc::new(AtomicBool::new(false));
     let changes = FakeTool::new("write", move |_| {
         let running = Arc::clone(&running);

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 
 type Read<T> = Result<T, Vec<FieldProblem>>;
 
-/// Returns a fault of the whole value.
+/// Returns a fault that concerns the whole value and not one of its fields.
 fn fault<T>(fault: Fault) -> Read<T> {
     Err(vec![FieldProblem::new("", fault)])
 }

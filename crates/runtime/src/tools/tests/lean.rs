@@ -3,7 +3,7 @@
 
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;
-use crate::tools::{offered, offered_outside};
+use crate::tools::{Offering, offered, offered_outside};
 use polity_decide::guidance::Guidance;
 use polity_decide::render::{SystemFacts, Taker, system_message};
 use polity_hands::table::Hands;
@@ -75,9 +75,10 @@ fn fixed(
         service: snapshot.catalogue.default_service(),
         contacts: &contacts,
         services: if may_hire { &services } else { &[] },
+        workspace: None,
         guidance,
     });
-    let outside = offered_outside(&rights, snapshot, hands);
+    let outside = offered_outside(&rights, snapshot, hands, &Offering::default());
     let tools = guidance.choose(offered(&rights, snapshot).into_iter().chain(outside).collect());
     let tools: Vec<Value> = tools.into_iter().map(in_request).collect();
     (system, serde_json::to_string(&tools).unwrap())
@@ -122,6 +123,14 @@ fn what_is_said_before_any_task_is_small() {
             shipped_hands(),
             1_700,
         );
+        let reader = [ToolGroup::Artifacts, ToolGroup::Context, ToolGroup::Web];
+        check(
+            "an agent that reads the web",
+            Some(("x", &reader[..])),
+            Guidance::Full,
+            shipped_hands(),
+            1_400,
+        );
         check(
             "a small worker with files",
             Some(("x", &worker[..])),
@@ -129,9 +138,14 @@ fn what_is_said_before_any_task_is_small() {
             shipped_hands(),
             1_200,
         );
-        check("root with files and commands", None, Guidance::Full, shipped_hands(), 2_700);
-        check("root with files and commands, small window", None, Guidance::FewTools, shipped_hands(), 1_700);
-        for tool in offered_outside(&Rights::of(&Grant::everything(), &[]), &snapshot, &shipped_hands()) {
+        check("root with files, commands and the web", None, Guidance::Full, shipped_hands(), 2_700);
+        check("root with all tools, small window", None, Guidance::FewTools, shipped_hands(), 1_700);
+        for tool in offered_outside(
+            &Rights::of(&Grant::everything(), &[]),
+            &snapshot,
+            &shipped_hands(),
+            &Offering::default(),
+        ) {
             let count = tokenizer.encode_ordinary(&in_request(tool).to_string()).len();
             assert!(count <= 150, "{language:?}: {count} tokens");
         }

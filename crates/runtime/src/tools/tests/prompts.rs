@@ -3,7 +3,8 @@
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;
 use crate::tools::arguments::NAMES;
-use crate::tools::{offered, offered_outside};
+use crate::tools::{Offering, offered, offered_outside};
+use polity_decide::found::SEARCH_TOOLS;
 use polity_registry::Snapshot;
 use polity_society::rules::Rights;
 use polity_society::text::Language;
@@ -32,7 +33,11 @@ fn parameters(schema: &Value, path: &str, found: &mut BTreeSet<String>) {
 /// The names of the tools that act outside and that polity ships.
 fn shipped_names() -> Vec<String> {
     let tools = shipped_hands().tools();
-    tools.iter().map(|tool| tool.name().to_owned()).chain(["merge_workspace".to_owned()]).collect()
+    tools
+        .iter()
+        .map(|tool| tool.name().to_owned())
+        .chain(["merge_workspace".to_owned(), SEARCH_TOOLS.to_owned()])
+        .collect()
 }
 
 /// Each parameter must be listed. Its description may be empty if the name explains it.
@@ -46,7 +51,7 @@ async fn every_tool_is_described_and_every_parameter_has_its_place() {
         let all = NAMES.iter().copied().chain(outside.iter().map(String::as_str));
         assert_eq!(described, all.collect(), "{language:?}");
         let rights = Rights::of(&Grant::everything(), &[]);
-        let outside = offered_outside(&rights, &snapshot, &shipped_hands());
+        let outside = offered_outside(&rights, &snapshot, &shipped_hands(), &Offering::default());
         for tool in offered(&rights, &snapshot).into_iter().chain(outside) {
             assert!(!tool.description.trim().is_empty(), "{language:?}: {}", tool.name);
             let mut there = BTreeSet::new();

@@ -69,7 +69,7 @@ fn denied(result: &Value) -> bool {
 
 async fn set_root(world: &mut World, groups: &[ToolGroup]) {
     let mut settings = (*world.snapshot.settings).clone();
-    settings.root_tools = groups.iter().cloned().map(Grant::Group).collect();
+    settings.tools.root = groups.iter().cloned().map(Grant::Group).collect();
     let mut snapshot = (*world.snapshot).clone();
     snapshot.settings = settings.into();
     world.snapshot = snapshot.into();
@@ -136,7 +136,7 @@ async fn check(world: &World, reference: &Reference) {
         let mut reader = world.store.reader().await.unwrap();
         let chain = agents::chain(&mut reader, &AgentId::new(agent.as_str())).await.unwrap();
         drop(reader);
-        let rights = Rights::of(&world.snapshot.settings.root_tools, &chain);
+        let rights = Rights::of(&world.snapshot.settings.tools.root, &chain);
         let seen: Vec<String> = offered(&rights, &world.snapshot).into_iter().map(|tool| tool.name).collect();
         for tool in NAMES {
             let may = reference.may(agent, &group_of(tool).unwrap());

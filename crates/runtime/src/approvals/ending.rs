@@ -1,0 +1,113 @@
+//! Ends questions: the person answers, or the time runs out.
+
+use polity_society::approval::{Answer, Judgement};
+use polity_society::id::{ApprovalId, PermissionId};
+use polity_store::approvals::{Approval, Ending, Scope};
+use polity_store::record::Record;
+use polity_store::{Bell, Error, Stopped, Store, Tx, approvals, events, records, tasks};
+use polity_view::ApprovalState;
+
+/// Why an answer to a question was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum AnswerError {
+    /// There is no question with this id.
+    #[error("there is no question `{0}`; polity approvals lists the open ones")]
+    Unknown(ApprovalId),
+    /// The question had already ended.
+    #[error("the question `{id}` has ended before: {}", state.as_str())]
+    Ended {
+        /// The id of the question.
+        id: ApprovalId,
+        /// How the question ended.
+        state: ApprovalState,
+    },
+    /// The answer could not be stored.
+    #[error("failed to store the answer")]
+    Store(#[from] Error),
+}
+
+/// Why a permission was not removed.
+#[derive(Debug, thiserror::Error)]
+pub enum PermissionError {
+    /// There is no permission with this id.
+    #[error("there is no permission `{0}`; polity approvals --permissions lists them")]
+    Unknown(PermissionId),
+    /// The change could not be stored.
+    #[error("failed to store the change")]
+    Store(#[from] Error),
+}
+
+/// Takes the answer of the person to a question. The agent that asked continues its turn.
+pub(crate) async fn answer(
+    store: &Store,
+    id: ApprovalId,
+    answer: Answer,
+    reason: Option<String>,
+) -> Result<Approval, AnswerError> {
+    let write = store.write_unless_refused(move |tx| {
+        Box::pin(async move {
+            let Some(approval) = approvals::get(&mut tx.connection, &id).await? else {
+                return Err(Stopped::Refused(AnswerError::Unknown(id)));
+            };
+            if approval.state != ApprovalState::Open {
+                return Err(Stopped::Refused(AnswerError::Ended { id, state: approval.state }));
+            }
+            let reason = reason.filter(|reason| !reason.trim().is_empty());
+            permit(tx, &approval, answer).await?;
+            let state = if answer == Answer::No { ApprovalState::Denied } else { ApprovalState::Allowed };
+            let ending = Ending { state, answer: Some(answer), note: reason.clone() };
+            end(tx, &approval, &ending, Judgement::of(answer, reason)).await?;
+            let ended = approvals::get(&mut tx.connection, &id).await?;
+            ended.ok_or(Stopped::Refused(AnswerError::Unknown(id)))
+        })
+    });
+    write.await
+}
+
+/// Ends the questions whose time has passed.
+pub(crate) async fn expire(tx: &mut Tx) -> Result<(), Error> {
+    for approval in approvals::expired(tx).await? {
+        let ending = Ending { state: ApprovalState::Expired, answer: None, note: None };
+        end(tx, &approval, &ending, Judgement::Expired).await?;
+    }
+    Ok(())
+}
+
+/// Removes a permission. From the next such call on, the person is asked again.
+pub(crate) async fn remove_permission(store: &Store, id: PermissionId) -> Result<(), PermissionError> {
+    let write = store.write_unless_refused(move |tx| {
+        Box::pin(async move {
+            if approvals::remove_permission(tx, &id).await? {
+                Ok(())
+            } else {
+                Err(Stopped::Refused(PermissionError::Unknown(id)))
+            }
+        })
+    });
+    write.await
+}
+
+/// Stores the permission that an answer gives for later calls, if it gives one.
+async fn permit(tx: &mut Tx, approval: &Approval, answer: Answer) -> Result<(), Error> {
+    let asked = &approval.asked;
+    let task = match (answer, asked.scope) {
+        (Answer::Always, _) => None,
+        (Answer::Task, _) | (Answer::Yes, Scope::Task) => Some(&approval.asker.task),
+        (Answer::Yes, Scope::Call) | (Answer::No, _) => return Ok(()),
+    };
+    approvals::permit(tx, task, &asked.tool, &asked.role, &asked.remembered).await
+}
+
+/// Ends a question, tells the turn that waits for it, and wakes the agent.
+async fn end(tx: &mut Tx, approval: &Approval, ending: &Ending, judgement: Judgement) -> Result<(), Error> {
+    if !approvals::end(tx, &approval.id, ending).await? {
+        return Ok(());
+    }
+    let record = Record::Judged { call: approval.asked.call.clone(), judgement };
+    records::append(tx, &approval.asker, approval.asked.turn, &record).await?;
+    let ended = Approval { state: ending.state, note: ending.note.clone(), ..approval.clone() };
+    events::append(tx, &ended.ended()).await?;
+    tasks::wake(tx, &approval.asker.task).await?;
+    tx.ring(Bell::Mailbox(approval.asker.clone()));
+    Ok(())
+}

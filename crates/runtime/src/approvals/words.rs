@@ -1,0 +1,78 @@
+//! Tells a person why they are asked, how content from outside reached an agent, and what a permission covers.
+
+use polity_society::policy::{Confinement, Effect, Reason, Remembered, Source, Thing};
+use polity_store::seen::{self, Holder, Passed, Step};
+use polity_store::{Connection, Conversation, Error};
+
+/// Returns the way of content from a source to an agent: one line for each step, the source first.
+pub(super) async fn way(
+    connection: &mut Connection,
+    to: &Conversation,
+    source: &Source,
+) -> Result<Vec<String>, Error> {
+    let way = seen::way(connection, to, source).await?;
+    Ok(std::iter::once(source.to_string()).chain(way.iter().map(line)).collect())
+}
+
+fn line(passed: &Passed) -> String {
+    let holder = match &passed.holder {
+        Holder::Agent(agent) => agent.to_string(),
+        Holder::Artifact(artifact) => artifact.reference(),
+        Holder::Workspace => "the workspace".to_owned(),
+    };
+    match &passed.step {
+        Step::Tool { tool } => format!("{holder} read it with {tool}"),
+        Step::Message { from, message } => format!("{holder} heard it from {from} ({message})"),
+        Step::Artifact { artifact } => format!("{holder} opened {}", artifact.reference()),
+        Step::Files => format!("{holder} worked in the workspace"),
+        Step::Agent { agent } => format!("{agent} put it into {holder}"),
+    }
+}
+
+/// Returns why the person is asked about a call.
+pub(super) fn why(reason: &Reason) -> String {
+    match reason {
+        Reason::Rule { index } => format!("rule {} of tools.policy in app.json says so", index + 1),
+        Reason::Seen { .. } => {
+            "the agent has content from outside, and the call changes something outside the workspace"
+                .to_owned()
+        }
+        Reason::Confinement { confinement } => {
+            format!("the command would run {}", sandbox(*confinement))
+        }
+        Reason::WebChange => "the web request can change something".to_owned(),
+        Reason::ServerTool => "the MCP server does not say that the tool only reads".to_owned(),
+    }
+}
+
+fn sandbox(confinement: Confinement) -> &'static str {
+    match confinement {
+        Confinement::Full => "in a full sandbox",
+        Confinement::FullWithNetwork => "in a full sandbox, with the network of this machine",
+        Confinement::Partial => "in a partial sandbox",
+        Confinement::None => "without a sandbox",
+    }
+}
+
+/// Returns which calls a permission covers.
+pub(crate) fn permitted(remembered: &Remembered) -> String {
+    let Remembered { tool, thing, seen, role: _ } = remembered;
+    let changes = |effect: &Effect| match effect {
+        Effect::Reads => "reads",
+        Effect::Changes => "changes",
+    };
+    let what = match thing {
+        Thing::Society | Thing::Other { .. } | Thing::Server { .. } => tool.clone(),
+        Thing::Workspace { effect } => format!("{tool}, if it only {} files", changes(effect)),
+        Thing::Command { command, confinement } => format!("{tool} {}: {command}", sandbox(*confinement)),
+        Thing::Web { host, effect } => {
+            let host = host.as_deref().unwrap_or("any host");
+            format!("{tool} to {host}, if it {} something", changes(effect))
+        }
+    };
+    if seen.is_empty() {
+        return what;
+    }
+    let seen: Vec<String> = seen.iter().map(Source::to_string).collect();
+    format!("{what} (also with content from {})", seen.join(", "))
+}

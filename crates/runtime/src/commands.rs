@@ -1,0 +1,105 @@
+//! Background commands: tells their agents how they ended, and ends them with their agents and tasks.
+
+use crate::handles::Handles;
+use polity_decide::idle::Background;
+use polity_hands::command::{CommandEnded, Told};
+use polity_registry::Registry;
+use polity_society::id::{AgentId, TaskId};
+use polity_society::notice::Notice;
+use polity_store::{Bell, Conversation, Error, Store, apply, commands, messages, tasks};
+use polity_view::in_full;
+use std::sync::Arc;
+
+/// Finds out what this machine can enforce, and reports the ends of commands that an earlier process left. Call this
+/// before agents work.
+pub(crate) async fn begin(handles: &Handles) {
+    let Some(commands) = handles.hands.commands() else { return };
+    commands.machine().await;
+    let (store, registry) = (handles.store.clone(), Arc::clone(&handles.registry));
+    commands.listen(Arc::new(move |ended| {
+        let (store, registry) = (store.clone(), Arc::clone(&registry));
+        Box::pin(async move { report(&store, &registry, ended).await })
+    }));
+    for ended in commands.recover().await {
+        let id = ended.id.clone();
+        if report(&handles.store, &handles.registry, ended).await == Told::Recorded {
+            commands.acknowledge(&id).await;
+        }
+    }
+}
+
+async fn report(store: &Store, registry: &Registry, ended: CommandEnded) -> Told {
+    match tell(store, registry, ended).await {
+        Ok(()) => Told::Recorded,
+        Err(error) => {
+            tracing::error!(error = %in_full(&error), "failed to tell an agent that its command has ended");
+            Told::NotRecorded
+        }
+    }
+}
+
+/// Tells an agent that its command has ended, unless it was told before or its task is over.
+pub(crate) async fn tell(store: &Store, registry: &Registry, ended: CommandEnded) -> Result<(), Error> {
+    let snapshot = registry.current();
+    let write = store.write(move |tx| {
+        Box::pin(async move {
+            let CommandEnded { agent, task, id, command, end, last_lines } = ended;
+            let owner = Conversation { agent: agent.clone(), task: task.clone() };
+            commands::ended(tx, &owner, &id).await?;
+            if !tasks::open(&mut tx.connection).await?.contains(&task) {
+                return Ok(());
+            }
+            let notice = Notice::CommandEnded { id, command, end, lines: last_lines };
+            if !messages::was_told(&mut tx.connection, &task, &agent, 0, &notice).await? {
+                apply::tell(tx, &snapshot, &task, &agent, notice, None).await?;
+            }
+            Ok(())
+        })
+    });
+    write.await
+}
+
+/// Returns whether a command of a task runs in the background.
+pub(crate) fn background(handles: &Handles, task: &TaskId) -> Background {
+    match handles.hands.commands() {
+        Some(commands) if commands.are_running(task) => Background::Running,
+        Some(_) | None => Background::Quiet,
+    }
+}
+
+/// Ends the commands of an agent, and then has its tasks checked: one of them may be over now.
+pub(crate) fn end_of_agent(handles: &Handles, agent: AgentId) {
+    let Some(commands) = handles.hands.commands().cloned() else { return };
+    let store = handles.store.clone();
+    tokio::spawn(async move {
+        let tasks = commands.tasks_of(&agent);
+        commands.stop_of_agent(&agent).await;
+        let check = store.write(move |tx| {
+            Box::pin(async move {
+                for task in tasks {
+                    tx.ring(Bell::Mailbox(Conversation { agent: AgentId::user(), task }));
+                }
+                Ok(())
+            })
+        });
+        if let Err(error) = check.await {
+            tracing::warn!(error = %in_full(&error), "failed to have the tasks of a stopped agent checked");
+        }
+    });
+}
+
+/// Ends the commands of a task that is over.
+pub(crate) fn end_of_task(handles: &Handles, task: TaskId) {
+    let Some(commands) = handles.hands.commands().cloned() else { return };
+    tokio::spawn(async move { commands.stop_of_task(&task).await });
+}
+
+/// Ends all commands, because this process ends. The next one reports them as interrupted.
+pub(crate) async fn end_all(handles: &Handles) {
+    if let Some(commands) = handles.hands.commands() {
+        commands.stop_all().await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,44 @@
+use super::*;
+use crate::testing::World;
+use polity_society::command::CommandEnd;
+use polity_society::id::CommandId;
+use polity_society::message::Body;
+use serde_json::json;
+
+fn ended(world: &World, id: &str) -> CommandEnded {
+    CommandEnded {
+        agent: AgentId::root(),
+        task: world.task.clone(),
+        id: CommandId::new(id),
+        command: "cargo test".to_owned(),
+        end: CommandEnd::Exited { code: 101 },
+        last_lines: "1 failed".to_owned(),
+    }
+}
+
+/// The ids of the commands whose end root was told.
+async fn told(world: &World) -> Vec<String> {
+    let id = |body: Body| match body {
+        Body::Notice(Notice::CommandEnded { id, .. }) => Some(id.to_string()),
+        _ => None,
+    };
+    world.mail("root").await.into_iter().filter_map(|message| id(message.body)).collect()
+}
+
+#[tokio::test]
+async fn the_end_of_a_command_is_told_once_and_only_while_its_task_is_open() {
+    let mut world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    while world.signals.bells.try_recv().is_ok() {}
+    tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
+    let bell = world.signals.bells.try_recv().unwrap();
+    assert_eq!(bell, Bell::Mailbox(world.of("root")), "it wakes the agent");
+    // After a crash, the same end is reported again.
+    tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
+    tell(&world.store, &world.registry, ended(&world, "cmd-2")).await.unwrap();
+    assert_eq!(told(&world).await, ["cmd-1", "cmd-2"]);
+    let task = world.task.clone();
+    world.write(move |tx| Box::pin(async move { tasks::set_idle(tx, &task).await })).await;
+    tell(&world.store, &world.registry, ended(&world, "cmd-3")).await.unwrap();
+    assert_eq!(told(&world).await, ["cmd-1", "cmd-2"]);
+}

@@ -1,0 +1,92 @@
+//! The places in which agents work, on the side of the runtime: it makes worktrees and commits what agents change.
+
+use crate::driver::call::arguments;
+use crate::handles::Handles;
+use crate::tools;
+use polity_decide::turn::Turn;
+use polity_hands::call::{Caller, Place};
+use polity_llm::ToolCall;
+use polity_society::refusal::Refusal;
+use polity_store::turns::OpenTurn;
+use polity_store::{Conversation, Error, agents, tasks};
+use tokio_util::sync::CancellationToken;
+
+/// Returns the calling agent with its task and role, and the directory in which it works.
+pub(super) async fn caller(handles: &Handles, conversation: &Conversation) -> Result<Caller, Error> {
+    let mut reader = handles.store.reader().await?;
+    let role = agents::get(&mut reader, &conversation.agent).await?.map(|agent| agent.role_name);
+    let Conversation { agent, task } = conversation.clone();
+    let root = tasks::workspace(&mut reader, &task).await?;
+    let worktree = agents::worktree(&mut reader, &agent).await?.map(|(owner, _)| owner);
+    let place = Place { root, worktree };
+    Ok(Caller { agent, task, role: role.unwrap_or_default(), place })
+}
+
+/// Makes the own worktree in which an agent works, if it is not there yet. Its base is the workspace of the hirer.
+pub(super) async fn make_worktree(
+    handles: &Handles,
+    caller: &Caller,
+    cancel: &CancellationToken,
+) -> Result<Result<(), Refusal>, Error> {
+    let (Some(workspaces), Some(_)) = (handles.hands.workspaces(), &caller.place.worktree) else {
+        return Ok(Ok(()));
+    };
+    let mut reader = handles.store.reader().await?;
+    let mut chain = Vec::new();
+    let mut agent = caller.agent.clone();
+    while let Some((owner, hirer)) = agents::worktree(&mut reader, &agent).await? {
+        chain.push((owner, hirer.clone()));
+        agent = hirer;
+    }
+    drop(reader);
+    // The worktree of an agent may be based on that of its hirer, so the highest one comes first.
+    for (owner, hirer) in chain.into_iter().rev() {
+        let conversation = Conversation { agent: hirer, task: caller.task.clone() };
+        let hirer = self::caller(handles, &conversation).await?;
+        if let Err(refusal) = workspaces.hire(&hirer, &owner, cancel).await {
+            return Ok(Err(refusal));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Returns why the agent cannot hire anybody with an own worktree, if one of its next calls wants that and it is so.
+pub(in crate::driver) async fn refused_worktree(
+    handles: &Handles,
+    conversation: &Conversation,
+    turn: &Turn,
+) -> Result<Option<Refusal>, Error> {
+    let wants = |call: &ToolCall| {
+        let wish = arguments(call).and_then(|arguments| arguments.get(tools::WORKSPACE));
+        wish.is_some_and(|wish| !wish.is_null())
+    };
+    let Some(workspaces) = handles.hands.workspaces().filter(|_| turn.pending().any(wants)) else {
+        return Ok(None);
+    };
+    let caller = caller(handles, conversation).await?;
+    let opened = workspaces.directory(&caller.task, &caller.place, &handles.draining).await;
+    Ok(match opened {
+        Ok(opened) if opened.git.is_some() => None,
+        Ok(_) => {
+            let reason = "a worktree needs git and a repository with at least one commit";
+            Some(Refusal::WorkspaceRefused { reason: reason.to_owned() })
+        }
+        Err(refusal) => Some(refusal),
+    })
+}
+
+/// Commits what an agent has changed in its workspace. A failure is logged: the files are there, and the end of the next
+/// turn commits them.
+pub(in crate::driver) async fn settle(
+    handles: &Handles,
+    conversation: &Conversation,
+    open: &OpenTurn,
+) -> Result<(), Error> {
+    let Some(workspaces) = handles.hands.workspaces() else { return Ok(()) };
+    let caller = caller(handles, conversation).await?;
+    if let Err(refusal) = workspaces.settle(&caller, open.id, &handles.draining).await {
+        tracing::warn!(agent = %conversation.agent, ?refusal, "failed to commit what an agent changed");
+    }
+    polity_points::point!("outside::settled");
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! Turns the output of a tool into the result to record and the artifacts to store.
+
+use crate::driver::advance::Ended;
+use crate::driver::bytes::{put_in_store, take_result_out};
+use crate::handles::Handles;
+use crate::head::head;
+use polity_artifacts::{NewArtifact, Prepared};
+use polity_hands::call;
+use polity_llm::ToolCall;
+use polity_registry::Snapshot;
+use polity_society::policy::Reach;
+use polity_society::refusal::Refusal;
+use polity_store::record::{Content, ToolResult};
+use polity_store::{Conversation, Error};
+use serde_json::Value;
+use std::time::Duration;
+
+/// A call that has run.
+pub(super) struct Ran {
+    pub(super) call: ToolCall,
+    /// What the call reached, if its tool exists.
+    pub(super) reach: Option<Reach>,
+    pub(super) result: Result<call::Output, Refusal>,
+    pub(super) duration: Duration,
+}
+
+/// Stores the files of a result, and removes encoded bytes from its text.
+pub(super) async fn end(
+    handles: &Handles,
+    conversation: &Conversation,
+    snapshot: &Snapshot,
+    ran: Ran,
+) -> Result<Ended, Error> {
+    let Ran { call, reach, result, duration } = ran;
+    let mut goes_on = None;
+    let (mut result, refused, files) = match result {
+        Ok(output) => {
+            goes_on.clone_from(&output.goes_on);
+            let (result, files) = taken_apart(output);
+            (result, None, files)
+        }
+        Err(refusal) => {
+            (ToolResult::Json(refusal.to_json(&snapshot.prompts.texts)), Some(refusal.code()), Vec::new())
+        }
+    };
+    let mut stored = take_bytes_out(handles, conversation, snapshot, &mut result).await?;
+    let mut left_out = Vec::new();
+    for file in files {
+        if let Err(too_large) = snapshot.settings.limits.check_artifact(file.bytes.len() as u64) {
+            left_out.push(Refusal::from(too_large).message(&snapshot.prompts.texts));
+            continue;
+        }
+        let artifact = NewArtifact {
+            bytes: file.bytes,
+            declared_mime: file.declared_mime,
+            filename: file.filename,
+            label: Some("tool_result".to_owned()),
+            ..NewArtifact::default()
+        };
+        let prepared = put_in_store(handles, artifact).await?;
+        if let ToolResult::Outside { artifacts, .. } = &mut result {
+            artifacts.push(prepared.artifact.id.clone());
+        }
+        stored.push(prepared);
+    }
+    if let ToolResult::Outside { content, .. } = &mut result
+        && !left_out.is_empty()
+    {
+        note_left_out(content, &left_out);
+    }
+    let shown = match &result {
+        ToolResult::Outside { content: Content::Text { text, .. }, .. } => head(text),
+        ToolResult::Outside { content: Content::Json(value), .. } | ToolResult::Json(value) => {
+            head(&value.to_string())
+        }
+        ToolResult::Artifact { artifact, .. } => artifact.reference(),
+    };
+    Ok(Ended { call, reach, result, refused, stored, duration, head: shown, goes_on })
+}
+
+/// Splits the output of a tool into the result to record and the files to store.
+fn taken_apart(output: call::Output) -> (ToolResult, Vec<call::File>) {
+    let call::Output { content, files, source, goes_on: _ } = output;
+    let content = match content {
+        call::Content::Json(value) => Content::Json(value),
+        call::Content::Text { origin, text } => Content::Text { origin, text },
+    };
+    let source = source.map(|source| source.to_string());
+    (ToolResult::Outside { content, artifacts: Vec::new(), source }, files)
+}
+
+/// Takes encoded bytes out of a result. Returns the artifacts that they became.
+async fn take_bytes_out(
+    handles: &Handles,
+    conversation: &Conversation,
+    snapshot: &Snapshot,
+    result: &mut ToolResult,
+) -> Result<Vec<Prepared>, Error> {
+    match result {
+        ToolResult::Artifact { .. } => Ok(Vec::new()),
+        ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. } => {
+            take_result_out(handles, conversation, snapshot, value).await
+        }
+        ToolResult::Outside { content: Content::Text { text, .. }, .. } => {
+            let mut value = Value::String(std::mem::take(text));
+            let stored = take_result_out(handles, conversation, snapshot, &mut value).await?;
+            if let Value::String(without) = value {
+                *text = without;
+            }
+            Ok(stored)
+        }
+    }
+}
+
+/// Adds a note to a result about its files that are too large to be stored.
+fn note_left_out(content: &mut Content, left_out: &[String]) {
+    match content {
+        Content::Json(Value::Object(object)) => {
+            object.insert("notStored".to_owned(), left_out.into());
+        }
+        Content::Json(other) => {
+            *other = serde_json::json!({"result": other.take(), "notStored": left_out});
+        }
+        Content::Text { text, .. } => {
+            text.push('\n');
+            text.push_str(&left_out.join("\n"));
+        }
+    }
+}

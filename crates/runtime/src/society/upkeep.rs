@@ -1,0 +1,102 @@
+//! Keeps what a society stores within its bounds, and finishes what a crash has interrupted in the workspaces.
+
+use crate::handles::Handles;
+use polity_hands::workspaces::{Recovered, Retired};
+use polity_society::id::TaskId;
+use polity_store::{Error, maintenance, tasks};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Finishes the merges that a crash has interrupted. Agents need not wait for it: the next work on a task first finishes
+/// the merge of this task.
+pub(super) async fn finish_merges(handles: Arc<Handles>, stop: CancellationToken) {
+    let Some(workspaces) = handles.hands.workspaces() else { return };
+    for finished in workspaces.recover(&stop).await {
+        match finished {
+            Ok(Recovered { task, left }) => {
+                tracing::info!(%task, ?left, "finished a merge that a crash had interrupted");
+            }
+            Err(refusal) => tracing::warn!(?refusal, "failed to finish a merge that a crash had interrupted"),
+        }
+    }
+}
+
+/// How often old data is removed.
+const RETENTION: Duration = Duration::from_secs(60 * 60);
+
+/// Removes expired events and artifacts that were never sent, and forgets old tasks, at start
+/// and every hour, until the society stops. If the clock is set forward, events do not become older.
+/// Their age is counted with the time at start plus the time that has passed since.
+pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
+    let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
+    let mut hours = tokio::time::interval(RETENTION);
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = hours.tick() => {}
+        }
+        let retention = handles.registry.current().settings.retention;
+        let now = polity_store::now().min(begun_at.saturating_add(begun.elapsed()));
+        if let Err(error) = maintenance::remove_expired(&handles.store, retention, now).await {
+            tracing::warn!(%error, "failed to remove old events");
+        }
+        if let Err(error) = maintenance::remove_unsent(&handles.store, now).await {
+            tracing::warn!(%error, "failed to remove artifacts that were never sent");
+        }
+        let within = match retention.max_database_bytes {
+            Some(most) => maintenance::keep_within(&handles.store, most).await,
+            None => Ok(0),
+        };
+        if let Err(error) = within {
+            tracing::warn!(%error, "failed to forget old tasks");
+        }
+        if let Err(error) = clear_workspaces(&handles, &stop).await {
+            tracing::warn!(%error, "failed to clear the workspaces of forgotten tasks");
+        }
+    }
+}
+
+/// Removes the worktrees of forgotten tasks, and what their agents have seen of files. A worktree with work that nobody
+/// has merged stays, and so do all directories of the person and the workspaces that tasks share. It goes by what is on
+/// disk, so a removal that was cut off is repeated.
+pub(super) async fn clear_workspaces(handles: &Handles, stop: &CancellationToken) -> Result<(), Error> {
+    let (workspaces, views) = (handles.hands.workspaces(), handles.hands.views());
+    let on_disk: BTreeSet<TaskId> = workspaces
+        .map(|workspaces| workspaces.tasks())
+        .into_iter()
+        .chain(views.map(|views| views.tasks()))
+        .flatten()
+        .collect();
+    let on_disk: Vec<TaskId> = on_disk.into_iter().collect();
+    let mut reader = handles.store.reader().await?;
+    let mut forgotten = Vec::new();
+    for task in tasks::forgotten(&mut reader, &on_disk).await? {
+        let root = tasks::workspace(&mut reader, &task).await?;
+        forgotten.push((task, root));
+    }
+    drop(reader);
+    for (task, root) in forgotten {
+        if let Some(Err(error)) = views.map(|views| views.forget(&task)) {
+            tracing::warn!(%task, %error, cause = %error.source, "failed to remove the views of a forgotten task");
+        }
+        if let Some(commands) = handles.hands.commands()
+            && let Err(error) = commands.forget(&task).await
+        {
+            tracing::warn!(%task, %error, "failed to remove the files of a forgotten task's commands");
+        }
+        let Some(workspaces) = workspaces else { continue };
+        match workspaces.retire_all(&task, &root, stop).await {
+            Ok(retired) => {
+                for (agent, retired) in retired.iter().filter(|(_, retired)| *retired != Retired::Absent) {
+                    tracing::debug!(%task, %agent, ?retired, "a worktree of a forgotten task");
+                }
+            }
+            Err(refusal) => {
+                tracing::warn!(%task, ?refusal, "failed to remove the worktrees of a forgotten task");
+            }
+        }
+    }
+    Ok(())
+}

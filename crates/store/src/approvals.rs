@@ -1,0 +1,300 @@
+//! Tables `approvals` and `permissions`: questions to the person about calls, and what the person has allowed for more
+//! than one call.
+
+use super::{Conversation, Error, Tx, damaged, events};
+use polity_society::approval::Answer;
+use polity_society::id::{AgentId, ApprovalId, CallId, PermissionId, TaskId, TurnId};
+use polity_society::time::Timestamp;
+use polity_view::{ApprovalFilter, ApprovalState, Event, page};
+use serde_json::Value;
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{Row, SqliteConnection};
+use strum::{EnumString, IntoStaticStr, VariantArray};
+
+const INSERT: &str = "INSERT INTO approvals
+    (task, agent, turn, call, tool, role, arguments, preview, remembered, why, scope, way, state, asked_at, expires_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 'open', ?13, ?14) RETURNING seq";
+const GET: &str = "SELECT * FROM approvals WHERE seq = ?1";
+const END: &str = "UPDATE approvals SET state = ?2, answer = ?3, note = ?4, answered_at = ?5
+    WHERE seq = ?1 AND state = 'open'";
+const OPEN_OF_TURN: &str = "SELECT * FROM approvals WHERE turn = ?1 AND state = 'open'";
+const DROP: &str =
+    "UPDATE approvals SET state = 'dropped', answered_at = ?2 WHERE turn = ?1 AND state = 'open'
+    RETURNING *";
+const EXPIRED: &str = "SELECT * FROM approvals WHERE state = 'open' AND expires_at <= ?1 ORDER BY seq";
+const NEXT_EXPIRY: &str = "SELECT min(expires_at) FROM approvals WHERE state = 'open'";
+const LIST: &str = "SELECT * FROM approvals WHERE (?1 IS NULL OR task = ?1) AND (?2 IS NULL OR state = ?2)
+    AND seq < ?3 ORDER BY seq DESC LIMIT ?4";
+const PERMIT: &str =
+    "INSERT INTO permissions (task, tool, role, calls, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
+const PERMISSIONS: &str =
+    "SELECT * FROM permissions WHERE task IS NULL OR task = ?1 OR ?1 IS NULL ORDER BY seq";
+const OF_CALL: &str =
+    "SELECT calls FROM permissions WHERE tool = ?2 AND role = ?3 AND (task IS NULL OR task = ?1)";
+const REMOVE: &str = "DELETE FROM permissions WHERE seq = ?1";
+
+/// All statements of this file; tests check them against the schema.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] =
+    &[INSERT, GET, END, OPEN_OF_TURN, DROP, EXPIRED, NEXT_EXPIRY, LIST, PERMIT, PERMISSIONS, OF_CALL, REMOVE];
+
+/// A question to store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewApproval {
+    pub turn: TurnId,
+    pub call: CallId,
+    pub tool: String,
+    pub role: String,
+    pub arguments: Value,
+    /// What the call would change, for a person.
+    pub preview: Option<String>,
+    /// What is remembered if the person allows more than this call.
+    pub remembered: Value,
+    /// Why the person is asked, in words.
+    pub why: String,
+    /// What a plain yes allows.
+    pub scope: Scope,
+    /// How content from outside reached the agent, the source first.
+    pub way: Vec<String>,
+    pub expires_at: Timestamp,
+}
+
+/// What a plain yes allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr, EnumString)]
+#[strum(serialize_all = "lowercase")]
+pub enum Scope {
+    /// This call.
+    Call,
+    /// Such calls until the end of the task.
+    Task,
+}
+
+/// A stored question.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Approval {
+    pub id: ApprovalId,
+    pub asker: Conversation,
+    pub asked: NewApproval,
+    pub state: ApprovalState,
+    pub answer: Option<Answer>,
+    /// The reason that the person gave.
+    pub note: Option<String>,
+    pub asked_at: Timestamp,
+    pub answered_at: Option<Timestamp>,
+}
+
+impl Approval {
+    /// Returns the event that tells how the question ended.
+    pub fn ended(&self) -> Event {
+        Event::ApprovalEnded {
+            task: self.asker.task.clone(),
+            agent: self.asker.agent.clone(),
+            approval: self.id.clone(),
+            tool: self.asked.tool.clone(),
+            state: self.state,
+            reason: self.note.clone(),
+        }
+    }
+}
+
+/// How a question ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    pub state: ApprovalState,
+    pub answer: Option<Answer>,
+    pub note: Option<String>,
+}
+
+/// A permission for more than one call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Permission {
+    pub id: PermissionId,
+    /// `None` if the permission is for every task.
+    pub task: Option<TaskId>,
+    pub tool: String,
+    pub role: String,
+    pub calls: Value,
+    pub created_at: Timestamp,
+}
+
+pub async fn insert(tx: &mut Tx, asker: &Conversation, asked: &NewApproval) -> Result<ApprovalId, Error> {
+    let query = sqlx::query_scalar(INSERT)
+        .bind(asker.task.as_str())
+        .bind(asker.agent.as_str())
+        .bind(asked.turn.number())
+        .bind(asked.call.as_str())
+        .bind(&asked.tool)
+        .bind(&asked.role)
+        .bind(Json(&asked.arguments))
+        .bind(&asked.preview)
+        .bind(Json(&asked.remembered))
+        .bind(&asked.why)
+        .bind(<&str>::from(asked.scope))
+        .bind(Json(&asked.way))
+        .bind(tx.now.as_millis())
+        .bind(asked.expires_at.as_millis());
+    let number = query.fetch_one(&mut tx.connection).await?;
+    polity_points::point!("approvals::inserted");
+    Ok(ApprovalId::from_number(number))
+}
+
+pub async fn get(connection: &mut SqliteConnection, id: &ApprovalId) -> Result<Option<Approval>, Error> {
+    let Some(number) = id.number() else { return Ok(None) };
+    let row = sqlx::query(GET).bind(number).fetch_optional(connection).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// Ends a question. Returns false if it had ended before.
+pub async fn end(tx: &mut Tx, id: &ApprovalId, ending: &Ending) -> Result<bool, Error> {
+    let query = sqlx::query(END)
+        .bind(id.number())
+        .bind(ending.state.as_str())
+        .bind(ending.answer.map(<&str>::from))
+        .bind(&ending.note)
+        .bind(tx.now.as_millis());
+    let done = query.execute(&mut tx.connection).await?;
+    polity_points::point!("approvals::ended");
+    Ok(done.rows_affected() == 1)
+}
+
+/// Returns the question that a turn waits for.
+pub async fn open_of_turn(
+    connection: &mut SqliteConnection,
+    turn: TurnId,
+) -> Result<Option<Approval>, Error> {
+    let row = sqlx::query(OPEN_OF_TURN).bind(turn.number()).fetch_optional(connection).await?;
+    row.as_ref().map(read).transpose()
+}
+
+/// Drops the question that a turn waits for, because the turn has ended.
+pub(crate) async fn drop_of_turn(tx: &mut Tx, turn: TurnId) -> Result<(), Error> {
+    let query = sqlx::query(DROP).bind(turn.number()).bind(tx.now.as_millis());
+    let Some(row) = query.fetch_optional(&mut tx.connection).await? else { return Ok(()) };
+    polity_points::point!("approvals::dropped");
+    events::append(tx, &read(&row)?.ended()).await
+}
+
+/// Returns the open questions whose time has passed, oldest first.
+pub async fn expired(tx: &mut Tx) -> Result<Vec<Approval>, Error> {
+    let rows = sqlx::query(EXPIRED).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
+    rows.iter().map(read).collect()
+}
+
+/// Returns when the next open question expires.
+pub async fn next_expiry(connection: &mut SqliteConnection) -> Result<Option<Timestamp>, Error> {
+    let at: Option<i64> = sqlx::query_scalar(NEXT_EXPIRY).fetch_one(connection).await?;
+    Ok(at.map(Timestamp::from_millis))
+}
+
+/// Returns a page of questions, newest first, and where the next page begins.
+pub async fn list(
+    connection: &mut SqliteConnection,
+    filter: &ApprovalFilter,
+) -> Result<(Vec<Approval>, Option<i64>), Error> {
+    let limit = page(filter.limit);
+    let query = sqlx::query(LIST)
+        .bind(filter.task.as_ref().map(TaskId::as_str))
+        .bind(filter.state.map(ApprovalState::as_str))
+        .bind(filter.after.unwrap_or(i64::MAX))
+        .bind(i64::from(limit) + 1);
+    let rows = query.fetch_all(connection).await?;
+    let mut found = Vec::with_capacity(rows.len());
+    for row in &rows {
+        found.push((row.get::<i64, _>("seq"), read(row)?));
+    }
+    let next = super::view::cut(&mut found, limit);
+    Ok((found.into_iter().map(|(_, approval)| approval).collect(), next))
+}
+
+/// Stores a permission. Without a task it is for every task.
+pub async fn permit(
+    tx: &mut Tx,
+    task: Option<&TaskId>,
+    tool: &str,
+    role: &str,
+    calls: &Value,
+) -> Result<(), Error> {
+    let query = sqlx::query(PERMIT).bind(task.map(TaskId::as_str)).bind(tool).bind(role).bind(Json(calls));
+    query.bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
+    polity_points::point!("approvals::permitted");
+    Ok(())
+}
+
+/// Returns the permissions that hold in a task, or all if no task is given, oldest first.
+pub async fn permissions(
+    connection: &mut SqliteConnection,
+    task: Option<&TaskId>,
+) -> Result<Vec<Permission>, Error> {
+    let rows = sqlx::query(PERMISSIONS).bind(task.map(TaskId::as_str)).fetch_all(connection).await?;
+    rows.iter().map(read_permission).collect()
+}
+
+/// Returns the permitted calls of a tool by a role in a task, as they were stored.
+pub async fn permitted(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+    tool: &str,
+    role: &str,
+) -> Result<Vec<Value>, Error> {
+    let query = sqlx::query_scalar(OF_CALL).bind(task.as_str()).bind(tool).bind(role);
+    let calls: Vec<Json<Value>> = query.fetch_all(connection).await?;
+    Ok(calls.into_iter().map(|Json(calls)| calls).collect())
+}
+
+/// Removes a permission. Returns false if there is none with this id.
+pub async fn remove_permission(tx: &mut Tx, id: &PermissionId) -> Result<bool, Error> {
+    let done = sqlx::query(REMOVE).bind(id.number()).execute(&mut tx.connection).await?;
+    polity_points::point!("approvals::permission_removed");
+    Ok(done.rows_affected() == 1)
+}
+
+pub(super) fn read(row: &SqliteRow) -> Result<Approval, Error> {
+    let id = ApprovalId::from_number(row.get("seq"));
+    let broken = |what: &str| damaged("approvals", id.as_str(), format!("cannot read `{what}`"));
+    let json = |column: &str| {
+        let text: String = row.get(column);
+        serde_json::from_str::<Value>(&text).map_err(|_| broken(column))
+    };
+    let way = serde_json::from_value(json("way")?).map_err(|_| broken("way"))?;
+    let answer: Option<String> = row.get("answer");
+    let time = |column: &str| Timestamp::from_millis(row.get(column));
+    Ok(Approval {
+        asker: Conversation {
+            agent: AgentId::new(row.get::<String, _>("agent")),
+            task: TaskId::new(row.get::<String, _>("task")),
+        },
+        asked: NewApproval {
+            turn: TurnId::new(row.get("turn")),
+            call: CallId::new(row.get::<String, _>("call")),
+            tool: row.get("tool"),
+            role: row.get("role"),
+            arguments: json("arguments")?,
+            preview: row.get("preview"),
+            remembered: json("remembered")?,
+            why: row.get("why"),
+            scope: row.get::<String, _>("scope").parse().map_err(|_| broken("scope"))?,
+            way,
+            expires_at: time("expires_at"),
+        },
+        state: row.get::<String, _>("state").parse().map_err(|_| broken("state"))?,
+        answer: answer.map(|answer| answer.parse().map_err(|_| broken("answer"))).transpose()?,
+        note: row.get("note"),
+        asked_at: time("asked_at"),
+        answered_at: row.get::<Option<i64>, _>("answered_at").map(Timestamp::from_millis),
+        id,
+    })
+}
+
+pub(super) fn read_permission(row: &SqliteRow) -> Result<Permission, Error> {
+    let id = PermissionId::from_number(row.get("seq"));
+    let calls: String = row.get("calls");
+    Ok(Permission {
+        task: row.get::<Option<String>, _>("task").map(TaskId::new),
+        tool: row.get("tool"),
+        role: row.get("role"),
+        calls: serde_json::from_str(&calls).map_err(|error| damaged("permissions", id.as_str(), error))?,
+        created_at: Timestamp::from_millis(row.get("created_at")),
+        id,
+    })
+}

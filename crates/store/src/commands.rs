@@ -1,0 +1,46 @@
+//! Table `commands`: the commands that agents run in the background.
+
+use super::{Conversation, Error, Tx};
+use polity_society::id::{AgentId, CommandId, MessageId, TaskId};
+
+/// If the end of a command is written before its start, the command stays ended.
+const STARTED: &str =
+    "INSERT INTO commands (id, agent, task, request, state) VALUES (?1, ?2, ?3, ?4, 'running')
+    ON CONFLICT (id) DO NOTHING";
+const ENDED: &str = "INSERT INTO commands (id, agent, task, state) VALUES (?1, ?2, ?3, 'ended')
+    ON CONFLICT (id) DO UPDATE SET state = 'ended'";
+const STOPPED: &str = "UPDATE commands SET state = 'ended' WHERE agent = ?1 AND state = 'running'
+    AND (?2 IS NULL OR task = ?2)";
+
+/// All statements of this file; tests check them against the schema.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[STARTED, ENDED, STOPPED];
+
+/// Notes that an agent has started a command, on behalf of the request that its turn works on.
+pub async fn started(
+    tx: &mut Tx,
+    owner: &Conversation,
+    id: &CommandId,
+    request: Option<&MessageId>,
+) -> Result<(), Error> {
+    let query = sqlx::query(STARTED).bind(id.as_str()).bind(owner.agent.as_str()).bind(owner.task.as_str());
+    query.bind(request.map(MessageId::as_str)).execute(&mut tx.connection).await?;
+    polity_points::point!("commands::started");
+    Ok(())
+}
+
+/// Notes that a command has ended.
+pub async fn ended(tx: &mut Tx, owner: &Conversation, id: &CommandId) -> Result<(), Error> {
+    let query = sqlx::query(ENDED).bind(id.as_str()).bind(owner.agent.as_str()).bind(owner.task.as_str());
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("commands::ended");
+    Ok(())
+}
+
+/// Notes that the commands of an agent were stopped, in one task or in all.
+pub async fn stopped(tx: &mut Tx, agent: &AgentId, task: Option<&TaskId>) -> Result<(), Error> {
+    let query = sqlx::query(STOPPED).bind(agent.as_str()).bind(task.map(TaskId::as_str));
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("commands::stopped");
+    Ok(())
+}

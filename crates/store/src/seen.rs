@@ -1,0 +1,167 @@
+//! Table `seen`: the outside sources of what an agent, an artifact or a workspace contains, and how it got there.
+//!
+//! Each row contains the first step by which content of a source reached a holder. The row stays until the task is
+//! forgotten. [`way`] follows the steps back to the source.
+
+use super::{Conversation, Error, Tx, damaged};
+use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::policy::Source;
+use serde::{Deserialize, Serialize};
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{Row, SqliteConnection};
+use std::collections::BTreeSet;
+use std::fmt;
+
+const INSERT: &str = "INSERT INTO seen (task, holder, source, way, since) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT DO NOTHING";
+const PASS: &str = "INSERT INTO seen (task, holder, source, way, since)
+    SELECT task, ?3, source, ?4, ?5 FROM seen WHERE task = ?1 AND holder = ?2 ON CONFLICT DO NOTHING";
+/// A message passes on the sources that its sender had seen when it was sent, and the sources of its attachments.
+const HEARD: &str = "INSERT INTO seen (task, holder, source, way, since)
+    SELECT s.task, 'agent:' || m.receiver, s.source,
+        json_object('by', 'message', 'from', m.sender, 'message', m.id), ?2
+    FROM messages m JOIN seen s ON s.task = m.task AND s.holder = 'agent:' || m.sender AND s.since <= m.created_at
+    WHERE m.id = ?1 AND m.sender <> m.receiver
+    UNION ALL SELECT s.task, 'agent:' || m.receiver, s.source, json_object('by', 'artifact', 'artifact', a.value), ?2
+    FROM messages m JOIN json_each(m.attachments) a JOIN seen s ON s.task = m.task AND s.holder = 'artifact:' || a.value
+    WHERE m.id = ?1 ON CONFLICT DO NOTHING";
+const OF: &str = "SELECT source FROM seen WHERE task = ?1 AND holder = ?2 ORDER BY source";
+const STEP: &str = "SELECT way FROM seen WHERE task = ?1 AND holder = ?2 AND source = ?3";
+
+/// All statements of this file; tests check them against the schema.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] = &[INSERT, PASS, HEARD, OF, STEP];
+
+/// Maximum number of steps that are followed. A longer way contains a circle, which only a damaged table can have.
+const STEPS: usize = 1_000;
+
+/// Something that has content from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    Agent(AgentId),
+    Artifact(ArtifactId),
+    /// The files of a task, including all worktrees.
+    Workspace,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Agent(agent) => write!(f, "agent:{agent}"),
+            Self::Artifact(artifact) => write!(f, "artifact:{artifact}"),
+            Self::Workspace => f.write_str("workspace"),
+        }
+    }
+}
+
+/// How content reached a holder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum Step {
+    /// A tool of the agent read it.
+    Tool { tool: String },
+    /// The agent heard a message.
+    Message { from: AgentId, message: MessageId },
+    /// The agent opened an artifact.
+    Artifact { artifact: ArtifactId },
+    /// The agent worked with the files of the task.
+    Files,
+    /// The agent stored the artifact, or changed the files of the task.
+    Agent { agent: AgentId },
+}
+
+/// One step on the way from a source to an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passed {
+    pub holder: Holder,
+    pub step: Step,
+}
+
+/// Notes that a tool of an agent has read from a source.
+pub async fn read(tx: &mut Tx, reader: &Conversation, source: &Source, tool: &str) -> Result<(), Error> {
+    let query = sqlx::query(INSERT)
+        .bind(reader.task.as_str())
+        .bind(Holder::Agent(reader.agent.clone()).to_string())
+        .bind(source.to_string())
+        .bind(Json(Step::Tool { tool: tool.to_owned() }))
+        .bind(tx.now.as_millis());
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("seen::read");
+    Ok(())
+}
+
+/// Notes that the holder `to` now has all sources that the holder `from` has.
+pub async fn pass(tx: &mut Tx, task: &TaskId, from: &Holder, to: &Holder, step: &Step) -> Result<(), Error> {
+    let query = sqlx::query(PASS)
+        .bind(task.as_str())
+        .bind(from.to_string())
+        .bind(to.to_string())
+        .bind(Json(step))
+        .bind(tx.now.as_millis());
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("seen::passed");
+    Ok(())
+}
+
+/// Notes that the receiver of a message has heard it and can open what is attached to it.
+pub async fn heard(tx: &mut Tx, message: &MessageId) -> Result<(), Error> {
+    let query = sqlx::query(HEARD).bind(message.as_str()).bind(tx.now.as_millis());
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("seen::heard");
+    Ok(())
+}
+
+/// Returns the sources from which an agent has content in a task.
+pub async fn sources(
+    connection: &mut SqliteConnection,
+    of: &Conversation,
+) -> Result<BTreeSet<Source>, Error> {
+    let holder = Holder::Agent(of.agent.clone());
+    let query = sqlx::query_scalar(OF).bind(of.task.as_str()).bind(holder.to_string());
+    let sources: Vec<String> = query.fetch_all(connection).await?;
+    let read = |source: String| {
+        source.parse().map_err(|_| damaged("seen", &holder.to_string(), format!("unknown source {source}")))
+    };
+    sources.into_iter().map(read).collect()
+}
+
+/// Checks a row.
+pub(super) fn check(row: &SqliteRow) -> Result<(), Error> {
+    let holder: String = row.get("holder");
+    let (source, way): (String, String) = (row.get("source"), row.get("way"));
+    source.parse::<Source>().map_err(|error| damaged("seen", &holder, error))?;
+    serde_json::from_str::<Step>(&way).map_err(|error| damaged("seen", &holder, error)).map(drop)
+}
+
+/// Returns the steps by which content of a source reached an agent, the first step first.
+pub async fn way(
+    connection: &mut SqliteConnection,
+    to: &Conversation,
+    source: &Source,
+) -> Result<Vec<Passed>, Error> {
+    let mut holder = Holder::Agent(to.agent.clone());
+    let mut way = Vec::new();
+    while way.len() < STEPS {
+        let query =
+            sqlx::query(STEP).bind(to.task.as_str()).bind(holder.to_string()).bind(source.to_string());
+        let Some(row) = query.fetch_optional(&mut *connection).await? else { break };
+        let text: String = row.get("way");
+        let step: Step =
+            serde_json::from_str(&text).map_err(|error| damaged("seen", &holder.to_string(), error))?;
+        let before = match &step {
+            Step::Tool { .. } => None,
+            Step::Message { from, .. } => Some(Holder::Agent(from.clone())),
+            Step::Artifact { artifact } => Some(Holder::Artifact(artifact.clone())),
+            Step::Files => Some(Holder::Workspace),
+            Step::Agent { agent } => Some(Holder::Agent(agent.clone())),
+        };
+        way.push(Passed { holder, step });
+        match before {
+            Some(before) => holder = before,
+            None => break,
+        }
+    }
+    way.reverse();
+    Ok(way)
+}
