@@ -40,7 +40,9 @@ pub fn schema_of<T: Argued>() -> Value {
 /// Words of a schema that models do not need.
 const NEEDLESS: &[&str] = &["title", "$schema", "format", "default", "description", "minimum", "maximum"];
 
-fn plain(value: Value) -> Value {
+/// Removes from a schema what models do not need and some servers do not accept: titles, formats, defaults, descriptions
+/// of the Rust types, and `null` among the types of an optional field.
+pub fn plain(value: Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(plain_object(object)),
         Value::Array(items) => Value::Array(items.into_iter().map(plain).collect()),

@@ -1,8 +1,8 @@
 //! A call of a tool: what goes in, and what comes out.
 
 use bytes::Bytes;
-use polity_society::id::{AgentId, TaskId};
-use polity_society::tool_group::ServerName;
+use polity_society::id::{AgentId, CommandId, TaskId};
+pub use polity_society::policy::Source;
 pub use polity_society::workspace::{Access, Place, Root};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -86,27 +86,6 @@ impl Progress {
     }
 }
 
-/// The place where content comes from. An agent that has read the content has seen this source.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Source {
-    /// The web.
-    Web,
-    /// An MCP server.
-    Server(ServerName),
-    /// The files of a workspace that the person does not trust.
-    Files,
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Web => f.write_str("web"),
-            Self::Server(server) => write!(f, "mcp:{server}"),
-            Self::Files => f.write_str("files"),
-        }
-    }
-}
-
 /// The content of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
@@ -141,23 +120,31 @@ pub struct Output {
     pub files: Vec<File>,
     /// Where the content comes from, if it does not come from the society itself.
     pub source: Option<Source>,
+    /// The command that goes on in the background. Its end is reported to the agent.
+    pub goes_on: Option<CommandId>,
 }
 
 impl Output {
     /// Makes a result that consists of JSON.
     pub fn json(value: Value) -> Self {
-        Self { content: Content::Json(value), files: Vec::new(), source: None }
+        Self { content: Content::Json(value), files: Vec::new(), source: None, goes_on: None }
     }
 
     /// Makes a result that consists of a text from outside.
     pub fn text(origin: impl Into<String>, text: impl Into<String>) -> Self {
         let content = Content::Text { origin: origin.into(), text: text.into() };
-        Self { content, files: Vec::new(), source: None }
+        Self { content, files: Vec::new(), source: None, goes_on: None }
     }
 
     /// Adds a file.
     pub fn with_file(mut self, file: File) -> Self {
         self.files.push(file);
+        self
+    }
+
+    /// Names a command that goes on in the background.
+    pub fn going_on(mut self, command: CommandId) -> Self {
+        self.goes_on = Some(command);
         self
     }
 

@@ -5,17 +5,21 @@
 //! change is the hash before and after, so a run after a crash can tell whether the change has already happened.
 
 mod bounds;
+mod browse;
 mod desk;
 mod diff;
 mod edit;
 mod nearest;
 mod numbered;
+mod saving;
 mod search_files;
 mod str_replace_editor;
 mod text;
 
 pub use bounds::Bounds;
+pub use browse::{BrowseError, Browsed, browse};
 pub use diff::diff;
+pub use saving::{Files, PathArgument};
 pub use search_files::SearchFiles;
 pub use str_replace_editor::{Preview, StrReplaceEditor};
 

@@ -9,14 +9,17 @@
 
 pub mod arguments;
 pub mod call;
-// Circle: `command` and its tool use each other: the tool runs commands, and errors name the tool.
 pub mod command;
+pub mod deferred;
+mod durable;
 pub mod files;
 mod places;
+pub mod server_state;
 pub mod shipped;
 pub mod table;
 pub mod tool;
 pub mod views;
+pub mod web;
 pub mod workspace;
 // Circle: the submodules work on the locked workspaces of a task, which workspaces declares.
 pub mod workspaces;

@@ -1,9 +1,10 @@
 //! The table of the tools that polity ships. A new tool is one file and one line here.
 
-use crate::command::{Bash, Commands};
-use crate::files::{Bounds, SearchFiles, StrReplaceEditor};
+use crate::command::{CommandTools, Commands, SettingsSource};
+use crate::files::{Bounds, Files, SearchFiles, StrReplaceEditor};
 use crate::table::Hands;
 use crate::views::Views;
+use crate::web::{WebSettings, WebTools};
 use crate::workspace::Places;
 use crate::workspaces::Workspaces;
 use polity_sandbox::Enter;
@@ -17,8 +18,9 @@ const WORKSPACES: &str = "workspaces";
 const COMMANDS: &str = "commands";
 
 /// Returns the tools of a society with these directories. `enter` is the program that sets up the sandbox of a command.
+/// `sandbox` returns what the person allows to commands, and `web` what agents may reach over the web.
 /// The runtime adds `merge_workspace`, because only the society knows who is below whom.
-pub fn shipped(data: &Path, config: &Path, enter: Enter) -> Hands {
+pub fn shipped(data: &Path, config: &Path, enter: Enter, sandbox: SettingsSource, web: WebSettings) -> Hands {
     // Commands run in other directories, where a relative path would mean something else.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (data, config) = (absolute(data), absolute(config));
@@ -26,10 +28,15 @@ pub fn shipped(data: &Path, config: &Path, enter: Enter) -> Hands {
     let views = Arc::new(Views::new(data.join(WORKSPACES)));
     let places: Arc<dyn Places> = Arc::clone(&workspaces) as _;
     let hidden = vec![data.clone(), config];
-    let commands = Arc::new(Commands::new(Arc::clone(&workspaces), enter, data.join(COMMANDS), hidden));
+    let state = data.join(COMMANDS);
+    let commands = Arc::new(Commands::new(Arc::clone(&workspaces), enter, state, hidden, sandbox));
+    let files = Files::new(Arc::clone(&places), Arc::clone(&views), Bounds::default());
     Hands::none()
         .in_workspaces(workspaces)
-        .with(Arc::new(StrReplaceEditor::new(Arc::clone(&places), views, Bounds::default())))
+        .with_views(views)
+        .with(Arc::new(StrReplaceEditor::new(files.clone())))
         .with(Arc::new(SearchFiles::new(places, Bounds::default())))
-        .with(Arc::new(Bash::new(commands)))
+        .with_box(Arc::new(CommandTools::new(Arc::clone(&commands))))
+        .with_commands(commands)
+        .with_box(Arc::new(WebTools::new(web, files)))
 }

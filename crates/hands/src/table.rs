@@ -1,15 +1,14 @@
 //! The table of all tools that act outside the society.
 
+use crate::command::Commands;
+use crate::server_state::ServerState;
 use crate::tool::Tool;
+pub use crate::tool::Toolbox;
+use crate::views::Views;
 use crate::workspaces::Workspaces;
+use futures::future::join_all;
 use std::fmt;
 use std::sync::Arc;
-
-/// A set of tools that may change while agents work, such as those of an MCP server.
-pub trait Toolbox: Send + Sync {
-    /// Returns the tools that exist now.
-    fn tools(&self) -> Vec<Arc<dyn Tool>>;
-}
 
 /// All tools that act outside the society.
 #[derive(Clone, Default)]
@@ -17,6 +16,8 @@ pub struct Hands {
     tools: Vec<Arc<dyn Tool>>,
     boxes: Vec<Arc<dyn Toolbox>>,
     workspaces: Option<Arc<Workspaces>>,
+    commands: Option<Arc<Commands>>,
+    views: Option<Arc<Views>>,
 }
 
 impl Hands {
@@ -46,6 +47,30 @@ impl Hands {
         self
     }
 
+    /// Sets the runner of the commands that the tools start.
+    #[must_use]
+    pub fn with_commands(mut self, commands: Arc<Commands>) -> Self {
+        self.commands = Some(commands);
+        self
+    }
+
+    /// Returns the runner of commands, if there is one.
+    pub fn commands(&self) -> Option<&Arc<Commands>> {
+        self.commands.as_ref()
+    }
+
+    /// Sets what the agents have seen of the files in the workspaces.
+    #[must_use]
+    pub fn with_views(mut self, views: Arc<Views>) -> Self {
+        self.views = Some(views);
+        self
+    }
+
+    /// Returns what the agents have seen of the files in the workspaces, if there are any.
+    pub fn views(&self) -> Option<&Arc<Views>> {
+        self.views.as_ref()
+    }
+
     /// Returns the workspaces in which the tools work, if there are any.
     pub fn workspaces(&self) -> Option<&Arc<Workspaces>> {
         self.workspaces.as_ref()
@@ -55,6 +80,21 @@ impl Hands {
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let live = self.boxes.iter().flat_map(|toolbox| toolbox.tools());
         self.tools.iter().cloned().chain(live).collect()
+    }
+
+    /// Waits until the tools of servers that are being started are known, but only for a short time.
+    pub async fn settled(&self) {
+        join_all(self.boxes.iter().map(|toolbox| toolbox.settled())).await;
+    }
+
+    /// Returns how the MCP servers are doing, by name.
+    pub fn servers(&self) -> Vec<ServerState> {
+        self.boxes.iter().flat_map(|toolbox| toolbox.servers()).collect()
+    }
+
+    /// Ends everything that the tools keep running between calls, and waits for the end.
+    pub async fn shut_down(&self) {
+        join_all(self.boxes.iter().map(|toolbox| toolbox.shut_down())).await;
     }
 
     /// Returns the tool with this name.

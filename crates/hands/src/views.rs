@@ -9,7 +9,7 @@
 mod rule;
 mod stored;
 
-pub use rule::{Change, may_change};
+pub use rule::{Change, Unknown, may_change};
 pub use stored::ViewsError;
 
 use crate::call::Caller;
@@ -19,6 +19,9 @@ use polity_society::id::TaskId;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The names of the files end like this.
+const SUFFIX: &str = ".views.jsonl";
 
 /// What each agent last saw of each file.
 #[derive(Debug)]
@@ -54,6 +57,15 @@ impl Views {
         }
     }
 
+    /// Returns the tasks that have views.
+    pub fn tasks(&self) -> Vec<TaskId> {
+        let Ok(files) = std::fs::read_dir(&self.directory) else { return Vec::new() };
+        let task = |name: String| {
+            Some(TaskId::new(name.strip_suffix(SUFFIX)?)).filter(|task| file_name(task) == name)
+        };
+        files.flatten().filter_map(|file| task(file.file_name().into_string().ok()?)).collect()
+    }
+
     /// Removes all views of a task that has ended.
     pub fn forget(&self, task: &TaskId) -> Result<(), ViewsError> {
         let stored = locked(&self.tasks).remove(task).unwrap_or_else(|| self.new_task(task));
@@ -79,7 +91,7 @@ fn file_name(task: &TaskId) -> String {
             name.push_str(&format!("%{:x}", u32::from(character)));
         }
     }
-    name + ".views.jsonl"
+    name + SUFFIX
 }
 
 /// A panic cannot leave the maps half changed.

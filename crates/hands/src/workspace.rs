@@ -18,7 +18,7 @@ mod write;
 
 pub use fault::{FileError, Kind};
 pub use hash::ContentHash;
-pub use list::Listing;
+pub use list::{Entries, Entry, Listing};
 pub use path::{PathFault, WorkspacePath};
 pub use read::Metadata;
 pub(crate) use read::open_file as open_in;
@@ -128,6 +128,11 @@ impl Workspace {
     /// Lists a directory and its subdirectories.
     pub fn list(&self, path: &WorkspacePath) -> Result<Listing, FileError> {
         list::list(&self.dir, path)
+    }
+
+    /// Lists a directory without its subdirectories.
+    pub fn entries(&self, path: &WorkspacePath) -> Result<Entries, FileError> {
+        list::entries(&self.dir, path)
     }
 
     /// Returns an error if agents may not write this path.

@@ -19,6 +19,7 @@
 
 mod beneath;
 mod git;
+mod history;
 mod hunks;
 mod journal;
 mod merge;
@@ -39,6 +40,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use history::{History, Recording, WorktreeCommit};
 pub use merge::{Merged, MergedFile};
 
 pub use reading::{Commit, FileChange, FileDiff, FileEntry};

@@ -22,6 +22,8 @@ mod assemble;
 mod classify;
 mod retry_after;
 mod scrub;
+mod variables;
+
 mod target;
 
 mod client;
@@ -51,6 +53,7 @@ pub use estimate::{estimate_message_tokens, estimate_prompt_tokens, estimate_tok
 pub use gate::{Gate, GateCircuit, GateStatus, Pass, Patience, Shut, WhileOpen};
 pub use http::HttpModel;
 pub use inquire::{Inquirer, Question};
+pub use variables::{UnsetVariable, expand_variables};
 pub use wire::Body;
 
 #[cfg(test)]

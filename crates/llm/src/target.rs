@@ -2,6 +2,7 @@
 
 use crate::chat::{CallError, FailureKind};
 use crate::endpoint::Endpoint;
+use crate::variables::{UnsetVariable, are_references, expand_variables};
 use async_openai::config::Config;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::Url;
@@ -109,28 +110,14 @@ fn expand(
     what: &str,
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<SecretString, CallError> {
-    let mut expanded = String::with_capacity(text.len());
-    let mut rest = text.trim();
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((name, after)) = after.split_once('}').filter(|(name, _)| is_variable_name(name)) else {
-            return Err(misconfigured(format!("{what} has a `${{` that does not begin a `${{NAME}}`")));
-        };
-        let Some(value) = variable(name) else {
-            return Err(misconfigured(format!(
-                "{what} is read from the environment variable {name}, which is not set: set {name} and start again"
-            )));
-        };
-        expanded.push_str(before);
-        expanded.push_str(value.trim());
-        rest = after;
+    if !are_references(text) {
+        return Err(misconfigured(format!("{what} has a `${{` that does not begin a `${{NAME}}`")));
     }
-    expanded.push_str(rest);
-    Ok(expanded.into())
-}
-
-fn is_variable_name(name: &str) -> bool {
-    let starts_well = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
-    starts_well && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
+    expand_variables(text, variable).map_err(|UnsetVariable { name }| {
+        misconfigured(format!(
+            "{what} is read from the environment variable {name}, which is not set: set {name} and start again"
+        ))
+    })
 }
 
 fn header_value(value: &SecretString, what: &str) -> Result<HeaderValue, CallError> {

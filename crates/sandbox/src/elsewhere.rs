@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::ended::{Ended, Error};
+use crate::ended::{Ended, Error, Usage};
 use crate::machine::{Finding, Level, Machine, OwnProc};
 use crate::output::Output;
 use crate::plan::{Enter, Plan};
@@ -35,7 +35,33 @@ pub fn enter(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 #[derive(Debug)]
 pub struct Running(Infallible);
 
+/// A view of a running command. On these systems there never is one.
+#[derive(Debug, Clone)]
+pub struct Viewer(Infallible);
+
+impl Viewer {
+    /// The output so far.
+    pub fn output(&self) -> Output {
+        match self.0 {}
+    }
+
+    /// What the command uses.
+    pub fn usage(&self) -> Usage {
+        match self.0 {}
+    }
+
+    /// Waits until the command uses more or less than before.
+    pub async fn usage_changed(&mut self) {
+        match self.0 {}
+    }
+}
+
 impl Running {
+    /// Shows what the command prints and uses.
+    pub fn viewer(&self) -> Viewer {
+        match self.0 {}
+    }
+
     /// The output so far.
     pub fn output(&self) -> Output {
         match self.0 {}

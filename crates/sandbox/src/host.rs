@@ -97,7 +97,7 @@ const MOVED: [(&str, &[&str]); 5] = [
     ("VOLTA_HOME", &[""]),
 ];
 
-/// What exists on the host of all that a command may read without being told so.
+/// The paths on the host that every command may read, without the ones that do not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Host {
     /// Symbolic links in the root directory, each with its target.
@@ -109,7 +109,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Looks which paths of the lists exist.
+    /// Checks which of the paths that a command may read exist on this host.
     pub(crate) fn look(variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
         let mut host = Self::default();
         for path in SYSTEM.map(Path::new) {

@@ -185,7 +185,9 @@ fn look_up(plan: &Plan, enter: &Enter, names: Names, level: Level) -> Result<(Pl
         .filter_map(|path| path.canonicalize().ok())
         .map(|path| Hidden { kind: if path.is_dir() { Kind::Directory } else { Kind::File }, path })
         .collect();
-    let readable = plan.readable.iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let existing =
+        |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect::<Vec<_>>();
+    let (readable, repository) = (existing(&plan.readable), existing(&plan.repository));
     let mut pinned = Vec::new();
     let mut unpinned = Vec::new();
     for path in &plan.guarded {
@@ -202,6 +204,7 @@ fn look_up(plan: &Plan, enter: &Enter, names: Names, level: Level) -> Result<(Pl
         home,
         temporary,
         readable,
+        repository,
         hidden,
         pinned,
         program,

@@ -19,6 +19,7 @@
 mod limits;
 
 mod plan;
+mod settings;
 
 mod machine;
 
@@ -84,7 +85,7 @@ mod elsewhere;
 
 pub use domains::{Domains, NotADomain};
 #[cfg(not(target_os = "linux"))]
-pub use elsewhere::{Running, enter, probe, run, spawn};
+pub use elsewhere::{Running, Viewer, enter, probe, run, spawn};
 pub use ended::{Ended, Error, How, Usage};
 #[cfg(target_os = "linux")]
 pub use enter::enter;
@@ -97,5 +98,6 @@ pub use plan::{Access, Enter, Excerpt, Network, Plan};
 #[cfg(target_os = "linux")]
 pub use probe::probe;
 #[cfg(target_os = "linux")]
-pub use run::{Running, run, spawn};
+pub use run::{Running, Viewer, run, spawn};
+pub use settings::{Settings, TaskLimits, Unconfined};
 pub use view::Refused;

@@ -1,5 +1,6 @@
 //! What a machine can enforce.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,16 @@ pub enum Level {
     Partial,
     /// Own namespaces made by bubblewrap, then seccomp, and Landlock where the kernel has it.
     Full,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Partial => "partial",
+            Self::Full => "full",
+        })
+    }
 }
 
 /// What this machine can enforce, as [`probe`](crate::probe) found.

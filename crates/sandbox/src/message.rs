@@ -84,6 +84,8 @@ pub(crate) enum FromInside {
 pub(crate) enum FromSupervisor {
     /// All walls are installed; the shell starts now.
     Ready,
+    /// The command uses this much now. Sent when it changes; lost if the daemon does not read.
+    Uses(Usage),
     /// The command was not started, for this reason.
     Failed(String),
     /// The command and everything that it started are gone.

@@ -23,6 +23,9 @@ pub struct Plan {
     /// Further directories and files that the command may read (`tools.sandbox.read`). What does not exist is ignored.
     /// A Unix socket in such a directory can be connected to.
     pub readable: Vec<PathBuf>,
+    /// Directories and files of the workspace's git repository that are outside the workspace. The command may read
+    /// them, even inside a hidden directory.
+    pub repository: Vec<PathBuf>,
     /// Directories and files that the command must never see, even if they are inside a directory that it may read: the
     /// data and configuration directories, and the token.
     pub hidden: Vec<PathBuf>,

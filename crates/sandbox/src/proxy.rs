@@ -1,8 +1,9 @@
 //! Gives access to a list of domains: an HTTP proxy in the daemon, on a Unix socket that is visible inside.
 //!
 //! It knows `CONNECT` and plain requests. The name is checked against the list, then resolved, then each address is
-//! checked, and the connection goes to the address that was checked. What a command says inside an encrypted connection
-//! is not examined: a command can ask a server with several names for any of these names.
+//! checked, and the connection goes to the address that was checked. The proxy does not examine what a command sends
+//! inside an encrypted connection. So if one server serves a listed domain and an unlisted one, a command can connect
+//! to the listed domain and ask the server for the unlisted one.
 
 mod request;
 

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -28,15 +29,46 @@ const CHUNK: usize = 64 << 10;
 /// A command that runs. Dropping it ends the command.
 #[derive(Debug)]
 pub struct Running {
-    shared: Arc<Mutex<Output>>,
+    viewer: Viewer,
     cancel: CancellationToken,
     task: JoinHandle<Result<Ended, Error>>,
 }
 
-impl Running {
+/// Shows what a command prints and uses, also to others than the one who waits for its end.
+#[derive(Debug, Clone)]
+pub struct Viewer {
+    output: Arc<Mutex<Output>>,
+    usage: watch::Receiver<Usage>,
+}
+
+impl Viewer {
     /// The output so far.
     pub fn output(&self) -> Output {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What the command uses, according to the last sample.
+    pub fn usage(&self) -> Usage {
+        *self.usage.borrow()
+    }
+
+    /// Waits until the command uses more or less than before. Waits for ever once the command has ended.
+    pub async fn usage_changed(&mut self) {
+        if self.usage.changed().await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
+impl Running {
+    /// Shows what the command prints and uses.
+    pub fn viewer(&self) -> Viewer {
+        self.viewer.clone()
+    }
+
+    /// The output so far.
+    pub fn output(&self) -> Output {
+        self.viewer.output()
     }
 
     /// Ends the command and everything that it started.
@@ -111,10 +143,11 @@ pub async fn spawn(
     let shared = Arc::new(Mutex::new(recorder.so_far()));
     // Dropping `Running` cancels this command, not those that share the caller's token.
     let cancel = cancel.child_token();
-    let watch =
-        Watch { child, connection, pipe, recorder, shared: Arc::clone(&shared), began, scratch, proxy };
+    let (uses, usage) = watch::channel(Usage::default());
+    let output = Arc::clone(&shared);
+    let watch = Watch { child, connection, pipe, recorder, shared, uses, began, scratch, proxy };
     let task = tokio::spawn(watch.run(cancel.clone(), sink));
-    Ok(Running { shared, cancel, task })
+    Ok(Running { viewer: Viewer { output, usage }, cancel, task })
 }
 
 /// Runs a command to its end.
@@ -139,6 +172,7 @@ struct Watch {
     pipe: pipe::Receiver,
     recorder: Recorder,
     shared: Arc<Mutex<Output>>,
+    uses: watch::Sender<Usage>,
     began: Instant,
     scratch: Scratch,
     proxy: Option<Proxy>,
@@ -150,7 +184,8 @@ impl Watch {
         cancel: CancellationToken,
         mut sink: impl FnMut(&[u8]) + Send + 'static,
     ) -> Result<Ended, Error> {
-        let Self { mut child, connection, mut pipe, mut recorder, shared, began, scratch, proxy } = self;
+        let Self { mut child, connection, mut pipe, mut recorder, shared, uses, began, scratch, proxy } =
+            self;
         let (from_supervisor, mut to_supervisor) = connection.into_split();
         let mut lines = BufReader::new(from_supervisor).lines();
         let mut buffer = vec![0; CHUNK];
@@ -162,6 +197,9 @@ impl Watch {
                 line = lines.next_line() => match line {
                     Ok(Some(line)) => match serde_json::from_str(&line) {
                         Ok(FromSupervisor::Ready) => tracing::debug!("the command begins"),
+                        Ok(FromSupervisor::Uses(usage)) => {
+                            uses.send_replace(usage);
+                        }
                         Ok(FromSupervisor::Failed(reason)) => result = Some(Err(reason)),
                         Ok(FromSupervisor::Ended(report)) => result = Some(Ok(report)),
                         Err(error) => tracing::warn!(%error, "the supervisor of a command said something unknown"),

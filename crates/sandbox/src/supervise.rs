@@ -21,6 +21,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::SendFlags;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 
 use crate::ended::Usage;
@@ -83,6 +84,16 @@ fn supervise() -> Result<(), String> {
 fn tell(daemon: &UnixStream, message: &FromSupervisor) {
     if let Ok(line) = serde_json::to_string(message) {
         let _ = writeln!(&*daemon, "{line}");
+    }
+}
+
+/// Tells the daemon, unless it does not read: a daemon that hangs must not keep the supervisor from its work.
+///
+/// The line is far smaller than a page, so the kernel takes it as a whole or not at all.
+fn mention(daemon: &UnixStream, message: &FromSupervisor) {
+    if let Ok(mut line) = serde_json::to_vec(message) {
+        line.push(b'\n');
+        let _ = rustix::net::send(daemon, &line, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 }
 
@@ -165,7 +176,7 @@ impl<'a> Supervisor<'a> {
 
     /// Waits for the end of the command, whatever causes it, and cleans up.
     fn watch(mut self, launch: &Launch) -> Result<Report, String> {
-        let mut peak = Usage::default();
+        let (mut peak, mut told) = (Usage::default(), Usage::default());
         let mut disk = disk::Meter::new(&launch.growing);
         let own = self.leash.own_processes();
         let mut next = Instant::now();
@@ -200,6 +211,10 @@ impl<'a> Supervisor<'a> {
                 files: added.files,
             };
             peak = verdict::greater(peak, usage);
+            if usage != told {
+                mention(self.daemon, &FromSupervisor::Uses(usage));
+                told = usage;
+            }
             if let Some(exceeded) = verdict::exceeded(&launch.limits, self.started.elapsed(), &usage) {
                 break Why::Exceeded(exceeded);
             }

@@ -26,6 +26,8 @@ pub(crate) struct Places {
     pub(crate) temporary: PathBuf,
     /// Further readable paths that exist.
     pub(crate) readable: Vec<PathBuf>,
+    /// Paths of the repository that exist.
+    pub(crate) repository: Vec<PathBuf>,
     /// Hidden paths that exist.
     pub(crate) hidden: Vec<Hidden>,
     /// Guarded paths that exist inside the workspace without a symbolic link in them, as absolute paths.
@@ -105,13 +107,14 @@ const NEVER: [&str; 5] = ["/", "/proc", "/sys", "/dev", "/run"];
 /// hidden path.
 pub(crate) fn check(places: &Places, level: Level) -> Result<(), Refused> {
     let own = [&places.workspace, &places.home, &places.temporary];
-    for path in own.into_iter().chain(&places.readable) {
+    let own: Vec<&PathBuf> = own.into_iter().chain(&places.repository).collect();
+    for path in own.iter().copied().chain(&places.readable) {
         let beneath = ["/proc", "/sys", "/dev"].iter().any(|never| path.starts_with(never));
         if beneath || NEVER.iter().any(|never| path == Path::new(never)) {
             return Err(Refused::TooWide(path.clone()));
         }
         for Hidden { path: hidden, .. } in &places.hidden {
-            // A workspace or a home of the task may be inside the data directory, but may not be it.
+            // The workspace of a task, its home and its repository may be inside the data directory, but may not be it.
             let is_own = own.contains(&path) && path != hidden;
             if path.starts_with(hidden) && !is_own {
                 return Err(Refused::Hidden { path: path.clone(), hidden: hidden.clone() });
@@ -139,6 +142,7 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
     list.extend(
         places.hidden.iter().map(|hidden| Mount::Cover { at: hidden.path.clone(), kind: hidden.kind }),
     );
+    list.extend(places.repository.iter().map(read));
     list.push(write(&places.home));
     list.push(match places.access {
         Access::ReadWrite => write(&places.workspace),
@@ -200,7 +204,7 @@ pub(crate) fn readable(places: &Places, host: &Host) -> Vec<PathBuf> {
     let mut list: Vec<PathBuf> = host.links.iter().map(|(at, _)| at.clone()).collect();
     list.extend(host.system.iter().cloned());
     list.extend(host.toolchains.iter().filter(|path| is_open(path, places)).cloned());
-    list.extend(places.readable.iter().cloned());
+    list.extend(places.readable.iter().chain(&places.repository).cloned());
     list
 }
 

@@ -96,6 +96,28 @@ impl Web {
     }
 }
 
+impl Response {
+    /// Returns the body as the text that the server sent, or `None` if it is no text. HTML stays HTML.
+    pub fn text(&self) -> Option<String> {
+        let content_type = self.content_type.as_deref().unwrap_or_default();
+        match kind::of(content_type, &self.body).0 {
+            _ if self.body.is_empty() => Some(String::new()),
+            Kind::Html | Kind::Text => Some(visible_chars(&charset::decode(&self.body, content_type))),
+            Kind::Other => None,
+        }
+    }
+
+    /// Returns the media type without parameters: that of the header, or a guess.
+    pub fn mime(&self) -> String {
+        kind::of(self.content_type.as_deref().unwrap_or_default(), &self.body).1
+    }
+
+    /// Returns a name for the body as a file, without directories.
+    pub fn filename(&self) -> String {
+        filename::of(&self.headers, &self.final_url)
+    }
+}
+
 /// Turns a response into a page. Pure; for HTML it may take a second.
 pub fn page_of(response: Response) -> Page {
     let Response { status, final_url: url, content_type, headers, body, .. } = response;

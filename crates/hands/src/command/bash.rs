@@ -1,11 +1,13 @@
 //! The tool `bash`.
 
-use super::{Commands, in_words};
+use super::commands::{Commands, Finished, Order};
+use super::names::{BASH, failed};
+use super::report;
 use crate::arguments::{self, Argued};
-use crate::call::{Arguments, File, Invocation, Output};
-use crate::tool::{AfterCrash, Effect, Tool};
+use crate::call::{Arguments, Invocation, Output};
+use crate::tool::{Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
-use polity_sandbox::{Ended, How, Limits};
+use polity_sandbox::Limits;
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use schemars::JsonSchema;
@@ -13,17 +15,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The name of the tool.
-pub(super) const NAME: &str = "bash";
-
 /// Runs a command in a fresh shell in the caller's workspace.
-pub struct Bash {
+pub(super) struct Bash {
     commands: Arc<Commands>,
 }
 
 impl Bash {
-    /// Makes the tool.
-    pub fn new(commands: Arc<Commands>) -> Self {
+    pub(super) fn new(commands: Arc<Commands>) -> Self {
         Self { commands }
     }
 }
@@ -33,15 +31,16 @@ impl Bash {
 struct BashArguments {
     command: String,
     timeout_ms: Option<u64>,
+    background: Option<bool>,
 }
 
 impl Argued for BashArguments {
-    const NAMES: &'static [&'static str] = &["command", "timeoutMs"];
+    const NAMES: &'static [&'static str] = &["command", "timeoutMs", "background"];
 }
 
 impl Tool for Bash {
     fn name(&self) -> &str {
-        NAME
+        BASH
     }
 
     fn group(&self) -> ToolGroup {
@@ -52,60 +51,33 @@ impl Tool for Bash {
         arguments::schema_of::<BashArguments>()
     }
 
-    fn effect(&self, _: &Arguments) -> Effect {
-        Effect::Changes
-    }
-
-    fn after_crash(&self, _: &Arguments) -> AfterCrash {
-        // A command may have done anything, so it never runs twice.
-        AfterCrash::Never
+    fn reach(&self, arguments: &Arguments) -> Reach {
+        let command = arguments.get("command").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Reach::Command { command, confinement: self.commands.confinement() }
     }
 
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
         async move {
-            let BashArguments { command, timeout_ms } = arguments::read(&invocation.arguments)?;
-            let limits = Limits::default();
-            let timeout_ms = timeout_ms.unwrap_or(limits.timeout_ms).min(limits.timeout_ms);
-            let limits = Limits { timeout_ms, ..limits };
-            let ended = self.commands.run(command, limits.clone(), &invocation).await?;
-            Ok(output(ended, &limits).await)
+            let BashArguments { command, timeout_ms, background } = arguments::read(&invocation.arguments)?;
+            let settings = self.commands.settings();
+            let most = settings.limits.timeout_ms;
+            let timeout_ms = timeout_ms.unwrap_or(most).min(most);
+            let limits = Limits { timeout_ms, ..settings.limits.clone() };
+            if background.unwrap_or_default() {
+                let id = self.commands.start_background(command, limits, &invocation).await?;
+                return Ok(Output::json(json!({"id": id, "running": true})).going_on(id));
+            }
+            let Invocation { caller, idempotency_key, cancel, progress, .. } = invocation;
+            let output = self.commands.output_file(&caller.task, &idempotency_key);
+            let cancel = cancel.child_token();
+            // If nobody waits for the result any more, the command ends.
+            let _ends = cancel.clone().drop_guard();
+            let order = Order { command, limits, caller: &caller, output, cancel };
+            let report = move |bytes: &[u8]| progress.report(String::from_utf8_lossy(bytes).trim_end());
+            let finished = self.commands.start(order, report).await?.finished().await;
+            let Finished { end, ended } = finished.map_err(|error| failed(BASH, error.to_string()))?;
+            Ok(report::of_end(&end, ended, timeout_ms, &settings).await)
         }
         .boxed()
     }
-}
-
-/// Describes the end of a command to the model. A long output becomes a file as well.
-async fn output(ended: Ended, limits: &Limits) -> Output {
-    let Ended { how, duration, output, restored, .. } = ended;
-    let duration_ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    let mut result = json!({"exitCode": null});
-    if let How::Exited(code) = how {
-        result["exitCode"] = json!(code);
-    }
-    if let Some(words) = in_words(&how, limits) {
-        result["ended"] = json!(words);
-    }
-    let omitted = output.omitted_bytes();
-    let first = String::from_utf8_lossy(&output.first);
-    let last = String::from_utf8_lossy(&output.last);
-    result["output"] = match omitted {
-        0 => json!(format!("{first}{last}")),
-        _ => json!(format!("{first}\n[… {omitted} bytes left out …]\n{last}")),
-    };
-    result["durationMs"] = json!(duration_ms);
-    if !restored.is_empty() {
-        // The model should not believe that it has changed them.
-        let names: Vec<String> = restored.iter().map(|path| path.display().to_string()).collect();
-        result["restored"] = json!(names);
-    }
-    let mut made = Output::json(result);
-    if omitted > 0
-        && let Ok(bytes) = tokio::fs::read(&output.file).await
-    {
-        let (declared_mime, filename) = (Some("text/plain".to_owned()), Some("output.txt".to_owned()));
-        made = made.with_file(File { bytes: bytes.into(), declared_mime, filename });
-    }
-    // The file is an artifact now, or the result has all of it.
-    let _ = tokio::fs::remove_file(&output.file).await;
-    made
 }

@@ -2,8 +2,9 @@
 
 use crate::call::{Caller, Output};
 use crate::files::bounds::Bounds;
+use crate::views::{Change, Unknown, Views, may_change};
 use crate::workspace::path::on_one_line;
-use crate::workspace::{FileError, Kind, PathFault, Workspace, WorkspacePath};
+use crate::workspace::{ContentHash, Expected, FileError, Kind, PathFault, Workspace, WorkspacePath};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use std::sync::Arc;
@@ -14,10 +15,15 @@ const MAX_SIMILAR: usize = 3;
 /// How alike two names must be to be named, from 0 to 1.
 const MIN_LIKENESS: f64 = 0.8;
 
+/// The argument that holds the path, in tools whose only path it is.
+pub(super) const PATH: &str = "path";
+
 /// A caller in its workspace.
 pub(super) struct Desk {
     /// The name of the tool that works here.
     pub(super) tool: &'static str,
+    /// The argument that holds the path.
+    pub(super) argument: &'static str,
     pub(super) caller: Caller,
     pub(super) workspace: Arc<Workspace>,
     pub(super) bounds: Bounds,
@@ -46,7 +52,9 @@ impl Desk {
     /// Reads a path that the model wrote.
     pub(super) fn path(&self, written: &str) -> Result<WorkspacePath, Refusal> {
         self.workspace.path(written).map_err(|fault| match fault {
-            PathFault::Empty | PathFault::Nul | PathFault::TooLong => refused("path", fault.to_string()),
+            PathFault::Empty | PathFault::Nul | PathFault::TooLong => {
+                refused(self.argument, fault.to_string())
+            }
             PathFault::Outside => {
                 Refusal::WorkspaceRefused { reason: format!("{} {fault}", on_one_line(written)) }
             }
@@ -58,10 +66,10 @@ impl Desk {
         if let FileError::NotFound(path) = &error {
             let similar = self.similar(path);
             if !similar.is_empty() {
-                return refused("path", format!("{error}; there is {}", similar.join(", ")));
+                return refused(self.argument, format!("{error}; there is {}", similar.join(", ")));
             }
         }
-        error.into_refusal(self.tool)
+        error.into_refusal(self.tool, self.argument)
     }
 
     /// Reads a whole file, or returns nothing if there is none.
@@ -74,6 +82,44 @@ impl Desk {
             }
             Ok(_) => self.workspace.read(path, self.bounds.file_bytes).map(Some),
         }
+    }
+
+    /// Checks that the caller knows the content `now` of the file that it wants to change.
+    pub(super) fn check_known(
+        &self,
+        views: &Views,
+        path: &WorkspacePath,
+        change: Change,
+        now: Option<ContentHash>,
+    ) -> Result<(), Refusal> {
+        let seen = views.seen(&self.caller, path).map_err(|error| Refusal::ToolFailed {
+            tool: self.tool.to_owned(),
+            reason: format!("{error}: {}", error.source),
+        })?;
+        may_change(change, seen, now).map_err(|unknown| {
+            let path = path.to_string();
+            match unknown {
+                Unknown::Changed => Refusal::FileChanged { path },
+                Unknown::NeverViewed => Refusal::FileNotViewed { path },
+            }
+        })
+    }
+
+    /// Writes the new content of a file whose content was `before`. The caller then knows the new content.
+    pub(super) fn write(
+        &self,
+        views: &Views,
+        path: &WorkspacePath,
+        before: Option<ContentHash>,
+        content: &[u8],
+    ) -> Result<(), Refusal> {
+        let after = ContentHash::of(content);
+        let expected = before.map_or(Expected::Absent, Expected::Content);
+        if before != Some(after) {
+            self.workspace.write(path, expected, content).map_err(|error| self.refusal(error))?;
+        }
+        views.note(&self.caller, path, after);
+        Ok(())
     }
 
     /// Adds the source of the workspace to a result.

@@ -8,9 +8,9 @@ mod walk;
 use crate::arguments::schema_of;
 use crate::call::{Arguments, Invocation, Output};
 use crate::files::bounds::Bounds;
-use crate::files::desk::{Desk, blocking};
+use crate::files::desk::{Desk, PATH, blocking};
 use crate::files::search_files::arguments::{Arguments as Given, Wanted};
-use crate::tool::{AfterCrash, Effect, Tool};
+use crate::tool::{Reach, Tool};
 use crate::workspace::Places;
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::refusal::Refusal;
@@ -36,7 +36,7 @@ impl SearchFiles {
         let wanted = Wanted::read(&invocation.arguments)?;
         let Invocation { caller, cancel, .. } = invocation;
         let workspace = self.places.open(&caller).await?;
-        let desk = Desk { tool: NAME, caller, workspace, bounds: self.bounds };
+        let desk = Desk { tool: NAME, argument: PATH, caller, workspace, bounds: self.bounds };
         blocking(NAME, move || search::search(&desk, &wanted, &cancel)).await
     }
 }
@@ -54,12 +54,8 @@ impl Tool for SearchFiles {
         schema_of::<Given>()
     }
 
-    fn effect(&self, _: &Arguments) -> Effect {
-        Effect::Reads
-    }
-
-    fn after_crash(&self, _: &Arguments) -> AfterCrash {
-        AfterCrash::Repeat
+    fn reach(&self, _: &Arguments) -> Reach {
+        Reach::ReadsWorkspace
     }
 
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {

@@ -8,56 +8,46 @@ pub use change::Preview;
 
 use crate::arguments::schema_of;
 use crate::call::{Arguments, Attempt, Caller, Invocation, Output};
-use crate::files::bounds::Bounds;
-use crate::files::desk::{Desk, blocking};
+use crate::files::desk::{PATH, blocking};
+use crate::files::saving::Files;
 use crate::files::str_replace_editor::arguments::{Arguments as Given, Wanted};
-use crate::tool::{AfterCrash, Effect, Tool};
-use crate::views::Views;
-use crate::workspace::Places;
+use crate::tool::{AfterCrash, Effect, Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use serde_json::Value;
-use std::sync::Arc;
 
 const NAME: &str = "str_replace_editor";
 
 /// The tool `str_replace_editor`.
 pub struct StrReplaceEditor {
-    places: Arc<dyn Places>,
-    views: Arc<Views>,
-    bounds: Bounds,
+    files: Files,
 }
 
 impl StrReplaceEditor {
     /// Makes the tool.
-    pub fn new(places: Arc<dyn Places>, views: Arc<Views>, bounds: Bounds) -> Self {
-        Self { places, views, bounds }
+    pub fn new(files: Files) -> Self {
+        Self { files }
     }
 
     /// Returns what a call would change, as people review it, or nothing if the call only views. Changes nothing.
-    pub async fn preview(&self, caller: &Caller, arguments: &Arguments) -> Result<Option<Preview>, Refusal> {
+    pub async fn diff(&self, caller: &Caller, arguments: &Arguments) -> Result<Option<Preview>, Refusal> {
         let Wanted::Change { path, change } = Wanted::read(arguments)? else { return Ok(None) };
-        let (desk, views) = (self.desk(caller).await?, self.views.clone());
+        let (desk, views) = self.files.desk(caller, NAME, PATH).await?;
         blocking(NAME, move || change::preview(&desk, &views, &path, &change).map(Some)).await
-    }
-
-    async fn desk(&self, caller: &Caller) -> Result<Desk, Refusal> {
-        let workspace = self.places.open(caller).await?;
-        Ok(Desk { tool: NAME, caller: caller.clone(), workspace, bounds: self.bounds })
     }
 
     async fn evidence(&self, invocation: &Invocation) -> Result<Value, Refusal> {
         let Wanted::Change { path, change } = Wanted::read(&invocation.arguments)? else {
             return Ok(Value::Null);
         };
-        let (desk, views) = (self.desk(&invocation.caller).await?, self.views.clone());
+        let (desk, views) = self.files.desk(&invocation.caller, NAME, PATH).await?;
         blocking(NAME, move || change::evidence(&desk, &views, &path, &change)).await
     }
 
     async fn output(&self, invocation: Invocation) -> Result<Output, Refusal> {
         let wanted = Wanted::read(&invocation.arguments)?;
-        let (desk, views) = (self.desk(&invocation.caller).await?, self.views.clone());
+        let (desk, views) = self.files.desk(&invocation.caller, NAME, PATH).await?;
         let Invocation { evidence, attempt, .. } = invocation;
         blocking(NAME, move || match wanted {
             Wanted::View { path, range } => view::view(&desk, &views, &path, range),
@@ -85,10 +75,10 @@ impl Tool for StrReplaceEditor {
         schema_of::<Given>()
     }
 
-    fn effect(&self, arguments: &Arguments) -> Effect {
+    fn reach(&self, arguments: &Arguments) -> Reach {
         match Wanted::read(arguments) {
-            Ok(Wanted::View { .. }) => Effect::Reads,
-            Ok(Wanted::Change { .. }) | Err(_) => Effect::Changes,
+            Ok(Wanted::View { .. }) => Reach::ReadsWorkspace,
+            Ok(Wanted::Change { .. }) | Err(_) => Reach::ChangesWorkspace,
         }
     }
 
@@ -101,6 +91,15 @@ impl Tool for StrReplaceEditor {
 
     fn prepare<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         self.evidence(invocation).boxed()
+    }
+
+    fn preview<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Option<String>> {
+        async move {
+            let preview = self.diff(&invocation.caller, &invocation.arguments).await;
+            // A change that cannot be made is refused when it runs, whatever the person answers.
+            preview.ok().flatten().map(|preview| preview.diff)
+        }
+        .boxed()
     }
 
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {

@@ -1,7 +1,7 @@
 //! A fixed workspace for tests, and calls of the tools in it.
 
 use crate::call::{Access, Arguments, Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};
-use crate::files::{Bounds, SearchFiles, StrReplaceEditor};
+use crate::files::{Bounds, Files, SearchFiles, StrReplaceEditor};
 use crate::tool::{AfterCrash, Tool};
 use crate::views::Views;
 use crate::workspace::{Places, Workspace};
@@ -72,7 +72,7 @@ impl Bench {
     /// The editor as a process that has just started has it.
     pub(crate) fn editor(&self, access: Access) -> StrReplaceEditor {
         let views = Arc::new(Views::new(self.base.path().join("views")));
-        StrReplaceEditor::new(self.places(access), views, self.bounds)
+        StrReplaceEditor::new(Files::new(self.places(access), views, self.bounds))
     }
 
     fn places(&self, access: Access) -> Arc<dyn Places> {
@@ -122,7 +122,7 @@ impl Bench {
     }
 
     pub(crate) fn preview(&self, arguments: Value) -> Result<Option<crate::files::Preview>, Refusal> {
-        self.runtime.block_on(self.editor(Access::Write).preview(&caller("a1"), &object(arguments)))
+        self.runtime.block_on(self.editor(Access::Write).diff(&caller("a1"), &object(arguments)))
     }
 
     pub(crate) fn search(&self, arguments: Value) -> Result<Output, Refusal> {

@@ -13,17 +13,31 @@ pub enum Change {
     Insert,
 }
 
-/// Returns whether an agent may change a file: not if somebody else changed the file since the agent last saw it, and
+/// Why an agent may not change a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unknown {
+    /// Somebody else changed the file since the agent last viewed or wrote it.
+    Changed,
+    /// The agent has never viewed the file.
+    NeverViewed,
+}
+
+/// Checks that an agent may change a file: not if somebody else changed the file since the agent last saw it, and
 /// not blindly. `seen` is the content that the agent last viewed or wrote; `now` is the content of the file, or `None`
 /// if there is no file.
-pub fn may_change(change: Change, seen: Option<ContentHash>, now: Option<ContentHash>) -> bool {
+pub fn may_change(
+    change: Change,
+    seen: Option<ContentHash>,
+    now: Option<ContentHash>,
+) -> Result<(), Unknown> {
     match (now, seen) {
         // Nothing can be lost where there is no file.
-        (None, _) => true,
-        (Some(now), Some(seen)) => now == seen,
+        (None, _) => Ok(()),
+        (Some(now), Some(seen)) if now == seen => Ok(()),
+        (Some(_), Some(_)) => Err(Unknown::Changed),
         (Some(_), None) => match change {
-            Change::Replace => true,
-            Change::Create | Change::Insert => false,
+            Change::Replace => Ok(()),
+            Change::Create | Change::Insert => Err(Unknown::NeverViewed),
         },
     }
 }

@@ -120,11 +120,12 @@ impl FileError {
         }
     }
 
-    /// Returns the refusal that the model reads. `tool` is the name of the tool that wanted the operation.
-    pub fn into_refusal(self, tool: &str) -> Refusal {
+    /// Returns the refusal that the model reads. `tool` is the name of the tool that wanted the operation, and `argument`
+    /// that of the argument that holds the path.
+    pub fn into_refusal(self, tool: &str, argument: &str) -> Refusal {
         match self {
             Self::NotFound(_) | Self::NotAFile { .. } | Self::NotADirectory(_) | Self::TooLarge { .. } => {
-                let problem = FieldProblem::new("path", Fault::Rule(self.to_string()));
+                let problem = FieldProblem::new(argument, Fault::Rule(self.to_string()));
                 Refusal::InvalidArguments(vec![problem])
             }
             Self::Escapes(_)

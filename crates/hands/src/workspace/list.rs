@@ -26,6 +26,26 @@ pub struct Listing {
     pub lines: Vec<String>,
 }
 
+/// What a directory contains itself, without its subdirectories.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entries {
+    /// The entries, sorted by name.
+    pub entries: Vec<Entry>,
+    /// Number of entries that were left out.
+    pub left_out: usize,
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name.
+    pub name: String,
+    /// What the name stands for. Links are not followed.
+    pub kind: Kind,
+    /// The size of a regular file, in bytes.
+    pub bytes: Option<u64>,
+}
+
 /// The names that come first in a directory.
 struct Names {
     first: BTreeMap<OsString, Kind>,
@@ -52,6 +72,21 @@ pub(super) fn list(dir: &Dir, path: &WorkspacePath) -> Result<Listing, FileError
     }
     lines.extend(more("", names.left_out));
     Ok(Listing { lines })
+}
+
+pub(super) fn entries(dir: &Dir, path: &WorkspacePath) -> Result<Entries, FileError> {
+    let dir = open_directory(dir, path)?;
+    let names = names(&dir, MAX_NAMES).map_err(|error| FileError::new("list", path, error))?;
+    let entry = |(name, kind): (&OsString, &Kind)| {
+        let is_file = *kind == Kind::File;
+        let found = is_file.then(|| dir.symlink_metadata(name).ok()).flatten();
+        Entry {
+            name: name.to_string_lossy().into_owned(),
+            kind: *kind,
+            bytes: found.map(|found| found.len()),
+        }
+    };
+    Ok(Entries { entries: names.first.iter().map(entry).collect(), left_out: names.left_out })
 }
 
 /// Reads the names of a directory. However many there are, only the first ones of the sorted names are kept.

@@ -137,7 +137,7 @@ impl Locked<'_> {
         .await
     }
 
-    async fn log(&self, place: &Place) -> Result<Vec<Commit>, Problem> {
+    pub(super) async fn log(&self, place: &Place) -> Result<Vec<Commit>, Problem> {
         let Some((_, branch, _)) = self.workspace(place)? else { return Ok(Vec::new()) };
         let repository = self.repository().await?;
         if !repository.directory.is_dir() {
@@ -184,10 +184,7 @@ impl Locked<'_> {
         };
         let now = self.viewed(&repository, &head, directory).await?;
         let changes = repository.changes(&base, &now).await?;
-        let call =
-            repository.call(&["diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", "--no-textconv"]);
-        let output = repository.run(call.with("--no-color").with(&base).with(&now)).await?.succeeded()?;
-        Ok(with_patches(&changes, &output))
+        Ok(with_patches(&changes, &repository.patches(&base, &now).await?))
     }
 
     /// Returns a commit with the files as they are now. No branch gets it.
@@ -233,7 +230,7 @@ impl Locked<'_> {
 }
 
 /// Gives each change its part of the output of `git diff-tree -p`, which has the same order.
-fn with_patches(changes: &[Change], output: &[u8]) -> Vec<FileDiff> {
+pub(super) fn with_patches(changes: &[Change], output: &[u8]) -> Vec<FileDiff> {
     let mut patches = patches(output).into_iter();
     changes
         .iter()

@@ -7,6 +7,7 @@ use super::git::{Answer, Call, Git, Input};
 use super::parse::{self, Change, MergedTree, Tree};
 use super::path::quoted;
 use super::problem::Problem;
+use crate::durable;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 /// The branch of the workspace that a task shares.
 pub(super) const MAIN: &str = "refs/heads/main";
+
+/// The branches of agents.
+const BRANCHES: &str = "refs/heads/polity/";
 
 /// The state in which polity left the person's directory when it last merged into it.
 pub(super) const LEFT: &str = "refs/polity/left";
@@ -135,6 +139,28 @@ impl Repository {
         let call =
             self.call(&["diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff"]);
         parse::changes(&self.run(call.with(old).with(new)).await?.succeeded()?)
+    }
+
+    /// Returns the differences between two commits or trees, in the unified format.
+    pub(super) async fn patches(&self, old: &str, new: &str) -> Result<Vec<u8>, Problem> {
+        let call = self.call(&["diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", "--no-textconv"]);
+        self.run(call.with("--no-color").with(old).with(new)).await?.succeeded()
+    }
+
+    /// Returns the first parent of a commit, or the empty tree for a commit without parents.
+    pub(super) async fn before(&self, commit: &str) -> Result<String, Problem> {
+        if let Some(parent) = self.tip(&format!("{commit}^1")).await? {
+            return Ok(parent);
+        }
+        let call = self.call(&["hash-object", "-t", "tree", "--stdin"]);
+        self.word(call.reading(Input::Bytes(Vec::new()))).await
+    }
+
+    /// Returns the agents that have a branch.
+    pub(super) async fn branches(&self) -> Result<Vec<String>, Problem> {
+        let call = self.call(&["for-each-ref", "--format=%(refname:lstrip=3)", BRANCHES]);
+        let names = self.word(call).await?;
+        Ok(names.lines().map(str::to_owned).collect())
     }
 
     /// Returns the contents with these names, in this order.
@@ -369,14 +395,7 @@ pub(super) async fn clear_lock(path: &Path) -> Result<(), Problem> {
 
 /// Replaces a file by a rename.
 pub(super) fn replace(path: &Path, content: &[u8]) -> Result<(), Problem> {
-    let unfinished = path.with_extension("unfinished");
-    let write = || {
-        let mut file = fs::File::create(&unfinished)?;
-        std::io::Write::write_all(&mut file, content)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, path)
-    };
-    write().map_err(Problem::io("write", path))
+    durable::replace(path, content).map_err(Problem::io("write", path))
 }
 
 /// Removes a directory with all that is in it. Links are removed, not followed.

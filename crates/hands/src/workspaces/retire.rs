@@ -7,7 +7,11 @@ use super::{AGENT_TRAILER, Found, Locked, Repository, Workspaces, base_of, branc
 use crate::call::{Access, Place, Root};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
+use std::path::Path;
 use tokio_util::sync::CancellationToken;
+
+/// A worktree that is being removed has this behind its name.
+const REMOVED: &str = ".old";
 
 /// What became of a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +38,56 @@ impl Workspaces {
     ) -> Result<Retired, Refusal> {
         Ok(self.lock(task, cancel).await?.retire(root, agent).await?)
     }
+
+    /// Returns the tasks that have a directory here.
+    pub fn tasks(&self) -> Vec<TaskId> {
+        names_in(&self.root).into_iter().filter(|name| segment(name).is_ok()).map(TaskId::new).collect()
+    }
+
+    /// Removes the worktrees of a task as [`Self::retire`] does, and returns what became of each. The workspace that the
+    /// task shares and its repository stay.
+    pub async fn retire_all(
+        &self,
+        task: &TaskId,
+        root: &Root,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<(AgentId, Retired)>, Refusal> {
+        let locked = self.lock(task, cancel).await?;
+        let mut retired = Vec::new();
+        for agent in locked.worktrees() {
+            let outcome = locked.retire(root, &agent).await?;
+            retired.push((agent, outcome));
+        }
+        Ok(retired)
+    }
+}
+
+/// Returns the names of the directories in a directory, in order.
+fn names_in(directory: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
+    let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut names: Vec<String> =
+        directories.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
 }
 
 impl Locked<'_> {
+    /// Returns the agents that have a worktree, or whose worktree was half removed.
+    fn worktrees(&self) -> Vec<AgentId> {
+        let mut agents: Vec<String> = names_in(&self.task);
+        for agent in &mut agents {
+            agent.truncate(agent.strip_suffix(REMOVED).unwrap_or(agent).len());
+        }
+        agents.dedup();
+        agents.into_iter().filter(|name| segment(name).is_ok()).map(AgentId::new).collect()
+    }
+
     async fn retire(&self, root: &Root, agent: &AgentId) -> Result<Retired, Problem> {
         let name = segment(agent.as_str())?;
         let directory = self.task.join(name);
         // An earlier removal may have been cut off after the rename.
-        let removed = self.task.join(format!("{name}.old"));
+        let removed = self.task.join(format!("{name}{REMOVED}"));
         repository::remove_all(&removed)?;
         if !directory.is_dir() {
             return Ok(Retired::Absent);

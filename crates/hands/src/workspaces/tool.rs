@@ -3,7 +3,7 @@
 use super::Workspaces;
 use crate::arguments::{self, Argued};
 use crate::call::{Arguments, Caller, Invocation, Output};
-use crate::tool::{AfterCrash, Effect, Tool};
+use crate::tool::{AfterCrash, Reach, Tool};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::id::AgentId;
 use polity_society::refusal::Refusal;
@@ -55,8 +55,8 @@ impl Tool for MergeWorkspace {
         arguments::schema_of::<MergeArguments>()
     }
 
-    fn effect(&self, _arguments: &Arguments) -> Effect {
-        Effect::Changes
+    fn reach(&self, _arguments: &Arguments) -> Reach {
+        Reach::ChangesWorkspace
     }
 
     fn after_crash(&self, _arguments: &Arguments) -> AfterCrash {

@@ -149,7 +149,7 @@ pub(super) fn conclude(
         )),
     }
     findings.push(Finding::note(
-        "Limits on memory, processes and disk are enforced by resource limits of each process and by sums over all processes of a command, taken up to 40 times a second.",
+        "Limits on memory, processes and disk are enforced by resource limits of each process and by sums over all processes of a command and of all commands of a task, taken up to 40 times a second; control groups are not used.",
     ));
     let (bubblewrap, proc) = match bubblewrap {
         Ok(proc) => (program, proc),

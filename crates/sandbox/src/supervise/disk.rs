@@ -11,10 +11,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::limits::Limits;
 
-/// A walk begins when the free space has shrunk by the limit divided by this number.
+/// A walk begins when the free space, or the number of free files, has shrunk by more than `limit / PART`.
 const PART: u64 = 4;
 
-/// One of this many parts of the time may be spent on walks.
+/// Walks may take up to `1 / SHARE` of the time.
 const SHARE: u32 = 10;
 
 /// A walk ends after this many entries beyond the limit on files.

@@ -15,6 +15,7 @@ fn places() -> Places {
         home: "/data/home/1".into(),
         temporary: "/data/tmp/1".into(),
         readable: vec!["/srv/books".into()],
+        repository: vec!["/data/git/1".into()],
         hidden: vec![Hidden { path: "/data".into(), kind: Kind::Directory }],
         pinned: vec!["/data/ws/1/.git/config".into(), "/data/ws/1/.git/hooks".into()],
         program: "/usr/bin/polity".into(),
@@ -50,6 +51,7 @@ fn only_what_is_granted_exists() {
     let list = mounts(&places(), &host());
     let at = |path: &str| seen(&list, Path::new(path)).map(|(_, host)| host.to_string_lossy().into_owned());
     assert_eq!(at("/data/ws/1/a").as_deref(), Some("/data/ws/1/a"));
+    assert_eq!(at("/data/git/1/config").as_deref(), Some("/data/git/1/config"));
     assert_eq!(at("/tmp/a").as_deref(), Some("/data/tmp/1/a"));
     assert_eq!(at("/usr/bin/cc").as_deref(), Some("/usr/bin/cc"));
     assert_eq!(at("/etc/passwd").as_deref(), Some("/data/out/1.passwd"));
@@ -103,13 +105,19 @@ fn path() -> impl Strategy<Value = PathBuf> {
         .prop_map(|names| names.iter().fold(PathBuf::from("/"), |path, name| path.join(name)))
 }
 
+/// What the command may see although it is inside a hidden directory.
+fn own(places: &Places) -> Vec<&PathBuf> {
+    [&places.workspace, &places.home, &places.temporary].into_iter().chain(&places.repository).collect()
+}
+
 fn some_places() -> impl Strategy<Value = (Places, Host)> {
     let paths = || prop::collection::vec(path(), 0..4);
-    (path(), path(), path(), paths(), paths(), paths(), paths()).prop_map(
-        |(workspace, home, temporary, readable, hidden, system, toolchains)| {
+    (path(), path(), path(), paths(), paths(), paths(), paths(), paths()).prop_map(
+        |(workspace, home, temporary, readable, repository, hidden, system, toolchains)| {
             let hidden = hidden.into_iter().map(|path| Hidden { path, kind: Kind::Directory }).collect();
+            let pinned = Vec::new();
             let places =
-                Places { workspace, home, temporary, readable, hidden, pinned: Vec::new(), ..places() };
+                Places { workspace, home, temporary, readable, repository, hidden, pinned, ..places() };
             (places, Host { links: Vec::new(), system, toolchains })
         },
     )
@@ -125,7 +133,7 @@ proptest! {
         prop_assume!(check(&places, Level::Full).is_ok());
         let list = mounts(&places, &host);
         if let Some((_, target)) = seen(&list, &inside) {
-            let own = [&places.workspace, &places.home, &places.temporary];
+            let own = own(&places);
             let is_own = |hidden: &Path| own.iter().any(|own| target.starts_with(own) && own.starts_with(hidden));
             for hidden in &places.hidden {
                 prop_assert!(
@@ -142,7 +150,7 @@ proptest! {
         // None of these directories exists, so a directory that contains a hidden path has no other entries.
         let host = host.without(&places.hidden);
         prop_assume!(check(&places, Level::Partial).is_ok());
-        let own = [&places.workspace, &places.home, &places.temporary];
+        let own = own(&places);
         for rule in rules(&places, &host, Level::Partial) {
             for hidden in &places.hidden {
                 let is_own = own.iter().any(|own| rule.path.starts_with(own) && **own != hidden.path);

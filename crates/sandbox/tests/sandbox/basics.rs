@@ -121,6 +121,22 @@ async fn further_directories_can_be_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_repository_of_a_workspace_can_be_read_in_a_hidden_directory() {
+    for level in SANDBOXES {
+        let Some(mut bench) = Bench::at(level).await else { continue };
+        std::fs::create_dir(bench.path("data/git")).unwrap();
+        std::fs::write(bench.path("data/git/config"), "settings").unwrap();
+        bench.plan.repository = vec![bench.path("data/git")];
+        let file = bench.path("data/git/config").display().to_string();
+        let ended = bench.run(&format!("cat {file} @DATA/token; echo x > {file}; rm {file}")).await;
+        assert!(text(&ended).starts_with("settings"), "{level:?}: {}", text(&ended));
+        assert!(!text(&ended).contains(CANARY), "{level:?}: {}", text(&ended));
+        assert_eq!(std::fs::read_to_string(bench.path("data/git/config")).unwrap(), "settings");
+        bench.check_canaries("repository");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_directory_stays_hidden_in_a_granted_one() {
     for level in SANDBOXES {
         let Some(mut bench) = Bench::at(level).await else { continue };
@@ -149,7 +165,8 @@ async fn the_time_is_limited() {
         bench.plan.limits.timeout_ms = 300;
         let ended = bench.run("echo begun; sleep 1000 & sleep 1000").await;
         assert_eq!(ended.how, How::TimedOut, "{level:?}");
-        assert_eq!(text(&ended), "begun\n");
+        // On a busy machine, the time may be over before the shell has begun.
+        assert!("begun\n".starts_with(&text(&ended)), "{}", text(&ended));
     }
 }
 

@@ -91,6 +91,7 @@ impl Bench {
             access: Access::ReadWrite,
             guarded: guarded_paths(&path("ws")),
             readable: Vec::new(),
+            repository: Vec::new(),
             hidden: vec![path("data"), path("config")],
             home: path("data/home"),
             temporary: path("data/tmp"),

@@ -246,7 +246,8 @@ struct Lines<'m> {
     path: String,
     matcher: &'m RegexMatcher,
     lines: Vec<Line>,
-    /// Matches that are still wanted, and one more, which tells that there are too many.
+    /// How many more matches are collected. This is one more than the result may still show, because the extra match
+    /// tells that there are too many.
     left: usize,
     is_binary: IsBinary,
 }

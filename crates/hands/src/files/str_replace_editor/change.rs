@@ -8,8 +8,8 @@ use crate::files::nearest::{Difference, has_line_numbers, nearest};
 use crate::files::numbered::{excerpt, snippet};
 use crate::files::str_replace_editor::arguments::Change;
 use crate::files::text::{Content, lines};
-use crate::views::{Change as Kind, Views, may_change};
-use crate::workspace::{ContentHash, Expected, FileError, WorkspacePath};
+use crate::views::{Change as Kind, Views};
+use crate::workspace::{ContentHash, FileError, WorkspacePath};
 use polity_society::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -108,7 +108,7 @@ pub(super) fn carry_out(
     let changed_meanwhile = || Refusal::FileChanged { path: written.to_owned() };
     if evidence.is_null() {
         let plan = plan(desk, Knowledge::Needed(views), written, change)?;
-        return write(desk, views, written, change, &plan);
+        return write(desk, views, change, &plan);
     }
     let evidence = Evidence::deserialize(evidence).map_err(|error| Refusal::ToolFailed {
         tool: desk.tool.to_owned(),
@@ -121,7 +121,7 @@ pub(super) fn carry_out(
         let plan = plan(desk, Knowledge::Checked, written, change)?;
         // The file may have changed since it was read a moment ago.
         return if plan.evidence() == evidence {
-            write(desk, views, written, change, &plan)
+            write(desk, views, change, &plan)
         } else {
             Err(changed_meanwhile())
         };
@@ -143,13 +143,7 @@ fn plan(desk: &Desk, knowledge: Knowledge<'_>, written: &str, change: &Change) -
     let now = desk.read_if_there(&path).map_err(|error| desk.refusal(error))?;
     let before = now.as_deref().map(ContentHash::of);
     if let Knowledge::Needed(views) = knowledge {
-        let seen = views.seen(&desk.caller, &path).map_err(|error| Refusal::ToolFailed {
-            tool: desk.tool.to_owned(),
-            reason: format!("{error}: {}", error.source),
-        })?;
-        if !may_change(change.kind(), seen, before) {
-            return Err(Refusal::FileChanged { path: written.to_owned() });
-        }
+        desk.check_known(views, &path, change.kind(), before)?;
     }
     let old = match (change.kind(), now.as_deref().map(Content::of)) {
         (_, Some(Content::Text(text))) => Some(text),
@@ -168,18 +162,9 @@ fn plan(desk: &Desk, knowledge: Knowledge<'_>, written: &str, change: &Change) -
     Ok(Plan { path, before, old, new })
 }
 
-fn write(desk: &Desk, views: &Views, written: &str, change: &Change, plan: &Plan) -> Result<Output, Refusal> {
+fn write(desk: &Desk, views: &Views, change: &Change, plan: &Plan) -> Result<Output, Refusal> {
     let Plan { path, before, new, .. } = plan;
-    let after = ContentHash::of(new.text.as_bytes());
-    let expected = before.map_or(Expected::Absent, Expected::Content);
-    if *before != Some(after) {
-        let done = desk.workspace.write(path, expected, new.text.as_bytes());
-        done.map_err(|error| match error {
-            FileError::Changed(_) => Refusal::FileChanged { path: written.to_owned() },
-            error => desk.refusal(error),
-        })?;
-    }
-    views.note(&desk.caller, path, after);
+    desk.write(views, path, *before, new.text.as_bytes())?;
     Ok(confirmation(desk, path, *before, &new.text, &new.changed, change))
 }
 

@@ -27,6 +27,10 @@ fn is_file_changed(result: Result<crate::call::Output, Refusal>) -> bool {
     matches!(result, Err(Refusal::FileChanged { path }) if path == "f")
 }
 
+fn is_not_viewed(result: Result<crate::call::Output, Refusal>) -> bool {
+    matches!(result, Err(Refusal::FileNotViewed { path }) if path == "f")
+}
+
 #[test]
 fn a_file_is_created_and_replaced() {
     let bench = Bench::new();
@@ -117,6 +121,10 @@ fn nobody_overwrites_what_somebody_else_has_written() {
                     assert_eq!(bench.content("f").unwrap(), after.as_bytes(), "{place}");
                 } else if known == Never && command == "str_replace" {
                     assert!(result.is_ok(), "{place}: {result:?}");
+                } else if known == Never {
+                    // The file has not changed, so the refusal must not say so.
+                    assert!(is_not_viewed(result), "{place}");
+                    assert_eq!(bench.content("f"), before, "{place}");
                 } else {
                     assert!(is_file_changed(result), "{place}");
                     assert_eq!(bench.content("f"), before, "{place}");
@@ -299,5 +307,5 @@ fn a_preview_shows_the_change_and_makes_none() {
     assert_eq!(preview.diff, "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
     assert_eq!(bench.content("f").unwrap(), b"a\nb\n");
     assert_eq!(bench.preview(view("f")).unwrap(), None);
-    assert!(is_file_changed(bench.preview(create("f", "x")).map(|_| unreachable!())));
+    assert!(is_not_viewed(bench.preview(create("f", "x")).map(|_| unreachable!())));
 }

@@ -45,7 +45,7 @@ pub(super) enum Meaning {
     Box,
     /// The group is a footnote or an endnote.
     Footnote,
-    /// The number after the word is the count of the following bytes that are not text.
+    /// Binary data follows, which is not text. The number after the word is its length in bytes.
     Binary,
     /// The word has no meaning for the text.
     Nothing,

@@ -71,6 +71,26 @@ fn the_advice_fits_the_cause() {
 }
 
 #[test]
+fn a_kernel_or_container_that_lacks_something_is_named() {
+    let check = |bubblewrap, walls, container, wanted: &[&str]| {
+        let facts = Facts { container, ..Facts::default() };
+        let (_, text) = of(Some("/usr/bin/bwrap"), bubblewrap, walls, &facts);
+        for wanted in wanted {
+            assert!(text.contains(wanted), "{wanted} is missing in: {text}");
+        }
+    };
+    let refused = Err("refused");
+    check(refused, Ok(2), None, &["version 2", "Use Linux 6.2 or newer", "tools.sandbox.allowNone"]);
+    check(refused, Ok(0), None, &["has no Landlock", "lsm=landlock"]);
+    check(refused, Err("seccomp: no"), Some("Docker"), &["seccomp: no", "let the container use seccomp"]);
+    check(refused, Ok(3), None, &["\"partial\"", "Use Linux 6.12 or newer"]);
+    check(Ok(OwnProc::Absent), Ok(7), Some("Docker"), &["/proc", "systempaths=unconfined"]);
+    check(Ok(OwnProc::Absent), Ok(7), Some("Podman"), &["/proc", "unmask=ALL"]);
+    check(Ok(OwnProc::Absent), Ok(7), None, &["cover parts of /proc"]);
+    check(Ok(OwnProc::Mounted), Ok(7), None, &["resource limits of each process", "sums"]);
+}
+
+#[test]
 fn a_machine_that_has_everything_gets_no_advice() {
     let (machine, _) = of(Some("/usr/bin/bwrap"), Ok(OwnProc::Mounted), Ok(7), &Facts::default());
     assert!(machine.findings.iter().all(|finding| finding.advice.is_none()), "{:?}", machine.findings);

@@ -21,6 +21,7 @@ fn there_are_no_rules_without_a_sandbox() {
         home: "/h".into(),
         temporary: "/t".into(),
         readable: Vec::new(),
+        repository: Vec::new(),
         hidden: Vec::new(),
         pinned: Vec::new(),
         program: "/p".into(),

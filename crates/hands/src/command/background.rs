@@ -1,0 +1,324 @@
+//! Background commands: starting them, looking at them, ending them, and telling their agents.
+
+use super::board::{Aftermath, Posted};
+use super::commands::{Commands, Finished, Order, Started};
+use super::excerpt::last_lines;
+use super::live::Owner;
+use super::names::{BASH, failed};
+use super::note::{Note, Notes, Over};
+use super::told::{CommandEnded, Listener, Told};
+use crate::call::{Caller, Invocation};
+use polity_sandbox::{Error, Limits, Output};
+use polity_society::command::CommandEnd;
+use polity_society::id::{AgentId, CommandId, TaskId};
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::refusal::Refusal;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Characters of an id after its prefix.
+const ID_CHARS: usize = 8;
+
+/// A background command, as its agent sees it.
+pub(super) enum Seen {
+    /// It runs.
+    Running(Posted),
+    /// It has ended.
+    Ended(Over, Output),
+}
+
+impl Commands {
+    /// Sets who records the ends of background commands. Only the first call has an effect.
+    pub fn listen(&self, listener: Listener) {
+        let _ = self.listener.set(listener);
+    }
+
+    /// Starts a command in the background, and returns its id at once.
+    pub(super) async fn start_background(
+        self: &Arc<Self>,
+        command: String,
+        limits: Limits,
+        call: &Invocation,
+    ) -> Result<CommandId, Refusal> {
+        let (caller, commands) = (call.caller.clone(), Arc::clone(self));
+        let id = id_of(&caller.task, &call.idempotency_key);
+        let Owner { agent, task } = Owner::of(&caller);
+        let note = Note { id, agent, task, command, over: None };
+        let cancel = CancellationToken::new();
+        // At once, so that whoever stops the agent from now on finds the command.
+        let posted = self.board.post(note.id.clone(), note.owner(), cancel.clone());
+        posted.map_err(|full| failed(BASH, full.to_string()))?;
+        // In a task of its own: if the call is dropped halfway, the command still gets to its end.
+        let start = async move { commands.start_posted(note, limits, &caller, cancel).await };
+        let started = tokio::spawn(start).await;
+        started.map_err(|error| failed(BASH, error.to_string()))?
+    }
+
+    async fn start_posted(
+        self: Arc<Self>,
+        note: Note,
+        limits: Limits,
+        caller: &Caller,
+        cancel: CancellationToken,
+    ) -> Result<CommandId, Refusal> {
+        let id = note.id.clone();
+        match self.start_noted(&note, limits, caller, cancel).await {
+            Ok(started) => {
+                self.board.show(&id, started.viewer());
+                tokio::spawn(self.see_off(note, started));
+                Ok(id)
+            }
+            Err(refusal) => {
+                let gone = id.clone();
+                let _ = self.with_notes(move |notes| notes.remove(&gone)).await;
+                self.board.remove(&id);
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn start_noted(
+        &self,
+        note: &Note,
+        limits: Limits,
+        caller: &Caller,
+        cancel: CancellationToken,
+    ) -> Result<Started, Refusal> {
+        let (written, command) = (note.clone(), note.command.clone());
+        self.with_notes(move |notes| notes.write(&written)).await.map_err(not_noted)?;
+        let output = self.notes.output(&note.task, &note.id);
+        self.start(Order { command, limits, caller, output, cancel }, |_| {}).await
+    }
+
+    /// Waits for the end of a command, writes it down, and has the agent told.
+    async fn see_off(self: Arc<Self>, note: Note, started: Started) {
+        let finished = started.finished().await;
+        let id = note.id.clone();
+        let Some(posted) = self.board.get(&id) else { return };
+        if posted.aftermath == Aftermath::Interrupted {
+            return self.board.remove(&id);
+        }
+        let note = Note { over: Some(over(finished, posted.seen)), ..note };
+        let written = note.clone();
+        let result = self
+            .with_notes(move |notes| match posted.aftermath {
+                Aftermath::Quiet => notes.close(&written),
+                Aftermath::Tell | Aftermath::Interrupted => notes.write(&written),
+            })
+            .await;
+        match (result, posted.aftermath, CommandEnded::of(&note)) {
+            // The next start reports the command as interrupted.
+            (Err(error), _, _) => {
+                tracing::error!(command = %id, %error, "failed to note the end of a background command");
+            }
+            (Ok(()), Aftermath::Tell, Some(ended)) => {
+                // Before the agent hears of it: it may look at once.
+                self.board.end(&id);
+                self.tell(ended).await;
+            }
+            (Ok(()), _, _) => {}
+        }
+        // Not before the end is recorded: until then the task has work.
+        self.board.remove(&id);
+    }
+
+    async fn tell(&self, ended: CommandEnded) {
+        let Some(listener) = self.listener.get() else { return };
+        let id = ended.id.clone();
+        match listener(ended).await {
+            Told::Recorded => self.acknowledge(&id).await,
+            Told::NotRecorded => {
+                tracing::error!(command = %id, "the end of a background command is told at the next start");
+            }
+        }
+    }
+
+    /// Returns the background commands whose end nobody has acknowledged: those that have ended, and those that were
+    /// running when polity died, which count as interrupted. Call this once, before agents work.
+    pub async fn recover(&self) -> Vec<CommandEnded> {
+        let mut running = self.board.ids(|_| true);
+        running.retain(|id| self.board.get(id).is_some_and(|posted| !posted.over.is_cancelled()));
+        let found = self.with_notes(move |notes| {
+            let open = notes.open()?.into_iter().filter(|note| !running.contains(&note.id));
+            let ended = open.map(|note| if note.over.is_some() { Ok(note) } else { notes.interrupt(note) });
+            ended.collect::<io::Result<Vec<Note>>>()
+        });
+        match found.await {
+            Ok(notes) => notes.iter().filter_map(CommandEnded::of).collect(),
+            Err(error) => {
+                tracing::error!(%error, "failed to read the notes about background commands");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Notes that the end of a command is recorded, so that [`Self::recover`] does not return it again.
+    pub async fn acknowledge(&self, id: &CommandId) {
+        let of = id.clone();
+        let closed = self.with_notes(move |notes| match notes.open_note(&of)? {
+            Some(note) => notes.close(&note),
+            None => Ok(()),
+        });
+        if let Err(error) = closed.await {
+            // The listener recognises the end when it is reported again.
+            tracing::warn!(command = %id, %error, "failed to close the note about a background command");
+        }
+    }
+
+    /// Returns a background command of a caller, as soon as it has ended or this time has passed.
+    pub(super) async fn look(
+        &self,
+        caller: &Caller,
+        id: &CommandId,
+        patience: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Seen, Refusal> {
+        let owner = Owner::of(caller);
+        if let Some(posted) = self.board.get(id).filter(|posted| posted.owner == owner) {
+            tokio::select! {
+                () = posted.over.cancelled() => {}
+                () = tokio::time::sleep(patience) => {}
+                () = cancel.cancelled() => {}
+            }
+            if let Some(posted) = self.board.get(id).filter(|posted| !posted.over.is_cancelled()) {
+                return Ok(Seen::Running(posted));
+            }
+        }
+        // Only an id that polity made may become a part of a path.
+        let found = if is_id(id) {
+            let (task, of) = (caller.task.clone(), id.clone());
+            let found = self.with_notes(move |notes| {
+                let Some(note) = notes.find(&task, &of)?.filter(|note| note.owner() == owner) else {
+                    return Ok(None);
+                };
+                Ok(Some((notes.kept(&task, &of)?, note)))
+            });
+            found.await.map_err(not_noted)?
+        } else {
+            None
+        };
+        let ended = found.and_then(|(output, mut note)| note.over.take().map(|over| (over, output)));
+        ended.map(|(over, output)| Seen::Ended(over, output)).ok_or_else(|| self.unknown(caller, id))
+    }
+
+    /// Notes how much of the output of a background command its agent has seen.
+    pub(super) fn saw(&self, id: &CommandId, seen: u64) {
+        self.board.saw(id, seen);
+    }
+
+    /// Ends a background command of a caller. The end is not reported to the agent a second time.
+    pub(super) async fn stop_one(&self, caller: &Caller, id: &CommandId) {
+        let of = Owner::of(caller);
+        wait(self.board.stop(|other, owner| other == id && *owner == of, Aftermath::Quiet)).await;
+    }
+
+    /// Ends all commands of an agent and all their processes. Nobody is told.
+    pub async fn stop_of_agent(&self, agent: &AgentId) {
+        self.stop(|owner| owner.agent == *agent, Aftermath::Quiet).await;
+    }
+
+    /// Ends all commands of an agent in one task and all their processes. Nobody is told.
+    pub async fn stop_in(&self, agent: &AgentId, task: &TaskId) {
+        self.stop(|owner| owner.agent == *agent && owner.task == *task, Aftermath::Quiet).await;
+    }
+
+    /// Ends all commands of a task and all their processes. Nobody is told.
+    pub async fn stop_of_task(&self, task: &TaskId) {
+        self.stop(|owner| owner.task == *task, Aftermath::Quiet).await;
+    }
+
+    /// Ends all commands and all their processes, because polity ends. The next start reports those in the background
+    /// as interrupted.
+    pub async fn stop_all(&self) {
+        self.stop(|_| true, Aftermath::Interrupted).await;
+    }
+
+    async fn stop(&self, is_meant: impl Fn(&Owner) -> bool, aftermath: Aftermath) {
+        let over = self.board.stop(|_, owner| is_meant(owner), aftermath);
+        self.cancel(is_meant);
+        wait(over).await;
+    }
+
+    /// Returns whether a background command of a task runs.
+    pub fn are_running(&self, task: &TaskId) -> bool {
+        !self.board.ids(|owner| owner.task == *task).is_empty()
+    }
+
+    /// Returns the tasks in which an agent has background commands that run.
+    pub fn tasks_of(&self, agent: &AgentId) -> BTreeSet<TaskId> {
+        self.board.tasks(agent)
+    }
+
+    /// Ends the commands of a task, and removes its home, its temporary directory and all output.
+    pub async fn forget(&self, task: &TaskId) -> io::Result<()> {
+        self.stop_of_task(task).await;
+        self.forget_size(task);
+        let task = task.clone();
+        self.with_notes(move |notes| notes.forget(&task)).await
+    }
+
+    fn unknown(&self, caller: &Caller, id: &CommandId) -> Refusal {
+        let owner = Owner::of(caller);
+        let running: Vec<String> =
+            self.board.ids(|of| *of == owner).iter().map(ToString::to_string).collect();
+        let running = if running.is_empty() { "none".to_owned() } else { running.join(", ") };
+        let fault = format!("you have no background command {id}; running: {running}");
+        Refusal::InvalidArguments(vec![FieldProblem::new("id", Fault::Rule(fault))])
+    }
+
+    async fn with_notes<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Notes) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let notes = self.notes.clone();
+        tokio::task::spawn_blocking(move || act(&notes)).await.map_err(io::Error::other)?
+    }
+}
+
+async fn wait(over: Vec<CancellationToken>) {
+    for over in over {
+        over.cancelled().await;
+    }
+}
+
+fn not_noted(error: io::Error) -> Refusal {
+    failed(BASH, format!("cannot keep a note about the command: {error}"))
+}
+
+/// What a note says about a command that has ended.
+fn over(finished: Result<Finished, Error>, seen: u64) -> Over {
+    match finished {
+        Ok(Finished { end, ended }) => Over {
+            end,
+            duration_ms: u64::try_from(ended.duration.as_millis()).ok(),
+            seen,
+            last_lines: last_lines(&ended.output),
+            restored: ended.restored,
+        },
+        Err(error) => Over {
+            end: CommandEnd::Failed { reason: error.to_string() },
+            duration_ms: None,
+            seen,
+            last_lines: String::new(),
+            restored: Vec::new(),
+        },
+    }
+}
+
+/// Makes an id that a model can repeat. The same call gets the same id.
+fn id_of(task: &TaskId, key: &str) -> CommandId {
+    let hash = blake3::hash(format!("{task}\n{key}").as_bytes()).to_hex();
+    CommandId::new(format!("{PREFIX}{}", hash.chars().take(ID_CHARS).collect::<String>()))
+}
+
+/// The beginning of each id.
+const PREFIX: &str = "cmd-";
+
+/// Whether [`id_of`] could have made this id.
+fn is_id(id: &CommandId) -> bool {
+    let rest = id.as_str().strip_prefix(PREFIX);
+    rest.is_some_and(|rest| rest.len() == ID_CHARS && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}

@@ -1,0 +1,211 @@
+//! Starts commands in the workspaces of agents, and waits for their end.
+
+use super::board::Board;
+use super::live::{Live, Owner, Seat, end_of};
+use super::names::{BASH, failed};
+use super::note::Notes;
+use super::plan::{Directories, plan};
+use super::size;
+use super::sums::disk_left;
+use super::told::Listener;
+use crate::call::{Caller, Root};
+use crate::tool::Confinement;
+use crate::workspaces::Workspaces;
+use polity_sandbox::{Ended, Enter, Error, Level, Limits, Machine, Network, Running, Settings, Viewer};
+use polity_society::command::CommandEnd;
+use polity_society::id::TaskId;
+use polity_society::refusal::Refusal;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+/// Returns the settings that are in force now. It is called at each use, so that a change takes effect at once.
+pub type SettingsSource = Arc<dyn Fn() -> Settings + Send + Sync>;
+
+/// Runs commands in the workspaces of agents.
+pub struct Commands {
+    workspaces: Arc<Workspaces>,
+    enter: Enter,
+    /// A directory of polity. It contains the homes, the temporary directories and the output of commands.
+    state: PathBuf,
+    /// Directories of polity that no command may see.
+    hidden: Vec<PathBuf>,
+    settings: SettingsSource,
+    machine: OnceCell<Machine>,
+    live: Arc<Live>,
+    sizes: size::Sizes,
+    pub(super) notes: Notes,
+    pub(super) board: Board,
+    pub(super) listener: OnceLock<Listener>,
+}
+
+/// A command to run.
+pub(super) struct Order<'a> {
+    pub(super) command: String,
+    pub(super) limits: Limits,
+    pub(super) caller: &'a Caller,
+    /// The file that receives the output.
+    pub(super) output: PathBuf,
+    /// Ends the command.
+    pub(super) cancel: CancellationToken,
+}
+
+/// A command that runs.
+pub(super) struct Started {
+    running: Running,
+    seat: Seat,
+    task: TaskId,
+    live: Arc<Live>,
+    settings: SettingsSource,
+}
+
+/// How a command ended.
+pub(super) struct Finished {
+    pub(super) end: CommandEnd,
+    pub(super) ended: Ended,
+}
+
+impl Commands {
+    /// Makes a runner. `enter` is the program that sets up the sandbox; `state` is a directory of polity's own.
+    pub fn new(
+        workspaces: Arc<Workspaces>,
+        enter: Enter,
+        state: PathBuf,
+        hidden: Vec<PathBuf>,
+        settings: SettingsSource,
+    ) -> Self {
+        Self {
+            workspaces,
+            enter,
+            notes: Notes::new(state.clone()),
+            state,
+            hidden,
+            settings,
+            machine: OnceCell::new(),
+            live: Arc::default(),
+            sizes: size::Sizes::default(),
+            board: Board::default(),
+            listener: OnceLock::new(),
+        }
+    }
+
+    /// Returns the same runner for a machine that has already been examined.
+    #[must_use]
+    pub fn on(self, machine: Machine) -> Self {
+        Self { machine: OnceCell::new_with(Some(machine)), ..self }
+    }
+
+    /// Returns what this machine can enforce. The first call finds it out by trying.
+    pub async fn machine(&self) -> &Machine {
+        self.machine.get_or_init(|| polity_sandbox::probe(&self.enter)).await
+    }
+
+    /// Returns the sandbox of the next command. Until the machine is known, this is [`Confinement::None`].
+    pub fn confinement(&self) -> Confinement {
+        let level = self.machine.get().map_or(Level::None, |machine| machine.level);
+        match (level, self.settings().network) {
+            (Level::Full, Network::None) => Confinement::Full,
+            (Level::Full, Network::Domains(_) | Network::Full) => Confinement::FullWithNetwork,
+            (Level::Partial, _) => Confinement::Partial,
+            (Level::None, _) => Confinement::None,
+        }
+    }
+
+    /// Returns whether commands run here. Until the machine is known, the answer is yes.
+    pub fn exist(&self) -> bool {
+        self.machine.get().is_none_or(|machine| self.settings().permit(machine.level))
+    }
+
+    /// Returns the settings that are in force now.
+    pub(super) fn settings(&self) -> Settings {
+        (self.settings)()
+    }
+
+    /// Ends the running commands that `is_meant` selects, in the foreground and in the background.
+    pub(super) fn cancel(&self, is_meant: impl Fn(&Owner) -> bool) {
+        self.live.cancel(is_meant);
+    }
+
+    /// Forgets how large the directories of a task are.
+    pub(super) fn forget_size(&self, task: &TaskId) {
+        self.sizes.forget(task);
+    }
+
+    /// Returns the file that receives the output of a command in the foreground.
+    pub(super) fn output_file(&self, task: &TaskId, key: &str) -> PathBuf {
+        self.state.join(task.as_str()).join("output").join(format!("{}.txt", file_name(key)))
+    }
+
+    /// Starts a command. `report` is called with each piece of output.
+    pub(super) async fn start(
+        &self,
+        order: Order<'_>,
+        report: impl FnMut(&[u8]) + Send + 'static,
+    ) -> Result<Started, Refusal> {
+        let Order { command, limits, caller, output, cancel } = order;
+        let settings = self.settings();
+        let machine = self.machine().await;
+        if !settings.permit(machine.level) {
+            let reason = "this machine has no sandbox, so commands do not run; the person can raise the level \
+                          (polity doctor) or set tools.sandbox.allowNone";
+            return Err(failed(BASH, reason));
+        }
+        let opened = self.workspaces.directory(&caller.task, &caller.place, &cancel).await?;
+        let own = self.state.join(caller.task.as_str());
+        let home = made(own.join("home")).await?;
+        let temporary = made(own.join("tmp")).await?;
+        if let Some(directory) = output.parent() {
+            made(directory.to_owned()).await?;
+        }
+        let mut growing = vec![home.clone(), temporary.clone()];
+        if caller.place.root == Root::Made {
+            growing.push(opened.directory.clone());
+        }
+        let used = self.sizes.of(&caller.task, growing).await;
+        let disk_bytes = disk_left(&settings.task_limits, limits.disk_bytes, used);
+        let settings = Settings { limits: Limits { disk_bytes, ..limits }, ..settings };
+        let own = Directories { home, temporary, output, hidden: &self.hidden };
+        let plan = plan(command, opened, settings, own);
+        let running = polity_sandbox::spawn(plan, machine, &self.enter, &cancel, report).await;
+        let running = running.map_err(|error| failed(BASH, error.to_string()))?;
+        let seat = self.live.seat(Owner::of(caller), running.viewer(), cancel);
+        let (live, settings) = (Arc::clone(&self.live), Arc::clone(&self.settings));
+        Ok(Started { running, seat, task: caller.task.clone(), live, settings })
+    }
+}
+
+impl Started {
+    /// Shows what the command prints.
+    pub(super) fn viewer(&self) -> Viewer {
+        self.running.viewer()
+    }
+
+    /// Waits for the end. Meanwhile the commands of the task are kept within their common limits.
+    pub(super) async fn finished(self) -> Result<Finished, Error> {
+        let Self { running, seat, task, live, settings } = self;
+        let mut viewer = running.viewer();
+        let ended = running.ended();
+        tokio::pin!(ended);
+        let ended = loop {
+            tokio::select! {
+                ended = &mut ended => break ended?,
+                () = viewer.usage_changed() => live.weigh(&task, &settings().task_limits),
+            }
+        };
+        Ok(Finished { end: end_of(ended.how, seat.exceeded()), ended })
+    }
+}
+
+/// Makes a directory if it is not there.
+async fn made(directory: PathBuf) -> Result<PathBuf, Refusal> {
+    let made = tokio::fs::create_dir_all(&directory).await;
+    made.map_err(|error| failed(BASH, format!("cannot make {}: {error}", directory.display())))?;
+    Ok(directory)
+}
+
+/// Makes a file name from a key, which may contain any text that a model wrote.
+fn file_name(key: &str) -> String {
+    let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+    key.chars().map(plain).take(100).collect()
+}

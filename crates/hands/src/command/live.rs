@@ -1,0 +1,113 @@
+//! The commands that run now. If those of a task together exceed a limit of the task, one of them is ended.
+
+use super::sums::heaviest;
+use crate::call::Caller;
+use polity_sandbox::TaskLimits;
+use polity_sandbox::{How, Viewer};
+use polity_society::command::{CommandEnd, CommandLimit};
+use polity_society::id::{AgentId, TaskId};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// Who runs a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    pub(super) agent: AgentId,
+    pub(super) task: TaskId,
+}
+
+impl Owner {
+    pub(super) fn of(caller: &Caller) -> Self {
+        Self { agent: caller.agent.clone(), task: caller.task.clone() }
+    }
+}
+
+/// The commands that run now, in the foreground and in the background.
+#[derive(Default)]
+pub(super) struct Live(Mutex<Table>);
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    entries: BTreeMap<u64, Entry>,
+}
+
+struct Entry {
+    owner: Owner,
+    viewer: Viewer,
+    cancel: CancellationToken,
+    /// The limit of the task that was exceeded, if the command was ended for this reason.
+    exceeded: Option<CommandLimit>,
+}
+
+/// The place of one command in the table. Dropping it frees the place.
+pub(super) struct Seat {
+    live: Arc<Live>,
+    number: u64,
+}
+
+impl Live {
+    /// Adds a command. `cancel` ends it.
+    pub(super) fn seat(self: &Arc<Self>, owner: Owner, viewer: Viewer, cancel: CancellationToken) -> Seat {
+        let mut table = self.table();
+        let number = table.next;
+        table.next += 1;
+        table.entries.insert(number, Entry { owner, viewer, cancel, exceeded: None });
+        Seat { live: Arc::clone(self), number }
+    }
+
+    /// Ends one command of a task if all commands of the task together exceed a limit.
+    pub(super) fn weigh(&self, task: &TaskId, limits: &TaskLimits) {
+        let mut table = self.table();
+        // A command that is being ended gives back what it uses.
+        let entries = table.entries.values_mut();
+        let mut of_task: Vec<&mut Entry> =
+            entries.filter(|entry| entry.owner.task == *task && entry.exceeded.is_none()).collect();
+        let usages: Vec<_> = of_task.iter().map(|entry| entry.viewer.usage()).collect();
+        if let Some((index, limit)) = heaviest(limits, &usages)
+            && let Some(entry) = of_task.get_mut(index)
+        {
+            entry.exceeded = Some(limit);
+            entry.cancel.cancel();
+        }
+    }
+
+    /// Ends the commands that `is_meant` selects.
+    pub(super) fn cancel(&self, is_meant: impl Fn(&Owner) -> bool) {
+        let table = self.table();
+        table.entries.values().filter(|entry| is_meant(&entry.owner)).for_each(|entry| entry.cancel.cancel());
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Seat {
+    /// Returns the limit of the task that was exceeded, if the command was ended for this reason.
+    pub(super) fn exceeded(&self) -> Option<CommandLimit> {
+        self.live.table().entries.get(&self.number).and_then(|entry| entry.exceeded)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.live.table().entries.remove(&self.number);
+    }
+}
+
+/// Returns how a command ended. `exceeded` is the limit of its task that was exceeded, if it was ended for this reason.
+pub(super) fn end_of(how: How, exceeded: Option<CommandLimit>) -> CommandEnd {
+    let limited = |limit| CommandEnd::Limited { limit };
+    match how {
+        How::Exited(code) => CommandEnd::Exited { code },
+        How::TimedOut => limited(CommandLimit::Time),
+        How::OutOfMemory => limited(CommandLimit::Memory),
+        How::TooManyProcesses => limited(CommandLimit::Processes),
+        How::TooMuchOutput => limited(CommandLimit::Output),
+        How::TooMuchDisk => limited(CommandLimit::Disk),
+        How::Cancelled => exceeded.map_or(CommandEnd::Stopped, limited),
+        How::Lost => CommandEnd::Lost,
+    }
+}

@@ -1,0 +1,199 @@
+//! Notes on disk about background commands, so that the end of each is reported even if polity dies.
+//!
+//! Before a command starts, its note is written without an end, as one of the open notes. When the command ends, the
+//! end is added to the note. When the agent has been told, the note moves to the directory of the task. If polity finds
+//! an open note without an end when it starts, the command of the note was interrupted.
+
+use super::excerpt::last_lines;
+use super::live::Owner;
+use crate::durable;
+use polity_sandbox::{Excerpt, Output};
+use polity_society::command::CommandEnd;
+use polity_society::id::{AgentId, CommandId, TaskId};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The directory of the open notes. No task has such an id.
+const OPEN: &str = ".open";
+
+/// The directory of the background commands of a task.
+const BACKGROUND: &str = "background";
+
+/// What is known about a background command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Note {
+    pub(super) id: CommandId,
+    pub(super) agent: AgentId,
+    pub(super) task: TaskId,
+    pub(super) command: String,
+    /// Absent while the command runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) over: Option<Over>,
+}
+
+/// The end of a background command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Over {
+    pub(super) end: CommandEnd,
+    /// Absent if polity died while the command ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) duration_ms: Option<u64>,
+    /// Number of output bytes that the agent saw while the command ran.
+    pub(super) seen: u64,
+    pub(super) last_lines: String,
+    pub(super) restored: Vec<PathBuf>,
+}
+
+impl Note {
+    pub(super) fn owner(&self) -> Owner {
+        Owner { agent: self.agent.clone(), task: self.task.clone() }
+    }
+}
+
+/// The notes of a data directory. Its operations block.
+#[derive(Clone, Debug)]
+pub(super) struct Notes {
+    state: PathBuf,
+}
+
+impl Notes {
+    /// `state` is the directory of the commands. It need not exist.
+    pub(super) fn new(state: PathBuf) -> Self {
+        Self { state }
+    }
+
+    /// The file that receives the output of a background command.
+    pub(super) fn output(&self, task: &TaskId, id: &CommandId) -> PathBuf {
+        self.of_task(task).join(format!("{id}.txt"))
+    }
+
+    fn of_task(&self, task: &TaskId) -> PathBuf {
+        self.state.join(task.as_str()).join(BACKGROUND)
+    }
+
+    fn open_directory(&self) -> PathBuf {
+        self.state.join(OPEN)
+    }
+
+    fn open_file(&self, id: &CommandId) -> PathBuf {
+        self.open_directory().join(format!("{id}.json"))
+    }
+
+    fn closed_file(&self, task: &TaskId, id: &CommandId) -> PathBuf {
+        self.of_task(task).join(format!("{id}.json"))
+    }
+
+    /// Writes an open note.
+    pub(super) fn write(&self, note: &Note) -> io::Result<()> {
+        fs::create_dir_all(self.open_directory())?;
+        fs::create_dir_all(self.of_task(&note.task))?;
+        durable::replace(&self.open_file(&note.id), &serde_json::to_vec(note)?)
+    }
+
+    /// Moves a note to its task, because nobody needs to be told any more.
+    pub(super) fn close(&self, note: &Note) -> io::Result<()> {
+        fs::create_dir_all(self.of_task(&note.task))?;
+        durable::replace(&self.closed_file(&note.task, &note.id), &serde_json::to_vec(note)?)?;
+        self.remove(&note.id)
+    }
+
+    /// Removes an open note.
+    pub(super) fn remove(&self, id: &CommandId) -> io::Result<()> {
+        match fs::remove_file(self.open_file(id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Reads the open note of a command, if there is one.
+    pub(super) fn open_note(&self, id: &CommandId) -> io::Result<Option<Note>> {
+        read(&self.open_file(id))
+    }
+
+    /// Reads the note of a command, open or not.
+    pub(super) fn find(&self, task: &TaskId, id: &CommandId) -> io::Result<Option<Note>> {
+        Ok(match read(&self.closed_file(task, id))? {
+            Some(note) => Some(note),
+            None => self.open_note(id)?,
+        })
+    }
+
+    /// Reads all open notes. Skips damaged ones.
+    pub(super) fn open(&self) -> io::Result<Vec<Note>> {
+        let entries = match fs::read_dir(self.open_directory()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut notes = Vec::new();
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            match read(&path) {
+                Ok(note) => notes.extend(note),
+                Err(error) => {
+                    tracing::error!(path = %path.display(), %error, "a note about a command is damaged");
+                }
+            }
+        }
+        notes.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(notes)
+    }
+
+    /// Writes into an open note that its command was interrupted.
+    pub(super) fn interrupt(&self, mut note: Note) -> io::Result<Note> {
+        let output = self.kept(&note.task, &note.id)?;
+        let over = Over {
+            end: CommandEnd::Interrupted,
+            duration_ms: None,
+            seen: 0,
+            last_lines: last_lines(&output),
+            restored: Vec::new(),
+        };
+        note.over = Some(over);
+        self.write(&note)?;
+        Ok(note)
+    }
+
+    /// Reads the beginning and the end of an output from its file.
+    pub(super) fn kept(&self, task: &TaskId, id: &CommandId) -> io::Result<Output> {
+        let path = self.output(task, id);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Output::default()),
+            Err(error) => return Err(error),
+        };
+        let total_bytes = file.metadata()?.len();
+        let (first_most, last_most) = {
+            let Excerpt { first, last } = Excerpt::default();
+            (first as u64, last as u64)
+        };
+        let mut first = Vec::new();
+        (&mut file).take(first_most).read_to_end(&mut first)?;
+        let rest = total_bytes.saturating_sub(first.len() as u64).min(last_most);
+        file.seek(SeekFrom::Start(total_bytes - rest))?;
+        let mut last = Vec::new();
+        file.take(rest).read_to_end(&mut last)?;
+        Ok(Output { first, last, total_bytes, file: path })
+    }
+
+    /// Removes everything that the commands of a task left, homes included.
+    pub(super) fn forget(&self, task: &TaskId) -> io::Result<()> {
+        match fs::remove_dir_all(self.state.join(task.as_str())) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+fn read(path: &Path) -> io::Result<Option<Note>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

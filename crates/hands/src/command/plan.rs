@@ -1,0 +1,49 @@
+//! Plans a command: which directories it gets, and which of them it may change.
+
+use crate::call::Access;
+use crate::workspaces::Opened;
+use polity_sandbox::Settings;
+use polity_sandbox::{Excerpt, Plan, guarded_paths};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The directories of a command besides its workspace.
+pub(super) struct Directories<'a> {
+    /// The home directory of the task.
+    pub(super) home: PathBuf,
+    /// The temporary directory of the task.
+    pub(super) temporary: PathBuf,
+    /// The file that receives the output.
+    pub(super) output: PathBuf,
+    /// Directories of polity that no command may see.
+    pub(super) hidden: &'a [PathBuf],
+}
+
+/// Plans a command in an opened workspace.
+pub(super) fn plan(command: String, opened: Opened, settings: Settings, own: Directories<'_>) -> Plan {
+    let Opened { directory, access, git } = opened;
+    let Settings { network, read, limits, .. } = settings;
+    let (inside, outside): (Vec<PathBuf>, Vec<PathBuf>) =
+        git.into_iter().flat_map(|git| git.read_only).partition(|path| path.starts_with(&directory));
+    let within = inside.iter().filter_map(|path| path.strip_prefix(&directory).ok().map(Path::to_owned));
+    let guarded = guarded_paths(&directory).into_iter().chain(within).collect();
+    Plan {
+        command,
+        guarded,
+        workspace: directory,
+        access: match access {
+            Access::Write => polity_sandbox::Access::ReadWrite,
+            Access::Read => polity_sandbox::Access::ReadOnly,
+        },
+        readable: read,
+        repository: outside,
+        hidden: own.hidden.to_vec(),
+        home: own.home,
+        temporary: own.temporary,
+        network,
+        environment: std::env::vars().collect::<BTreeMap<_, _>>(),
+        limits,
+        output: own.output,
+        excerpt: Excerpt::default(),
+    }
+}

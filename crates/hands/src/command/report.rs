@@ -1,0 +1,124 @@
+//! Describes commands to the model.
+
+use super::background::Seen;
+use super::excerpt::{Fresh, Tail, since};
+use super::note::Over;
+use crate::call::{File, Output};
+use polity_sandbox::Settings;
+use polity_society::command::{CommandEnd, CommandLimit};
+use polity_society::id::CommandId;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Describes the end of a command in the foreground. A long output becomes a file as well.
+pub(super) async fn of_end(
+    end: &CommandEnd,
+    ended: polity_sandbox::Ended,
+    timeout_ms: u64,
+    settings: &Settings,
+) -> Output {
+    let polity_sandbox::Ended { duration, output, restored, .. } = ended;
+    let fresh = since(&output, 0, Tail::IsFinal);
+    let omitted = fresh.omitted;
+    let mut result = with_end(json!({}), end, timeout_ms, settings);
+    result["output"] = json!(fresh.text);
+    result["durationMs"] = json!(milliseconds(duration));
+    let result = with_restored(result, &restored);
+    let mut made = Output::json(result);
+    if omitted > 0 {
+        made = with_file(made, &output.file).await;
+    }
+    // The file is an artifact now, or the result has all of it.
+    let _ = tokio::fs::remove_file(&output.file).await;
+    made
+}
+
+/// Describes a background command, with its new output. Also returns how many output bytes the agent has then seen.
+pub(super) async fn of_look(id: &CommandId, seen: Seen, settings: &Settings) -> (Output, u64) {
+    match seen {
+        Seen::Running(posted) => {
+            let output = posted.viewer.as_ref().map(polity_sandbox::Viewer::output).unwrap_or_default();
+            let Fresh { text, next, .. } = since(&output, posted.seen, Tail::MayGrow);
+            let duration = milliseconds(posted.begun.elapsed());
+            let result = json!({"id": id, "running": true, "output": text, "durationMs": duration});
+            (Output::json(result), next)
+        }
+        Seen::Ended(over, output) => {
+            let Over { end, duration_ms, seen, restored, .. } = over;
+            let Fresh { text, next, omitted } = since(&output, seen, Tail::IsFinal);
+            let mut result = with_end(json!({"id": id}), &end, settings.limits.timeout_ms, settings);
+            result["output"] = json!(text);
+            if let Some(duration) = duration_ms {
+                result["durationMs"] = json!(duration);
+            }
+            let made = Output::json(with_restored(result, &restored));
+            let made = if omitted > 0 { with_file(made, &output.file).await } else { made };
+            (made, next)
+        }
+    }
+}
+
+fn with_end(mut result: Value, end: &CommandEnd, timeout_ms: u64, settings: &Settings) -> Value {
+    result["exitCode"] = match end {
+        CommandEnd::Exited { code } => json!(code),
+        _ => Value::Null,
+    };
+    if let Some(words) = in_words(end, timeout_ms, settings) {
+        result["ended"] = json!(words);
+    }
+    result
+}
+
+fn with_restored(mut result: Value, restored: &[PathBuf]) -> Value {
+    if !restored.is_empty() {
+        // The model should not believe that it has changed them.
+        let names: Vec<String> = restored.iter().map(|path| path.display().to_string()).collect();
+        result["restored"] = json!(names);
+    }
+    result
+}
+
+async fn with_file(made: Output, path: &Path) -> Output {
+    let Ok(bytes) = tokio::fs::read(path).await else { return made };
+    let (declared_mime, filename) = (Some("text/plain".to_owned()), Some("output.txt".to_owned()));
+    made.with_file(File { bytes: bytes.into(), declared_mime, filename })
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Says in words how a command ended, if it did not end by itself.
+fn in_words(end: &CommandEnd, timeout_ms: u64, settings: &Settings) -> Option<String> {
+    let (limits, of_task) = (&settings.limits, &settings.task_limits);
+    Some(match end {
+        CommandEnd::Exited { .. } => return None,
+        CommandEnd::Limited { limit } => match limit {
+            CommandLimit::Time => format!("stopped after {timeout_ms} ms"),
+            CommandLimit::Memory => {
+                format!("stopped: its processes took more than {} bytes of memory", limits.memory_bytes)
+            }
+            CommandLimit::Processes => format!("stopped: it had more than {} processes", limits.processes),
+            CommandLimit::Output => format!("stopped: it printed more than {} bytes", limits.output_bytes),
+            CommandLimit::Disk => {
+                let (bytes, files) = (limits.disk_bytes, limits.files);
+                format!(
+                    "stopped: it added more than {bytes} bytes or {files} files, or the task has too many"
+                )
+            }
+            CommandLimit::TaskMemory => {
+                let bytes = of_task.memory_bytes;
+                format!("stopped: the commands of this task together took more than {bytes} bytes of memory")
+            }
+            CommandLimit::TaskProcesses => {
+                let processes = of_task.processes;
+                format!("stopped: the commands of this task together had more than {processes} processes")
+            }
+        },
+        CommandEnd::Stopped => "stopped".to_owned(),
+        CommandEnd::Lost => "stopped by something outside polity".to_owned(),
+        CommandEnd::Interrupted => "interrupted when polity ended".to_owned(),
+        CommandEnd::Failed { reason } => format!("could not run: {reason}"),
+    })
+}

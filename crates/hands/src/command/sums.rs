@@ -1,0 +1,81 @@
+//! Compares what all commands of a task use together with the limits of the task. Plain functions over samples.
+
+use polity_sandbox::{TaskLimits, Usage};
+use polity_society::command::CommandLimit;
+
+/// If all commands together exceed a limit, returns the index of the command to end, and the limit. The command to end
+/// is the one that uses the most of what is limited.
+pub(super) fn heaviest(limits: &TaskLimits, usages: &[Usage]) -> Option<(usize, CommandLimit)> {
+    let over = |limit: u64, used: fn(&Usage) -> u64| {
+        let sum = usages.iter().map(used).fold(0, u64::saturating_add);
+        let heaviest = usages.iter().enumerate().max_by_key(|(_, usage)| used(usage));
+        heaviest.filter(|_| sum > limit).map(|(index, _)| index)
+    };
+    let memory = over(limits.memory_bytes, |usage| usage.memory_bytes);
+    let processes = || over(limits.processes, |usage| usage.processes);
+    let with = |limit: CommandLimit| move |index: usize| (index, limit);
+    memory.map(with(CommandLimit::TaskMemory)).or_else(|| processes().map(with(CommandLimit::TaskProcesses)))
+}
+
+/// Bytes that a command may always add, so that an agent can still tidy up in a full task.
+const LEAST_DISK: u64 = 64 << 20;
+
+/// Returns how many bytes a command may add on disk. `used` is the size of the directories of its task.
+pub(super) fn disk_left(limits: &TaskLimits, limit: u64, used: u64) -> u64 {
+    limit.min(limits.disk_bytes.saturating_sub(used).max(LEAST_DISK))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn usage() -> impl Strategy<Value = Usage> {
+        (0..20_u64, 0..20_u64).prop_map(|(memory_bytes, processes)| Usage {
+            memory_bytes,
+            processes,
+            ..Usage::default()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+
+        /// If one returned command after another is ended, this stops as soon as the limits hold, and not before.
+        #[test]
+        fn exactly_as_many_commands_end_as_exceed_the_limits(
+            memory_bytes in 0..60_u64,
+            processes in 0..60_u64,
+            mut usages in prop::collection::vec(usage(), 0..8),
+        ) {
+            let limits = TaskLimits { memory_bytes, processes, ..TaskLimits::default() };
+            while let Some((index, limit)) = heaviest(&limits, &usages) {
+                let (sum, most, limit): (u64, _, _) = match limit {
+                    CommandLimit::TaskMemory => (
+                        usages.iter().map(|usage| usage.memory_bytes).sum(),
+                        usages.iter().all(|usage| usage.memory_bytes <= usages[index].memory_bytes),
+                        memory_bytes,
+                    ),
+                    _ => (
+                        usages.iter().map(|usage| usage.processes).sum(),
+                        usages.iter().all(|usage| usage.processes <= usages[index].processes),
+                        processes,
+                    ),
+                };
+                prop_assert!(sum > limit && most);
+                usages.remove(index);
+            }
+            prop_assert!(usages.iter().map(|usage| usage.memory_bytes).sum::<u64>() <= memory_bytes);
+            prop_assert!(usages.iter().map(|usage| usage.processes).sum::<u64>() <= processes);
+        }
+
+        #[test]
+        fn a_command_never_gets_more_disk_than_its_own_limit(limit: u64, disk_bytes: u64, used: u64) {
+            let limits = TaskLimits { disk_bytes, ..TaskLimits::default() };
+            let left = disk_left(&limits, limit, used);
+            prop_assert!(left <= limit);
+            prop_assert!(left >= limit.min(LEAST_DISK), "a full task can be tidied up");
+            prop_assert!(used.saturating_add(left) <= disk_bytes || left <= LEAST_DISK);
+        }
+    }
+}

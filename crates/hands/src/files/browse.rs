@@ -1,0 +1,140 @@
+//! What the person sees at a path of a workspace. The rules for paths are those of the tools.
+
+use crate::files::text::Content;
+use crate::workspace::{Entries, FileError, Kind, PathFault, Workspace, WorkspacePath};
+use std::io::Read;
+
+/// Longest part of a file that is shown, in bytes.
+const SHOWN_BYTES: u64 = 256 << 10;
+
+/// What is at a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Browsed {
+    /// A directory.
+    Directory(Entries),
+    /// A file that contains text.
+    Text {
+        /// The text, or its beginning.
+        text: String,
+        /// The number of bytes that the text was read from.
+        shown: u64,
+        /// The size of the file in bytes.
+        bytes: u64,
+    },
+    /// A file that contains no text.
+    Binary {
+        /// The size of the file in bytes.
+        bytes: u64,
+    },
+}
+
+/// Why a path cannot be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum BrowseError {
+    /// The text is not a path in the workspace.
+    #[error("the path is not in the workspace: {0}")]
+    Path(#[from] PathFault),
+    /// The file or the directory cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// Reads what is at a path: a directory, or at most 256 KiB of a file. Returns the path in its shortest form too.
+pub fn browse(workspace: &Workspace, written: &str) -> Result<(WorkspacePath, Browsed), BrowseError> {
+    let path = workspace.path(written)?;
+    let browsed = match workspace.metadata(&path)?.kind {
+        Kind::Directory => Browsed::Directory(workspace.entries(&path)?),
+        Kind::File | Kind::Link | Kind::Special => file(workspace, &path)?,
+    };
+    Ok((path, browsed))
+}
+
+fn file(workspace: &Workspace, path: &WorkspacePath) -> Result<Browsed, FileError> {
+    let (file, bytes) = workspace.open_file(path)?;
+    let mut content = Vec::new();
+    let read = file.take(SHOWN_BYTES).read_to_end(&mut content);
+    read.map_err(|source| FileError::Io { operation: "read", path: path.clone(), source })?;
+    if content.len() as u64 == SHOWN_BYTES {
+        content.truncate(whole_characters(&content));
+    }
+    let shown = content.len() as u64;
+    Ok(match Content::of(&content) {
+        Content::Text(text) | Content::Encoded { text, .. } => Browsed::Text { text, shown, bytes },
+        Content::Binary => Browsed::Binary { bytes },
+    })
+}
+
+/// Returns the length without a character of UTF-8 that the end has cut.
+fn whole_characters(content: &[u8]) -> usize {
+    match std::str::from_utf8(content) {
+        Err(error) if error.error_len().is_none() => error.valid_up_to(),
+        Ok(_) | Err(_) => content.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Access;
+    use std::fs;
+
+    fn workspace() -> (tempfile::TempDir, Workspace) {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir_all(home.path().join("w/inner/.git")).unwrap();
+        fs::write(home.path().join("secret"), "canary").unwrap();
+        fs::write(home.path().join("w/inner/a.txt"), "one\n").unwrap();
+        fs::write(home.path().join("w/b.bin"), [0, 1, 2]).unwrap();
+        std::os::unix::fs::symlink("../secret", home.path().join("w/out")).unwrap();
+        std::os::unix::fs::symlink("inner", home.path().join("w/in")).unwrap();
+        let workspace = Workspace::open(&home.path().join("w"), Access::Read).unwrap();
+        (home, workspace)
+    }
+
+    #[test]
+    fn a_directory_shows_its_entries_and_a_file_its_text() {
+        let (_home, workspace) = workspace();
+        let at =
+            |path: &str| browse(&workspace, path).map(|(path, found)| (path.to_string(), found)).unwrap();
+        let (path, Browsed::Directory(listed)) = at(".") else { panic!("no directory") };
+        let listed: Vec<_> =
+            listed.entries.iter().map(|entry| (entry.name.as_str(), entry.kind, entry.bytes)).collect();
+        let expect = [
+            ("b.bin", Kind::File, Some(3)),
+            ("in", Kind::Link, None),
+            ("inner", Kind::Directory, None),
+            ("out", Kind::Link, None),
+        ];
+        assert_eq!((path.as_str(), &listed[..]), (".", &expect[..]));
+        let text = Browsed::Text { text: "one\n".to_owned(), shown: 4, bytes: 4 };
+        assert_eq!(at("inner/../in/./a.txt"), ("in/a.txt".to_owned(), text));
+        assert_eq!(at("b.bin").1, Browsed::Binary { bytes: 3 });
+        let Browsed::Directory(inner) = at("inner").1 else { panic!("no directory") };
+        assert_eq!(inner.entries.len(), 1, "the files of git are not shown");
+    }
+
+    #[test]
+    fn no_path_leads_out() {
+        let (_home, workspace) = workspace();
+        for path in ["..", "../secret", "/etc/passwd", "inner/../../secret", "", "a\0b"] {
+            assert!(matches!(browse(&workspace, path), Err(BrowseError::Path(_))), "{path:?}");
+        }
+        let escapes = browse(&workspace, "out");
+        assert!(matches!(escapes, Err(BrowseError::File(FileError::Escapes(_)))), "{escapes:?}");
+        let missing = browse(&workspace, "nothing");
+        assert!(matches!(missing, Err(BrowseError::File(FileError::NotFound(_)))), "{missing:?}");
+    }
+
+    #[test]
+    fn a_large_text_is_cut_between_characters() {
+        let (home, workspace) = workspace();
+        let text = format!("x{}", "é".repeat(200_000));
+        fs::write(home.path().join("w/large"), &text).unwrap();
+        let (_, Browsed::Text { text: beginning, shown, bytes }) = browse(&workspace, "large").unwrap()
+        else {
+            panic!("no text")
+        };
+        assert_eq!((shown, bytes), (SHOWN_BYTES - 1, text.len() as u64));
+        assert_eq!(beginning.len() as u64, shown);
+        assert!(text.starts_with(&beginning));
+    }
+}

@@ -1,0 +1,55 @@
+//! The tools of the group `web`: pages, requests and search. `polity_web` decides where a request may go.
+//!
+//! The settings are asked for at every call, so a change applies to the next one.
+
+mod access;
+mod fetch_page;
+mod http_request;
+mod web_search;
+
+use crate::files::Files;
+use crate::table::Toolbox;
+use crate::tool::Tool;
+pub use access::WebSettings;
+
+use access::Access;
+use fetch_page::FetchPage;
+use http_request::HttpRequest;
+use std::sync::Arc;
+use web_search::WebSearch;
+
+/// The tools of the group `web`.
+pub struct WebTools {
+    settings: WebSettings,
+    fetch_page: Arc<FetchPage>,
+    http_request: Arc<HttpRequest>,
+    web_search: Arc<WebSearch>,
+}
+
+impl WebTools {
+    /// Makes the tools. `files` takes the answers that agents save.
+    pub fn new(settings: WebSettings, files: Files) -> Self {
+        let access = Arc::new(Access::new(Arc::clone(&settings)));
+        Self {
+            settings,
+            fetch_page: Arc::new(FetchPage::new(Arc::clone(&access))),
+            http_request: Arc::new(HttpRequest::new(Arc::clone(&access), files)),
+            web_search: Arc::new(WebSearch::new(access)),
+        }
+    }
+}
+
+impl Toolbox for WebTools {
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let mut tools: Vec<Arc<dyn Tool>> = vec![self.fetch_page.clone(), self.http_request.clone()];
+        if (self.settings)().search.is_some() {
+            tools.push(self.web_search.clone());
+        }
+        tools
+    }
+}
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

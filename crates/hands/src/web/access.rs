@@ -1,0 +1,96 @@
+//! Access to the web under the settings in force, and the refusals of requests that fail.
+
+use crate::call::{Arguments, Invocation};
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::refusal::Refusal;
+use polity_web::{Call, Error, Settings, Web};
+use serde_json::Value;
+use std::sync::{Arc, OnceLock};
+use url::Url;
+
+/// Maximum number of characters from outside, such as those of an address, in an origin.
+const ORIGIN_CHARS: usize = 300;
+
+/// Returns the settings of the web that are in force now.
+pub type WebSettings = Arc<dyn Fn() -> Settings + Send + Sync>;
+
+/// Access to the web under the settings in force.
+pub(super) struct Access {
+    settings: WebSettings,
+    /// Made when it is first needed, because this reads the root certificates of the machine.
+    web: OnceLock<Web>,
+}
+
+impl Access {
+    pub(super) fn new(settings: WebSettings) -> Self {
+        Self { settings, web: OnceLock::new() }
+    }
+
+    /// Returns access under the current settings.
+    pub(super) fn web(&self) -> Result<Web, Error> {
+        let settings = (self.settings)();
+        match self.web.get() {
+            Some(web) => Ok(web.with_settings(settings)),
+            None => {
+                let made = Web::new(settings)?;
+                Ok(self.web.get_or_init(|| made).clone())
+            }
+        }
+    }
+}
+
+/// Returns the host in the address of a call, if it names one.
+pub(super) fn host_in(arguments: &Arguments) -> Option<String> {
+    let url = arguments.get("url").and_then(Value::as_str)?;
+    Url::parse(url.trim()).ok()?.host_str().map(str::to_owned)
+}
+
+/// Returns the options for one web call. They end it when nobody waits for it any more.
+pub(super) fn call(invocation: &Invocation) -> Call {
+    Call::new(invocation.cancel.clone())
+}
+
+/// Returns the refusal of a request that got no answer.
+pub(super) fn refusal(tool: &'static str, error: &Error) -> Refusal {
+    let argument = match error {
+        Error::NotAUrl { .. } => "url",
+        Error::Method { .. } => "method",
+        Error::ForbiddenHeader { .. } | Error::BadHeader { .. } => "headers",
+        Error::BadQuery { .. } => "query",
+        Error::Refused(_)
+        | Error::RefusedRedirect { .. }
+        | Error::NotPermitted { .. }
+        | Error::ChangeRedirected { .. }
+        | Error::BadRedirect { .. }
+        | Error::RedirectCircle { .. }
+        | Error::TooManyRedirects { .. }
+        | Error::Unresolved { .. }
+        | Error::Unreachable { .. }
+        | Error::Broken { .. }
+        | Error::Encoding { .. }
+        | Error::HeadersTooLarge { .. }
+        | Error::TooLarge { .. }
+        | Error::Stalled { .. }
+        | Error::TimedOut { .. }
+        | Error::Cancelled
+        | Error::NoSearch
+        | Error::Search { .. }
+        | Error::Conversion
+        | Error::Setup { .. } => {
+            return Refusal::ToolFailed { tool: tool.to_owned(), reason: error.to_string() };
+        }
+    };
+    Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Rule(error.to_string()))])
+}
+
+/// Returns an origin that names an address. It contains the status if the request did not succeed.
+pub(super) fn origin(url: &str, status: u16) -> String {
+    let mut origin: String = url.chars().take(ORIGIN_CHARS).collect();
+    if origin.len() < url.len() {
+        origin.push('…');
+    }
+    if !(200..300).contains(&status) {
+        origin.push_str(&format!(", status {status}"));
+    }
+    origin
+}

@@ -1,0 +1,259 @@
+use crate::call::{Access, Content, Output, Progress, Source};
+use crate::tool::{AfterCrash, Effect, needed_groups};
+use crate::web::testing::{Bench, Server, allowed, answer};
+use polity_society::refusal::Refusal;
+use polity_society::tool_group::ToolGroup;
+use polity_web::{Search, Settings};
+use serde_json::{Value, json};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+fn text(output: &Output) -> (&str, &str) {
+    // Whatever comes from the web is marked, so that a reader has seen this source.
+    assert_eq!(output.source, Some(Source::Web));
+    match &output.content {
+        Content::Text { origin, text } => (origin, text),
+        Content::Json(json) => panic!("{json}"),
+    }
+}
+
+fn json_of(output: &Output) -> &Value {
+    assert_eq!(output.source, Some(Source::Web));
+    match &output.content {
+        Content::Json(json) => json,
+        Content::Text { origin, text } => panic!("{origin}: {text}"),
+    }
+}
+
+fn reason(result: Result<Output, Refusal>) -> String {
+    match result {
+        Err(Refusal::ToolFailed { reason, .. }) => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+const HTML: &str = "<html><head><title>A page</title></head><body><nav><a href='/about'>About</a></nav>\
+    <article><h1>Heading</h1><p>First words of a page that says something. <a href='/next'>Next</a></p>\
+    </article></body></html>";
+
+#[tokio::test]
+async fn a_page_is_quoted_with_its_address_title_and_links() {
+    let server = Server::start(|_| answer("200 OK", "content-type: text/html\r\n", HTML.as_bytes())).await;
+    let bench = Bench::reaching(&[&server]);
+    let output = bench.call("fetch_page", json!({"url": server.url("/a")})).await.unwrap();
+    let (origin, text) = text(&output);
+    assert_eq!(origin, server.url("/a"));
+    assert!(text.starts_with("Title: A page\n"), "{text}");
+    for words in ["First words", &server.url("/next"), &server.url("/about")] {
+        assert_eq!(text.matches(words).count(), 1, "{words}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_long_page_is_read_in_parts_that_lose_nothing() {
+    let page: String = (0..6_000).map(|line| format!("äline {line}\n")).collect();
+    let body = page.clone();
+    let server = Server::start(move |_| {
+        answer("404 Not Found", "content-type: text/plain; charset=utf-8\r\n", body.as_bytes())
+    })
+    .await;
+    let bench = Bench::reaching(&[&server]);
+    let (mut whole, mut offset) = (String::new(), 0);
+    loop {
+        let output =
+            bench.call("fetch_page", json!({"url": server.url("/"), "offset": offset})).await.unwrap();
+        let (origin, text) = text(&output);
+        assert!(origin.contains("status 404"), "{origin}");
+        whole.push_str(text);
+        let Some((_, next)) = origin.split_once("continue with offset ") else { break };
+        offset = next.parse().unwrap();
+    }
+    assert_eq!(whole.trim_end(), page.trim_end());
+    let past = bench.call("fetch_page", json!({"url": server.url("/"), "offset": 1_000_000})).await;
+    assert!(matches!(past, Err(Refusal::InvalidArguments(_))), "{past:?}");
+}
+
+#[tokio::test]
+async fn what_is_no_text_becomes_a_file() {
+    let server = Server::start(|_| answer("200 OK", "content-type: image/png\r\n", b"\x89PNG\0")).await;
+    let bench = Bench::reaching(&[&server]);
+    let get = json!({"method": "get", "url": server.url("/p.png")});
+    for (tool, arguments) in [("fetch_page", json!({"url": server.url("/p.png")})), ("http_request", get)] {
+        let output = bench.call(tool, arguments).await.unwrap();
+        assert_eq!(json_of(&output)["bytes"], 5);
+        let file = &output.files[0];
+        assert_eq!(
+            (file.filename.as_deref(), file.declared_mime.as_deref()),
+            (Some("p.png"), Some("image/png"))
+        );
+        assert_eq!(&file.bytes[..], b"\x89PNG\0");
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_sent_as_given_and_its_answer_is_quoted_unchanged() {
+    let server =
+        Server::start(|_| answer("201 Created", "content-type: text/html\r\n", b"<p>made</p>")).await;
+    let bench = Bench::reaching(&[&server]);
+    let headers = json!({"x-one": "1"});
+    let output = bench
+        .call(
+            "http_request",
+            json!({"method": "POST", "url": server.url("/x"), "headers": headers, "body": {"a": 1}}),
+        )
+        .await
+        .unwrap();
+    let (origin, text) = text(&output);
+    assert_eq!(origin, format!("{}, with headers", server.url("/x")));
+    assert!(text.contains("content-type: text/html\n") && text.ends_with("\n\n<p>made</p>"), "{text}");
+    let request = &server.requests()[0];
+    assert!(
+        request.starts_with("POST /x HTTP/1.1\r\n") && request.ends_with("\r\n\r\n{\"a\":1}"),
+        "{request}"
+    );
+    for header in ["x-one: 1\r\n", "content-type: application/json\r\n"] {
+        assert!(request.contains(header), "{request}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_saved_by_the_rules_of_the_workspace() {
+    let server = Server::start(|_| answer("200 OK", "content-type: text/plain\r\n", b"new\0")).await;
+    let bench = Bench::reaching(&[&server]);
+    let save = |path: &str| json!({"method": "POST", "url": server.url("/"), "saveTo": path});
+    let output = bench.call("http_request", save("made/here")).await.unwrap();
+    assert_eq!(json_of(&output)["savedTo"], "made/here");
+    assert_eq!(std::fs::read(bench.file("made/here")).unwrap(), b"new\0");
+    // What the agent wrote itself, it may replace.
+    bench.call("http_request", save("made/here")).await.unwrap();
+    assert_eq!(server.requests().len(), 2);
+
+    std::fs::write(bench.file("other"), "of somebody else").unwrap();
+    let refused = bench.call("http_request", save("other")).await;
+    assert_eq!(refused, Err(Refusal::FileNotViewed { path: "other".to_owned() }));
+    for path in ["../outside", ".git/config"] {
+        let refused = bench.call("http_request", save(path)).await;
+        assert!(matches!(refused, Err(Refusal::WorkspaceRefused { .. })), "{path}: {refused:?}");
+    }
+    let read_only = Bench::with(&[&server], Access::Read);
+    let refused = read_only.call("http_request", save("f")).await;
+    assert!(matches!(refused, Err(Refusal::WorkspaceRefused { .. })), "{refused:?}");
+    assert_eq!(server.requests().len(), 2, "a request was sent whose answer cannot be saved");
+}
+
+#[tokio::test]
+async fn an_answer_that_can_no_longer_be_saved_is_not_lost() {
+    let base = Arc::new(Mutex::new(None::<std::path::PathBuf>));
+    let file = Arc::clone(&base);
+    let server = Server::start(move |_| {
+        // Somebody makes the file between the check and the answer.
+        let file = file.lock().unwrap().clone().unwrap();
+        std::fs::write(file, "of somebody else").unwrap();
+        answer("200 OK", "content-type: text/plain\r\n", b"paid")
+    })
+    .await;
+    let bench = Bench::reaching(&[&server]);
+    *base.lock().unwrap() = Some(bench.file("f"));
+    let arguments = json!({"method": "POST", "url": server.url("/"), "saveTo": "f"});
+    let output = bench.call("http_request", arguments).await.unwrap();
+    assert_eq!(json_of(&output)["notSaved"], "file_changed");
+    assert_eq!(&output.files[0].bytes[..], b"paid");
+    assert_eq!(std::fs::read(bench.file("f")).unwrap(), b"of somebody else");
+}
+
+#[tokio::test]
+async fn private_addresses_are_refused_at_once_and_behind_a_redirect() {
+    let secret = Server::start(|_| answer("200 OK", "", b"secret")).await;
+    let to = secret.url("/inside");
+    let public = Server::start(move |_| answer("302 Found", &format!("location: {to}\r\n"), b"")).await;
+    let bench = Bench::reaching(&[&public]);
+    for url in [secret.url("/"), public.url("/")] {
+        for (tool, arguments) in
+            [("fetch_page", json!({"url": url})), ("http_request", json!({"method": "GET", "url": url}))]
+        {
+            let reason = reason(bench.call(tool, arguments).await);
+            assert!(reason.contains("not an address of the public internet"), "{tool}: {reason}");
+        }
+    }
+    assert_eq!(public.requests().len(), 2);
+    assert!(secret.requests().is_empty());
+    // The person may allow the address while the tools are in use.
+    bench.settings.lock().unwrap().allow_hosts.push(allowed(&secret));
+    let output = bench.call("fetch_page", json!({"url": public.url("/")})).await.unwrap();
+    assert_eq!(text(&output), (secret.url("/inside").as_str(), "secret"));
+}
+
+#[tokio::test]
+async fn the_search_is_offered_while_a_provider_is_set() {
+    let found = json!({"results": [{"url": "https://example.org/a", "title": "A", "content": "about a"}]});
+    let server = Server::start(move |_| answer("200 OK", "", found.to_string().as_bytes())).await;
+    let bench = Bench::reaching(&[]);
+    assert_eq!(bench.names(), ["fetch_page", "http_request"]);
+    let search = Some(Search::Searxng { url: server.url("/").parse().unwrap() });
+    *bench.settings.lock().unwrap() = Settings { search, ..Settings::default() };
+    assert_eq!(bench.names(), ["fetch_page", "http_request", "web_search"]);
+    let output = bench.call("web_search", json!({"query": "a b"})).await.unwrap();
+    assert_eq!(text(&output), ("web search: 1 results", "1. A\n   https://example.org/a\n   about a\n"));
+    assert!(server.requests()[0].starts_with("GET /search?q=a+b&format=json "), "{:?}", server.requests());
+}
+
+#[test]
+fn only_reading_is_repeated_after_a_crash() {
+    let bench = Bench::reaching(&[]);
+    let check = |tool: &str, arguments: Value, effect: Effect, after: AfterCrash, groups: &[ToolGroup]| {
+        let (tool, arguments) = (bench.tool(tool), arguments.as_object().unwrap().clone());
+        assert_eq!((tool.effect(&arguments), tool.after_crash(&arguments)), (effect, after), "{arguments:?}");
+        assert_eq!(needed_groups(&*tool, &arguments), groups, "{arguments:?}");
+    };
+    use AfterCrash::{Never, Repeat};
+    use Effect::{Changes, Reads};
+    let web = [ToolGroup::Web];
+    check("fetch_page", json!({"url": "u"}), Reads, Repeat, &web);
+    for method in ["GET", "head"] {
+        check("http_request", json!({"method": method, "url": "u"}), Reads, Repeat, &web);
+    }
+    for method in ["POST", "OPTIONS", "?"] {
+        check("http_request", json!({"method": method, "url": "u"}), Changes, Never, &web);
+    }
+    check("http_request", json!({}), Changes, Never, &web);
+    let both = [ToolGroup::Web, ToolGroup::Files];
+    for name in ["saveTo", "save_to"] {
+        check("http_request", json!({"method": "GET", "url": "u", name: "f"}), Changes, Never, &both);
+    }
+    check("http_request", json!({"method": "GET", "url": "u", "saveTo": null}), Reads, Repeat, &web);
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_ends_and_reports_before() {
+    let server = Server::start(|_| Vec::new()).await;
+    let bench = Bench::reaching(&[&server]);
+    let cancel = CancellationToken::new();
+    let (reports, stop) = (Arc::new(Mutex::new(Vec::new())), cancel.clone());
+    let reported = Arc::clone(&reports);
+    let progress = Progress::new(move |what| {
+        reported.lock().unwrap().push(what.to_owned());
+        stop.cancel();
+    });
+    let url = server.url("/");
+    let call = bench.call_until(cancel, progress, "fetch_page", json!({"url": url}));
+    let ended = tokio::time::timeout(Duration::from_secs(25), call).await.expect("the call ends by itself");
+    assert_eq!(reason(ended), "cancelled before the answer was complete");
+    assert_eq!(*reports.lock().unwrap(), [format!("GET {url}")]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_call_is_named_before_anything_is_sent() {
+    let bench = Bench::reaching(&[]);
+    let check = async |tool: &str, arguments: Value, argument: &str| {
+        let refusal = bench.call(tool, arguments).await.unwrap_err();
+        let Refusal::InvalidArguments(problems) = &refusal else { panic!("{refusal:?}") };
+        assert!(format!("{problems:?}").contains(argument), "{refusal:?}");
+    };
+    check("fetch_page", json!({"url": "not an address"}), "url").await;
+    check("fetch_page", json!({}), "url").await;
+    check("http_request", json!({"method": "BREW", "url": "http://a.example"}), "method").await;
+    let headers = json!({"host": "x"});
+    check("http_request", json!({"method": "GET", "url": "http://a.example", "headers": headers}), "headers")
+        .await;
+}

@@ -1,0 +1,185 @@
+//! A bench: a data directory with the tools of the group `command`, whose settings a test can change.
+
+use polity_hands::call::{Attempt, Caller, Content, Invocation, Place, Progress, Root};
+use polity_hands::command::{CommandEnded, CommandTools, Commands, Told};
+use polity_hands::tool::Toolbox;
+use polity_hands::workspaces::Workspaces;
+use polity_sandbox::{Enter, Level, Limits, Machine, Settings, probe};
+use polity_society::id::{AgentId, TaskId};
+use polity_society::refusal::Refusal;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+/// Time that no test reaches unless something hangs.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The levels at which there is a sandbox.
+pub(crate) const SANDBOXES: [Level; 2] = [Level::Partial, Level::Full];
+
+pub(crate) struct Bench {
+    _home: Option<TempDir>,
+    pub(crate) commands: Arc<Commands>,
+    pub(crate) settings: Arc<Mutex<Settings>>,
+    /// What the listener was told.
+    pub(crate) told: Arc<Mutex<Vec<CommandEnded>>>,
+    /// What the listener answers.
+    pub(crate) answer: Arc<Mutex<Told>>,
+    tools: CommandTools,
+    calls: AtomicU64,
+}
+
+fn enter() -> Enter {
+    Enter { program: PathBuf::from(env!("CARGO_BIN_EXE_polity-hands-enter")), first_arguments: Vec::new() }
+}
+
+async fn machine() -> &'static Machine {
+    static MACHINE: OnceCell<Machine> = OnceCell::const_new();
+    let enter = enter();
+    MACHINE.get_or_init(|| async move { probe(&enter).await }).await
+}
+
+impl Bench {
+    /// A bench at this level; `None` if the machine does not reach it.
+    pub(crate) async fn at(level: Level) -> Option<Self> {
+        let home = TempDir::new().unwrap();
+        let bench = Self::in_directory(home.path(), level).await?;
+        Some(Self { _home: Some(home), ..bench })
+    }
+
+    /// A bench in a data directory that stays.
+    pub(crate) async fn in_directory(data: &Path, level: Level) -> Option<Self> {
+        let machine = machine().await;
+        if machine.level < level {
+            println!("not checked: this machine has the level {:?}, not {level:?}", machine.level);
+            return None;
+        }
+        println!("checked at the level {level:?}");
+        let limits = Limits { timeout_ms: 60_000, ..Limits::default() };
+        let settings = Arc::new(Mutex::new(Settings { limits, ..Settings::default() }));
+        let source = Arc::clone(&settings);
+        let data = data.canonicalize().unwrap();
+        let commands = Commands::new(
+            Arc::new(Workspaces::new(data.join("workspaces"))),
+            enter(),
+            data.join("commands"),
+            vec![data.clone()],
+            Arc::new(move || source.lock().unwrap().clone()),
+        );
+        let commands = Arc::new(commands.on(machine.at_most(level)));
+        let (told, answer) = (Arc::<Mutex<Vec<_>>>::default(), Arc::new(Mutex::new(Told::Recorded)));
+        let (heard, answers) = (Arc::clone(&told), Arc::clone(&answer));
+        commands.listen(Arc::new(move |ended| {
+            heard.lock().unwrap().push(ended);
+            let answer = *answers.lock().unwrap();
+            Box::pin(async move { answer })
+        }));
+        let tools = CommandTools::new(Arc::clone(&commands));
+        Some(Self { _home: None, commands, settings, told, answer, tools, calls: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn tools(&self) -> Vec<String> {
+        self.tools.tools().iter().map(|tool| tool.name().to_owned()).collect()
+    }
+
+    pub(crate) async fn try_call_as(
+        &self,
+        agent: &str,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<Value, Refusal> {
+        let Value::Object(arguments) = arguments else { panic!("{arguments}") };
+        let caller = Caller {
+            agent: AgentId::new(agent),
+            task: task(),
+            role: "r".to_owned(),
+            place: Place { root: Root::Made, worktree: None },
+        };
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        let invocation = Invocation {
+            caller,
+            arguments,
+            idempotency_key: format!("{}-{number}", std::process::id()),
+            evidence: Value::Null,
+            attempt: Attempt::First,
+            cancel: CancellationToken::new(),
+            progress: Progress::none(),
+        };
+        let tool = self.tools.tools().into_iter().find(|known| known.name() == tool).unwrap();
+        let output =
+            tokio::time::timeout(PATIENCE, tool.run(invocation)).await.expect("the call must end")?;
+        let Content::Json(value) = output.content else { panic!("{output:?}") };
+        Ok(value)
+    }
+
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Value {
+        match self.try_call_as("a-1", tool, arguments.clone()).await {
+            Ok(value) => value,
+            Err(refusal) => panic!("{tool} {arguments}: {refusal:?}"),
+        }
+    }
+
+    pub(crate) async fn bash(&self, command: &str) -> Value {
+        self.call("bash", json!({"command": command})).await
+    }
+
+    /// Starts a command in the background, and returns its id.
+    pub(crate) async fn start(&self, command: &str) -> String {
+        let begun = self.call("bash", json!({"command": command, "background": true})).await;
+        begun["id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn output(&self, id: &str) -> Value {
+        self.call("bash_output", json!({"id": id})).await
+    }
+
+    /// Waits until a background command has printed this.
+    pub(crate) async fn printed(&self, id: &str, text: &str) {
+        let mut all = String::new();
+        until(async || {
+            all.push_str(self.output(id).await["output"].as_str().unwrap());
+            all.contains(text)
+        })
+        .await;
+    }
+
+    /// Waits until the listener was told this many ends.
+    pub(crate) async fn ends(&self, count: usize) -> Vec<CommandEnded> {
+        until(async || self.told.lock().unwrap().len() >= count).await;
+        self.told.lock().unwrap().clone()
+    }
+}
+
+/// The task of all calls.
+pub(crate) fn task() -> TaskId {
+    TaskId::new("t-1")
+}
+
+/// A number of seconds for `sleep` that no other test uses.
+pub(crate) fn mark() -> String {
+    static MARKS: AtomicU64 = AtomicU64::new(0);
+    format!("77{}{:03}", std::process::id(), MARKS.fetch_add(1, Ordering::Relaxed))
+}
+
+pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds().await {
+        assert!(begun.elapsed() < PATIENCE, "it does not happen");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Processes of this machine whose command line contains a text.
+pub(crate) fn processes_with(text: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok())
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(text))
+        .collect()
+}

@@ -1,0 +1,97 @@
+//! Levels and settings.
+
+use crate::bench::{Bench, SANDBOXES};
+use polity_hands::tool::Confinement;
+use polity_sandbox::{Level, Limits, Network};
+use polity_sandbox::{TaskLimits, Unconfined};
+use polity_society::refusal::Refusal;
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_runs_in_each_sandbox() {
+    for level in SANDBOXES {
+        let Some(bench) = Bench::at(level).await else { continue };
+        assert_eq!(bench.tools(), ["bash", "bash_output", "bash_stop"]);
+        let result = bench.bash("echo one > file; cat file; exit 3").await;
+        assert_eq!((&result["exitCode"], &result["output"]), (&json!(3), &json!("one\n")), "{level:?}");
+        let expected = if level == Level::Full { Confinement::Full } else { Confinement::Partial };
+        assert_eq!(bench.commands.confinement(), expected);
+        bench.settings.lock().unwrap().network = Network::Full;
+        let expected = if level == Level::Full { Confinement::FullWithNetwork } else { Confinement::Partial };
+        assert_eq!(bench.commands.confinement(), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_sandbox_there_are_no_commands_unless_the_person_allows_them() {
+    let bench = Bench::at(Level::None).await.unwrap();
+    assert_eq!(bench.tools(), <[&str; 0]>::default());
+    bench.settings.lock().unwrap().allow_none = Unconfined::Allowed;
+    assert_eq!(bench.bash("echo free").await["output"], "free\n");
+    assert_eq!(bench.commands.confinement(), Confinement::None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_count_from_the_next_call_on() {
+    let level = Level::Partial;
+    let Some(bench) = Bench::at(level).await else { return };
+    assert_eq!(bench.bash("sleep 0.3; echo done").await["output"], "done\n");
+    bench.settings.lock().unwrap().limits.timeout_ms = 200;
+    let result = bench.bash("sleep 1000").await;
+    assert_eq!(result["ended"], "stopped after 200 ms");
+    let longer = bench.call("bash", json!({"command": "sleep 1000", "timeoutMs": 900_000})).await;
+    assert_eq!(longer["ended"], "stopped after 200 ms", "a call cannot raise the limit");
+    bench.settings.lock().unwrap().limits = Limits { output_bytes: 100, ..Limits::default() };
+    assert_eq!(bench.bash("yes").await["ended"], "stopped: it printed more than 100 bytes");
+    let library = tempfile::TempDir::new().unwrap();
+    std::fs::write(library.path().join("book"), "a book").unwrap();
+    let book = library.path().join("book").display().to_string();
+    assert_ne!(bench.bash(&format!("cat {book}")).await["output"], "a book");
+    bench.settings.lock().unwrap().read = vec![library.path().to_owned()];
+    assert_eq!(bench.bash(&format!("cat {book}")).await["output"], "a book");
+}
+
+/// Two commands that are within their own limits, but not together.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_heavier_command_ends_if_all_of_a_task_exceed_a_limit() {
+    for level in SANDBOXES {
+        let Some(bench) = Bench::at(level).await else { continue };
+        bench.settings.lock().unwrap().task_limits = TaskLimits { processes: 40, ..TaskLimits::default() };
+        let many = |count: u32| format!("for i in $(seq {count}); do sleep 1000 & done; echo up; wait");
+        let light = bench.start(&many(12)).await;
+        bench.printed(&light, "up").await;
+        let result = bench.bash(&many(34)).await;
+        let expected = "stopped: the commands of this task together had more than 40 processes";
+        assert_eq!(result["ended"], expected, "{level:?}: {result}");
+        assert_eq!(bench.output(&light).await["running"], true, "{level:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_task_gets_little_disk() {
+    let Some(bench) = Bench::at(Level::Partial).await else { return };
+    bench.bash("head -c 1000000 /dev/urandom > file").await;
+    bench.settings.lock().unwrap().task_limits = TaskLimits { disk_bytes: 1_000, ..TaskLimits::default() };
+    // A measurement may be kept for a while.
+    crate::bench::until(async || {
+        let result = bench.bash("head -c 200000000 /dev/zero > big; rm -f big").await;
+        result["ended"].as_str().is_some_and(|words| words.starts_with("stopped: it added more"))
+            || result["output"].as_str().is_some_and(|text| text.contains("File size limit"))
+            || result["exitCode"] == 153
+    })
+    .await;
+    assert_eq!(bench.bash("rm -f file; echo tidy").await["output"], "tidy\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mistakes_are_told() {
+    let Some(bench) = Bench::at(Level::Partial).await else { return };
+    let refused = bench.try_call_as("a-1", "bash_output", json!({"id": "../../x"})).await;
+    assert!(matches!(refused, Err(Refusal::InvalidArguments(_))), "{refused:?}");
+    let id = bench.start("sleep 1000").await;
+    for tool in ["bash_output", "bash_stop"] {
+        let refused = bench.try_call_as("a-2", tool, json!({"id": id})).await;
+        assert!(matches!(refused, Err(Refusal::InvalidArguments(_))), "{refused:?}");
+    }
+    assert_eq!(bench.output(&id).await["running"], true, "another agent cannot end it");
+}
