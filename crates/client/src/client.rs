@@ -6,11 +6,12 @@ use crate::in_process::InProcess;
 use crate::transport::{Asked, Patience, Transport};
 use bytes::Bytes;
 use http_body::Body;
-use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, ApprovalId, MessageId, PermissionId, RoleId, ServiceId, TaskId};
 use polity_view::{
-    AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactView, ConfigView,
-    ContactView, ConversationView, EventFilter, EventPage, MessageFilter, MessagePage, MessageView, Posted,
-    RequestPreview, RoleView, ServiceView, Steered, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
+    AgentDetail, AgentFilter, AgentPage, AgentView, ApprovalAnswer, ApprovalFilter, ApprovalPage,
+    ApprovalView, ArtifactFilter, ArtifactPage, ArtifactView, ConfigView, ContactView, ConversationView,
+    EventFilter, EventPage, MessageFilter, MessagePage, MessageView, PermissionView, Posted, RequestPreview,
+    RoleView, ServerView, ServiceView, Steered, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
 };
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -308,6 +309,38 @@ impl Client {
         self.transport.ask(&Asked::new(Method::POST, &["api", "tasks", id.as_str(), "stop"])).await
     }
 
+    /// Fetches a page of questions whether an agent may make a call, newest first.
+    pub async fn approvals(&self, filter: &ApprovalFilter) -> Result<ApprovalPage, Error> {
+        self.get(&["api", "approvals"], filter).await
+    }
+
+    /// Fetches one question.
+    pub async fn approval(&self, id: &ApprovalId) -> Result<ApprovalView, Error> {
+        self.get(&["api", "approvals", id.as_str()], &()).await
+    }
+
+    /// Answers a question.
+    pub async fn answer(&self, id: &ApprovalId, answer: &ApprovalAnswer) -> Result<ApprovalView, Error> {
+        let body = serde_json::to_vec(answer).map_err(|error| Error::Setup(error.to_string()))?;
+        let path = ["api", "approvals", id.as_str()];
+        let mut asked = Asked::new(Method::POST, &path);
+        asked.headers.insert(CONTENT_TYPE, JSON);
+        asked.body = Some(body);
+        self.transport.ask(&asked).await
+    }
+
+    /// Fetches what the person has allowed for more than one call.
+    pub async fn permissions(&self) -> Result<Vec<PermissionView>, Error> {
+        self.get(&["api", "permissions"], &()).await
+    }
+
+    /// Removes a permission.
+    pub async fn remove_permission(&self, id: &PermissionId) -> Result<(), Error> {
+        let path = ["api", "permissions", id.as_str()];
+        let _: Value = self.transport.ask(&Asked::new(Method::DELETE, &path)).await?;
+        Ok(())
+    }
+
     /// Fetches one role.
     pub async fn role(&self, id: &RoleId) -> Result<RoleView, Error> {
         self.get(&["api", "roles", id.as_str()], &()).await
@@ -331,6 +364,11 @@ impl Client {
     /// Fetches one service.
     pub async fn service(&self, id: &ServiceId) -> Result<ServiceView, Error> {
         self.get(&["api", "services", id.as_str()], &()).await
+    }
+
+    /// Fetches all MCP servers.
+    pub async fn servers(&self) -> Result<Vec<ServerView>, Error> {
+        self.get(&["api", "servers"], &()).await
     }
 
     /// Fetches the configuration that is in force.

@@ -34,7 +34,7 @@ const LINES: usize = 200;
 pub(crate) struct Followed {
     /// The task and its state.
     pub(crate) task: TaskView,
-    /// Whether nothing is left to do; the last final message is the answer.
+    /// Whether nothing is left to do. If so, the last final message is the answer.
     pub(crate) finished: bool,
     /// Messages to the user, oldest first.
     pub(crate) messages: Vec<TaskMessage>,

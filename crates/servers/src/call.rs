@@ -1,0 +1,205 @@
+//! One call over a connection.
+
+use crate::bounds::Bounds;
+use crate::errors::in_transport;
+use crate::text::on_one_line;
+use polity_hands::call::{Arguments, Progress};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ProgressNotificationParam,
+    ProgressToken, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Mutex, watch};
+use tokio_util::sync::CancellationToken;
+
+/// The reason why a call has no result, in words for a model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("the server is not running; it is started again as soon as possible")]
+    NotConnected,
+    #[error("the server was removed from the configuration, or replaced; its tools may have changed")]
+    Removed,
+    #[error("the call was stopped, because nobody waits for it any more")]
+    Cancelled,
+    #[error("no answer within {} ms; the call may have had its effect", .0.as_millis())]
+    TimedOut(Duration),
+    #[error("the connection ended before the answer; the call may have had its effect")]
+    Closed,
+    #[error("the answer is longer than {0} bytes; ask for less")]
+    TooLong(usize),
+    #[error("the server asks for input of a person, which nobody can give here")]
+    WantsInput,
+    #[error("{0}")]
+    Answered(String),
+    #[error("the server answered something that is not a result of a tool")]
+    Nonsense,
+}
+
+/// The receivers of progress reports, one for each running call.
+#[derive(Clone)]
+pub(crate) struct Sinks {
+    running: Arc<Mutex<HashMap<ProgressToken, Progress>>>,
+    line_chars: usize,
+}
+
+impl Sinks {
+    pub(crate) fn new(bounds: &Bounds) -> Self {
+        Self { running: Arc::default(), line_chars: bounds.line_chars }
+    }
+
+    /// Passes a report on to the call that it belongs to.
+    pub(crate) async fn report(&self, report: ProgressNotificationParam) {
+        let sink = self.running.lock().await.get(&report.progress_token).cloned();
+        if let Some(sink) = sink {
+            let words = match (report.message, report.total) {
+                (Some(message), _) => message,
+                (None, Some(total)) => format!("{} of {total}", report.progress),
+                (None, None) => report.progress.to_string(),
+            };
+            sink.report(&on_one_line(&words, self.line_chars));
+        }
+    }
+}
+
+/// An open connection to a server.
+pub(crate) struct Connection {
+    peer: Peer<RoleClient>,
+    sinks: Sinks,
+    /// Number of messages that were dropped because they were too long.
+    too_long: watch::Receiver<u64>,
+    /// Each call that waits for its answer holds a copy.
+    waiting: Arc<()>,
+    /// Cancelled if the server does not take what is sent to it.
+    stuck: CancellationToken,
+    bounds: Bounds,
+}
+
+impl Connection {
+    pub(crate) fn new(
+        peer: Peer<RoleClient>,
+        sinks: Sinks,
+        too_long: watch::Receiver<u64>,
+        stuck: CancellationToken,
+        bounds: Bounds,
+    ) -> Self {
+        Self { peer, sinks, too_long, waiting: Arc::new(()), stuck, bounds }
+    }
+
+    /// Calls a tool. If the call ends without an answer, the server is told that nobody waits for it.
+    pub(crate) async fn call(
+        &self,
+        tool: &str,
+        arguments: Arguments,
+        progress: Progress,
+        cancel: &CancellationToken,
+        timeout: Duration,
+    ) -> Result<CallToolResult, Failure> {
+        let answer = async {
+            let mut pending = self.send(tool, arguments, progress).await?;
+            self.answer(&mut pending).await
+        };
+        tokio::select! {
+            answer = answer => answer,
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+            () = tokio::time::sleep(timeout) => Err(Failure::TimedOut(timeout)),
+        }
+    }
+
+    async fn send(&self, tool: &str, arguments: Arguments, progress: Progress) -> Result<Pending, Failure> {
+        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(request));
+        let too_long = {
+            let mut too_long = self.too_long.clone();
+            too_long.mark_unchanged();
+            too_long
+        };
+        // Reports wait for the lock, so none can come before its sink is known.
+        let mut running = self.sinks.running.lock().await;
+        let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let handle = sent.map_err(failure)?;
+        running.insert(handle.progress_token.clone(), progress);
+        Ok(Pending {
+            handle: Some(handle),
+            sinks: self.sinks.clone(),
+            too_long,
+            waiting: Arc::clone(&self.waiting),
+            stuck: self.stuck.clone(),
+            patience: self.bounds.unread,
+        })
+    }
+
+    async fn answer(&self, pending: &mut Pending) -> Result<CallToolResult, Failure> {
+        loop {
+            let Some(handle) = pending.handle.as_mut() else { return Err(Failure::Closed) };
+            tokio::select! {
+                biased;
+                answer = &mut handle.rx => {
+                    pending.answered().await;
+                    return read(answer.unwrap_or(Err(ServiceError::TransportClosed)));
+                }
+                Ok(()) = pending.too_long.changed() => {
+                    // The message that was dropped does not tell whose it was. If only one call waits, it was its.
+                    if Arc::strong_count(&pending.waiting) == 2 {
+                        return Err(Failure::TooLong(self.bounds.message_bytes));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A call that waits for its answer. Dropping it cancels the call.
+struct Pending {
+    handle: Option<RequestHandle<RoleClient>>,
+    sinks: Sinks,
+    too_long: watch::Receiver<u64>,
+    waiting: Arc<()>,
+    stuck: CancellationToken,
+    /// Time for the server to take the message that cancels the call.
+    patience: Duration,
+}
+
+impl Pending {
+    async fn answered(&mut self) {
+        if let Some(handle) = self.handle.take() {
+            self.sinks.running.lock().await.remove(&handle.progress_token);
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let Some(handle) = self.handle.take() else { return };
+        let (sinks, stuck, patience) = (self.sinks.clone(), self.stuck.clone(), self.patience);
+        // Without a runtime, the connection is gone too.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                sinks.running.lock().await.remove(&handle.progress_token);
+                let told = handle.cancel(Some("nobody waits for the result any more".to_owned()));
+                if tokio::time::timeout(patience, told).await.is_err() {
+                    stuck.cancel();
+                }
+            });
+        }
+    }
+}
+
+fn read(answer: Result<ServerResult, ServiceError>) -> Result<CallToolResult, Failure> {
+    match answer.map_err(failure)? {
+        ServerResult::CallToolResult(result) => Ok(result),
+        ServerResult::InputRequiredResult(_) => Err(Failure::WantsInput),
+        _ => Err(Failure::Nonsense),
+    }
+}
+
+fn failure(error: ServiceError) -> Failure {
+    match error {
+        ServiceError::McpError(error) => Failure::Answered(on_one_line(&error.message, 4_000)),
+        ServiceError::TransportSend(error) => Failure::Answered(on_one_line(&in_transport(&error), 1_000)),
+        ServiceError::TransportClosed => Failure::Closed,
+        _ => Failure::Nonsense,
+    }
+}

@@ -1,0 +1,120 @@
+//! What the person configures for one server.
+
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+use url::Url;
+
+/// Minimum length of a secret that is hidden in texts. A shorter one would be found in harmless words, too.
+const LEAST_SECRET: usize = 6;
+
+/// One server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How the server is reached.
+    pub launch: Launch,
+    /// Time limit for a call of one of its tools.
+    pub timeout: Duration,
+}
+
+/// How a server is reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Launch {
+    /// A process that speaks over its standard input and output.
+    Process(Process),
+    /// A server that is reached over streamable HTTP.
+    Http(Http),
+}
+
+/// A process that speaks over its standard input and output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The program.
+    pub command: String,
+    /// The arguments of the program.
+    pub args: Vec<String>,
+    /// Variables that are added to the environment. They often contain keys.
+    pub env: BTreeMap<String, Secret>,
+    /// The working directory.
+    pub cwd: Option<PathBuf>,
+    /// Whether the process runs in a sandbox.
+    pub sandbox: Sandbox,
+}
+
+/// Whether the process of a server runs in a sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sandbox {
+    /// The process has the rights of polity itself.
+    #[default]
+    Off,
+    /// The process runs in a sandbox.
+    On,
+}
+
+/// A server that is reached over streamable HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http {
+    /// The address.
+    pub url: Url,
+    /// Headers that are added to each request. They often contain keys.
+    pub headers: BTreeMap<String, Secret>,
+}
+
+/// A value that is never shown.
+#[derive(Clone, Debug)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// Makes a secret of a value.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(SecretString::from(value.into()))
+    }
+
+    /// Returns the value.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.expose() == other.expose()
+    }
+}
+
+impl Eq for Secret {}
+
+impl Launch {
+    /// Replaces the secrets of this server in a text that people or models see.
+    pub(crate) fn hide_secrets(&self, text: &str) -> String {
+        let (values, query) = match self {
+            Self::Process(process) => (process.env.values(), None),
+            Self::Http(http) => (http.headers.values(), http.url.query()),
+        };
+        let values = values.map(|value| value.expose().strip_prefix("Bearer ").unwrap_or(value.expose()));
+        let hidden = values.chain(query).filter(|value| value.len() >= LEAST_SECRET);
+        hidden.fold(text.to_owned(), |text, value| text.replace(value, "[secret]"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let headers = BTreeMap::from([
+            ("Authorization".to_owned(), Secret::new("Bearer abcdefgh")),
+            ("X-Short".to_owned(), Secret::new("on")),
+        ]);
+        let http = Launch::Http(Http { url: Url::parse("http://h/mcp?key=12345678").unwrap(), headers });
+        let hidden = http.hide_secrets("http://h/mcp?key=12345678 refused abcdefgh on it");
+        assert_eq!(hidden, "http://h/mcp?[secret] refused [secret] on it");
+        let env = BTreeMap::from([("KEY".to_owned(), Secret::new("abcdefgh"))]);
+        let process =
+            Process { command: "x".to_owned(), args: Vec::new(), env, cwd: None, sandbox: Sandbox::Off };
+        assert!(!format!("{process:?}").contains("abcdefgh"));
+        assert_eq!(Launch::Process(process).hide_secrets("abcdefgh"), "[secret]");
+    }
+}

@@ -1,0 +1,38 @@
+//! The client of the Model Context Protocol (MCP): keeps configured servers running and offers their tools to agents.
+//!
+//! [`Servers`] runs one task per server. The task starts the server ([`Launcher`]) or connects to it over HTTP, reads
+//! its list of tools, and starts it again after a pause when the connection ends. The tools are those of a
+//! [`polity_hands::table::Toolbox`]. Everything that a server sends is bounded ([`Bounds`]): a server that dies, hangs,
+//! floods or answers nonsense fails its own calls and nothing else.
+//!
+//! This crate must not know the registry, SQL, models, or who may use which tool.
+
+mod backoff;
+mod bounds;
+mod call;
+mod config;
+mod connect;
+mod errors;
+mod launch;
+mod list;
+mod names;
+mod pace;
+mod plain;
+mod result;
+mod run;
+mod server;
+mod servers;
+mod stderr;
+mod text;
+mod tool;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use bounds::Bounds;
+pub use config::{Config, Http, Launch, Process, Sandbox, Secret};
+pub use launch::{Launcher, Started, Tree};
+pub use plain::Plain;
+pub use polity_hands::server_state::{ServerState, Standing};
+pub use servers::Servers;

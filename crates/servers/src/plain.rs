@@ -1,0 +1,110 @@
+//! Starts servers without a sandbox.
+
+use crate::config::Process;
+use crate::launch::{Launcher, Started, Tree};
+use futures::future::{BoxFuture, FutureExt};
+use polity_society::tool_group::ServerName;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::io;
+use std::process::{ExitStatus, Stdio};
+use tokio::process::{Child, Command};
+
+/// Variables of polity's own environment that a server gets. All others may contain keys that are not the server's.
+const INHERITED: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// Starts servers as processes of the same user, each in a process group of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain;
+
+impl Launcher for Plain {
+    fn launch<'a>(&'a self, _: &'a ServerName, process: &'a Process) -> BoxFuture<'a, io::Result<Started>> {
+        async { start(process) }.boxed()
+    }
+}
+
+fn start(process: &Process) -> io::Result<Started> {
+    let mut command = Command::new(&process.command);
+    let inherited = INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    command
+        .args(&process.args)
+        .env_clear()
+        .envs(inherited)
+        .envs(process.env.iter().map(|(name, value)| (name, value.expose())))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    if let Some(directory) = &process.cwd {
+        command.current_dir(directory);
+    }
+    let mut child = command.spawn()?;
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        return Err(io::Error::other("the process has no pipes"));
+    };
+    let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    let tree = Box::new(Group { child, leader });
+    Ok(Started { stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: Box::new(stderr), tree })
+}
+
+/// A process and its process group.
+struct Group {
+    child: Child,
+    /// The id of the process, which is the id of its group. `None` once the group has been killed.
+    leader: Option<Pid>,
+}
+
+impl Tree for Group {
+    fn ended(&mut self) -> BoxFuture<'_, String> {
+        async {
+            let status = self.child.wait().await;
+            // At once, before the id can belong to another process.
+            self.kill();
+            self.leader = None;
+            status.map_or_else(|error| error.to_string(), in_words)
+        }
+        .boxed()
+    }
+
+    fn kill(&mut self) {
+        if let Some(leader) = self.leader {
+            // Fails if no process of the group is left.
+            let _ = kill_process_group(leader, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn in_words(status: ExitStatus) -> String {
+    use std::os::unix::process::ExitStatusExt as _;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}

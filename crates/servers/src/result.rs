@@ -1,0 +1,133 @@
+//! Converts the result of a call of a server's tool into the output for the agent. Plain functions.
+
+use crate::bounds::Bounds;
+use crate::text::{cut, on_one_line};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use bytes::Bytes;
+use polity_hands::call::{Content, File, Output, Source};
+use polity_society::tool_group::ServerName;
+use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
+use serde_json::{Value, json};
+
+/// The content of a result, sorted.
+#[derive(Default)]
+struct Sorted {
+    texts: Vec<String>,
+    files: Vec<File>,
+    left_out: usize,
+}
+
+/// Returns what an agent gets of a result. The error is the reason that a server gives for a failed call.
+pub(crate) fn output(
+    server: &ServerName,
+    tool: &str,
+    result: CallToolResult,
+    bounds: &Bounds,
+) -> Result<Output, String> {
+    let CallToolResult { content, structured_content, is_error, .. } = result;
+    let sorted = sorted(content, bounds);
+    let text = cut(&sorted.texts.join("\n"), bounds.text_chars);
+    if is_error == Some(true) {
+        let reason = match (text.is_empty(), structured_content) {
+            (true, Some(structured)) => structured.to_string(),
+            (true, None) => "the server gives no reason".to_owned(),
+            (false, _) => text,
+        };
+        return Err(cut(&reason, bounds.description_chars));
+    }
+    let content = match structured_content {
+        Some(structured) => Content::Json(with_text(structured, text)),
+        None => Content::Text { origin: on_one_line(&format!("{server}: {tool}"), bounds.line_chars), text },
+    };
+    Ok(Output { content, files: sorted.files, source: None, goes_on: None }
+        .from_source(Source::Server(server.clone())))
+}
+
+/// Servers repeat structured content as text, for clients that know only text. Returns the structured content alone if
+/// the text says nothing else.
+fn with_text(structured: Value, text: String) -> Value {
+    let read = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.clone()));
+    let repeats = read == structured
+        || structured.as_object().is_some_and(|object| object.values().any(|value| *value == read));
+    if text.is_empty() || repeats {
+        structured
+    } else {
+        json!({"structuredContent": structured, "text": text})
+    }
+}
+
+fn sorted(content: Vec<ContentBlock>, bounds: &Bounds) -> Sorted {
+    let mut sorted = Sorted::default();
+    for block in content {
+        match block {
+            ContentBlock::Text(text) => sorted.texts.push(text.text),
+            ContentBlock::Image(image) => {
+                sorted.add_encoded(&image.data, Some(image.mime_type), None, bounds)
+            }
+            ContentBlock::Audio(audio) => {
+                sorted.add_encoded(&audio.data, Some(audio.mime_type), None, bounds)
+            }
+            ContentBlock::Resource(embedded) => sorted.add_resource(embedded.resource, bounds),
+            ContentBlock::ResourceLink(link) => sorted.texts.push(in_words(&link, bounds)),
+            _ => sorted.texts.push("[content of an unknown kind]".to_owned()),
+        }
+    }
+    if sorted.left_out > 0 {
+        let note = format!("[{} further files of the result were left out]", sorted.left_out);
+        sorted.texts.push(note);
+    }
+    sorted
+}
+
+impl Sorted {
+    fn add(
+        &mut self,
+        bytes: Bytes,
+        declared_mime: Option<String>,
+        filename: Option<String>,
+        bounds: &Bounds,
+    ) {
+        if self.files.len() < bounds.files {
+            self.files.push(File { bytes, declared_mime, filename });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    fn add_encoded(&mut self, data: &str, mime: Option<String>, filename: Option<String>, bounds: &Bounds) {
+        match BASE64_STANDARD.decode(data.trim_ascii()) {
+            Ok(bytes) => self.add(bytes.into(), mime, filename, bounds),
+            Err(error) => {
+                self.texts.push(format!("[a file of the result is not valid base64: {error}]"));
+            }
+        }
+    }
+
+    fn add_resource(&mut self, resource: ResourceContents, bounds: &Bounds) {
+        match resource {
+            ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+                self.add(text.into_bytes().into(), mime_type, filename(&uri, bounds), bounds);
+            }
+            ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+                self.add_encoded(&blob, mime_type, filename(&uri, bounds), bounds);
+            }
+            _ => self.texts.push("[a resource of an unknown kind]".to_owned()),
+        }
+    }
+}
+
+/// Returns the last part of the path of a URI.
+fn filename(uri: &str, bounds: &Bounds) -> Option<String> {
+    let path = uri.split(['?', '#']).next()?;
+    let name = on_one_line(path.trim_end_matches('/').rsplit('/').next()?, bounds.line_chars);
+    (!name.is_empty()).then_some(name)
+}
+
+fn in_words(link: &Resource, bounds: &Bounds) -> String {
+    let mime = link.mime_type.as_ref().map(|mime| format!(" ({mime})")).unwrap_or_default();
+    on_one_line(&format!("[resource {}: {}{mime}]", link.name, link.uri), bounds.line_chars)
+}
+
+#[cfg(test)]
+mod tests;

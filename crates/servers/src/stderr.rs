@@ -1,0 +1,89 @@
+//! Copies the standard error of servers to the log.
+
+use crate::bounds::Bounds;
+use crate::config::Launch;
+use crate::text::on_one_line;
+use polity_society::tool_group::ServerName;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+/// Maximum number of lines that are logged in one run of a server. Further lines are read, but not logged.
+const LOGGED_LINES: usize = 1_000;
+
+/// The last line that a server has written to standard error.
+#[derive(Clone, Default)]
+pub(crate) struct LastLine(Arc<Mutex<String>>);
+
+impl LastLine {
+    pub(crate) fn get(&self) -> String {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, line: String) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = line;
+    }
+}
+
+/// Reads standard error to its end. Holds one line of bounded length in memory.
+pub(crate) async fn drain(
+    mut stderr: impl AsyncRead + Unpin,
+    server: ServerName,
+    launch: Launch,
+    bounds: Bounds,
+    last: LastLine,
+) {
+    let mut logged = 0;
+    let mut log = |line: &[u8]| {
+        let line = launch.hide_secrets(&on_one_line(&String::from_utf8_lossy(line), bounds.line_chars));
+        if line.is_empty() {
+            return;
+        }
+        if logged < LOGGED_LINES {
+            tracing::debug!(%server, line, "standard error of an MCP server");
+        }
+        logged += 1;
+        last.set(line);
+    };
+    let most = bounds.line_chars.saturating_mul(4);
+    let mut line = Vec::new();
+    let mut buffer = [0; 8192];
+    while let Ok(read @ 1..) = stderr.read(&mut buffer).await {
+        for piece in buffer[..read].split_inclusive(|byte| *byte == b'\n') {
+            let room = most.saturating_sub(line.len());
+            line.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                log(&line);
+                line.clear();
+            }
+        }
+    }
+    log(&line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Process, Sandbox};
+    use std::collections::BTreeMap;
+
+    /// A reader gets all of standard error, however much it is, and keeps one short line.
+    #[tokio::test]
+    async fn standard_error_is_drained_and_bounded() {
+        let process = Process {
+            command: String::new(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            cwd: None,
+            sandbox: Sandbox::Off,
+        };
+        let last = LastLine::default();
+        let mut written = vec![b'a'; 3 << 20];
+        written.extend("\nline".repeat(5_000).bytes());
+        written.extend([b'\n'; 100]);
+        written.extend(vec![0xFF; 1 << 20]);
+        let server = ServerName::new("s").unwrap();
+        let bounds = Bounds { line_chars: 10, ..Bounds::default() };
+        drain(written.as_slice(), server, Launch::Process(process), bounds, last.clone()).await;
+        assert_eq!(last.get(), format!("{}…", "\u{fffd}".repeat(10)));
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests with servers that the tests play themselves: over pipes in this process, as real processes, and over HTTP.
+
+mod calls;
+mod changes;
+mod faults;
+mod http;
+mod process;
+mod world;

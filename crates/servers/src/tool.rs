@@ -1,0 +1,88 @@
+//! A tool of a server, as agents see it.
+
+use crate::call::{Connection, Failure};
+use crate::list::Definition;
+use crate::result::output;
+use crate::server::Server;
+use futures::future::{BoxFuture, FutureExt};
+use polity_hands::call::{Arguments, Invocation, Output};
+use polity_hands::tool::{AfterCrash, Reach, Tool, Words};
+use polity_society::refusal::Refusal;
+use polity_society::tool_group::ToolGroup;
+use serde_json::Value;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A tool of a server. It stays the same while its server is started again.
+pub(crate) struct ServerTool {
+    pub(crate) server: Arc<Server>,
+    pub(crate) definition: Definition,
+    /// The connection to the server, while there is one.
+    pub(crate) connection: watch::Receiver<Option<Arc<Connection>>>,
+}
+
+impl ServerTool {
+    /// Returns the connection. If the server is being started again, waits for it for a short time.
+    async fn connection(&self) -> Result<Arc<Connection>, Failure> {
+        let mut connections = self.connection.clone();
+        let found = connections.wait_for(Option::is_some);
+        match tokio::time::timeout(self.server.bounds.reconnect, found).await {
+            Ok(Ok(connection)) => connection.clone().ok_or(Failure::NotConnected),
+            Ok(Err(_)) => Err(Failure::Removed),
+            Err(_) => Err(Failure::NotConnected),
+        }
+    }
+
+    async fn call(&self, invocation: Invocation) -> Result<Output, String> {
+        let Invocation { arguments, cancel, progress, .. } = invocation;
+        let connection = tokio::select! {
+            connection = self.connection() => connection,
+            () = cancel.cancelled() => Err(Failure::Cancelled),
+        };
+        let tool = &self.definition.own_name;
+        let result = match connection {
+            Ok(connection) => {
+                connection.call(tool, arguments, progress, &cancel, self.server.config.timeout).await
+            }
+            Err(failure) => Err(failure),
+        };
+        let result = result.map_err(|failure| failure.to_string())?;
+        output(&self.server.name, tool, result, &self.server.bounds)
+    }
+}
+
+impl Tool for ServerTool {
+    fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    fn group(&self) -> ToolGroup {
+        ToolGroup::Server(self.server.name.clone())
+    }
+
+    fn parameters(&self) -> Value {
+        self.definition.parameters.clone()
+    }
+
+    fn words(&self) -> Words {
+        Words::Own(self.definition.description.clone())
+    }
+
+    fn reach(&self, _: &Arguments) -> Reach {
+        Reach::Server { server: self.server.name.clone(), effect: self.definition.effect }
+    }
+
+    fn after_crash(&self, _: &Arguments) -> AfterCrash {
+        self.definition.after_crash
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
+        async {
+            self.call(invocation).await.map_err(|reason| Refusal::ServerFailed {
+                server: self.server.name.clone(),
+                reason: self.server.config.launch.hide_secrets(&reason),
+            })
+        }
+        .boxed()
+    }
+}

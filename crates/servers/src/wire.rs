@@ -1,0 +1,141 @@
+//! Bounds what comes from a server before the MCP library reads it.
+
+use crate::bounds::Bounds;
+use crate::pace::Pace;
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::sync::watch;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// While this many messages to a server are unwritten, because it does not read them, its requests are dropped.
+const MOST_UNSENT: usize = 64;
+
+/// This many bytes count as one message. So a server that sends a line without an end is slowed down, too.
+const BYTES_OF_A_MESSAGE: usize = 64 << 10;
+
+/// Standard output of a server. It reports lines that are too long, which the transport drops, and slows down a server
+/// that writes too many lines, even if they are no messages.
+pub(crate) struct Watched<R> {
+    inner: R,
+    pace: Pace,
+    /// Bytes of the current line so far.
+    line: usize,
+    /// Number of bytes that are not counted yet, because they are fewer than [`BYTES_OF_A_MESSAGE`].
+    uncounted: usize,
+    most: usize,
+    too_long: watch::Sender<u64>,
+}
+
+impl<R> Watched<R> {
+    /// `too_long` receives the number of lines that were too long.
+    pub(crate) fn new(inner: R, bounds: &Bounds, too_long: watch::Sender<u64>) -> Self {
+        let pace = Pace::new(bounds.messages, bounds.message_every);
+        Self { inner, pace, line: 0, uncounted: 0, most: bounds.message_bytes, too_long }
+    }
+
+    fn look_at(&mut self, read: &[u8]) {
+        let bytes = self.uncounted.saturating_add(read.len());
+        self.uncounted = bytes % BYTES_OF_A_MESSAGE;
+        let mut messages = u32::try_from(bytes / BYTES_OF_A_MESSAGE).unwrap_or(u32::MAX);
+        for piece in read.split_inclusive(|byte| *byte == b'\n') {
+            let before = self.line;
+            self.line = before.saturating_add(piece.len());
+            if before <= self.most && self.line > self.most {
+                self.too_long.send_modify(|count| *count += 1);
+            }
+            if piece.ends_with(b"\n") {
+                self.line = 0;
+                messages = messages.saturating_add(1);
+            }
+        }
+        self.pace.count(messages);
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        ready!(self.pace.poll_ready(context));
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
+        self.look_at(&buffer.filled()[before..]);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// A transport that slows down a server that sends too many messages, and drops requests of a server that does not read
+/// the answers.
+pub(crate) struct Paced<T> {
+    inner: T,
+    pace: Pace,
+    /// A message that has to wait. It is kept here, so that it is not lost if the caller stops waiting.
+    held: Option<ServerJsonRpcMessage>,
+    /// Each message that is being written holds a copy.
+    unsent: Arc<()>,
+    /// Cancelled when the connection has ended, at the latest when the library drops this transport.
+    ended: CancellationToken,
+    _at_the_latest: DropGuard,
+}
+
+impl<T> Paced<T> {
+    /// `ended` is cancelled when the connection has ended.
+    pub(crate) fn new(inner: T, bounds: &Bounds, ended: CancellationToken) -> Self {
+        let pace = Pace::new(bounds.messages, bounds.message_every);
+        let guard = ended.clone().drop_guard();
+        Self { inner, pace, held: None, unsent: Arc::new(()), ended, _at_the_latest: guard }
+    }
+
+    fn is_unwelcome(&self, message: &ServerJsonRpcMessage) -> bool {
+        matches!(message, JsonRpcMessage::Request(_)) && Arc::strong_count(&self.unsent) > MOST_UNSENT
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Paced<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        let unsent = Arc::clone(&self.unsent);
+        let sending = self.inner.send(message);
+        async move {
+            let sent = sending.await;
+            drop(unsent);
+            sent
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            if self.held.is_none() {
+                self.held = self.inner.receive().await;
+                self.pace.count(1);
+                if self.held.is_none() {
+                    self.ended.cancel();
+                }
+            }
+            self.pace.ready().await;
+            let message = self.held.take()?;
+            if !self.is_unwelcome(&message) {
+                return Some(message);
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.inner.close().await
+    }
+}
+
+#[cfg(test)]
+mod tests;
