@@ -12,6 +12,7 @@
 //! is stored.
 
 mod agents;
+mod approvals;
 // Circle: `artifacts` declares the routes of `content`, and `content` calls helpers of `artifacts`.
 mod artifacts;
 mod assets;
@@ -33,6 +34,7 @@ mod services;
 mod shared;
 mod tasks;
 mod upload;
+mod workspaces;
 
 pub use guard::{Guard, Hosts, Token};
 pub use server::serve;
@@ -121,6 +123,8 @@ pub fn description() -> Value {
 fn declared() -> openapi::Routes {
     let mut routes = openapi::Routes::new();
     tasks::routes(&mut routes);
+    workspaces::routes(&mut routes);
+    approvals::routes(&mut routes);
     agents::routes(&mut routes);
     messages::routes(&mut routes);
     artifacts::routes(&mut routes);

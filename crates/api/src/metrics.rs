@@ -44,7 +44,8 @@ async fn metrics(
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], figures.written()))
 }
 
-const STATES: [(AgentState, &str); 6] = [
+const STATES: [(AgentState, &str); 7] = [
+    (AgentState::Asking, "asking"),
     (AgentState::Thinking, "thinking"),
     (AgentState::Queued, "queued"),
     (AgentState::Waiting, "waiting"),

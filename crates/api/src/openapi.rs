@@ -25,6 +25,7 @@ pub(crate) enum Verb {
     Get,
     Post,
     Patch,
+    Delete,
 }
 
 /// Who may call a route.
@@ -71,6 +72,7 @@ impl Routes {
             Verb::Get => (MethodFilter::GET, "get"),
             Verb::Post => (MethodFilter::POST, "post"),
             Verb::Patch => (MethodFilter::PATCH, "patch"),
+            Verb::Delete => (MethodFilter::DELETE, "delete"),
         };
         let router = std::mem::take(&mut self.router);
         self.router = router.route(path, on(filter, handler));

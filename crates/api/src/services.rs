@@ -1,4 +1,5 @@
-//! `/api/services`, `/api/config` and `/api/usage`: services, configuration and token usage.
+//! `/api/services`, `/api/servers`, `/api/config` and `/api/usage`: model services, MCP servers, configuration and token
+//! usage.
 
 use crate::extract::{Named, Wanted};
 use crate::openapi::{Routes, Verb};
@@ -7,7 +8,7 @@ use crate::shared::Shared;
 use axum::Json;
 use axum::extract::State;
 use polity_society::id::ServiceId;
-use polity_view::{ConfigView, ServiceView, UsageFilter, UsageView};
+use polity_view::{ConfigView, ServerView, ServiceView, UsageFilter, UsageView};
 use std::sync::Arc;
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -18,6 +19,11 @@ pub(crate) fn routes(routes: &mut Routes) {
     });
     routes.add(Verb::Get, "/api/services/{id}", "getService", get, |operation| {
         operation.summary("One service.").gives::<ServiceView>(200, "The service.").refuses(&[404])
+    });
+    routes.add(Verb::Get, "/api/servers", "listServers", servers, |operation| {
+        operation
+            .summary("The MCP servers, and how they are doing.")
+            .gives::<Vec<ServerView>>(200, "All servers of the configuration, by name.")
     });
     routes.add(Verb::Get, "/api/config", "getConfig", config, |operation| {
         operation
@@ -45,6 +51,10 @@ async fn list(State(shared): State<Arc<Shared>>) -> Result<Json<Vec<ServiceView>
 async fn get(State(shared): State<Arc<Shared>>, Named(id): Named) -> Result<Json<ServiceView>, Problem> {
     let service = shared.society.service(&ServiceId::new(id)).await?;
     service.map(Json).ok_or_else(|| Problem::not_found("there is no such service"))
+}
+
+async fn servers(State(shared): State<Arc<Shared>>) -> Json<Vec<ServerView>> {
+    Json(shared.society.servers())
 }
 
 async fn config(State(shared): State<Arc<Shared>>) -> Json<ConfigView> {

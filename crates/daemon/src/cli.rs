@@ -5,9 +5,10 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// The end of the help text: it lists the commands that need a daemon and those that do not.
-const DAEMON: &str = "Commands that only read (agents, agent, tasks, messages, artifacts, artifact get, services, usage, \
-                      events, export) ask the daemon; if no daemon serves the data directory, they read it themselves. \
-                      send, chat, watch, view, stop, pause, resume, artifact put, config reload and events --follow \
+const DAEMON: &str = "Commands that only read (agents, agent, tasks, messages, artifacts, artifact get, approvals, services, \
+                      usage, events, export) ask the daemon; if no daemon serves the data directory, they read it themselves. \
+                      send, chat, watch, view, approve, deny, stop, pause, resume, \
+                      artifact put, config reload and events --follow \
                       need a daemon: polity serve.";
 
 /// A society of LLM agents on your machine.
@@ -27,7 +28,7 @@ pub(crate) enum Command {
     /// the agents do.
     ///
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
-    /// 5 no model could be reached; 6 an agent waits for your answer; 124 timeout; 130 interrupted, or the reader of
+    /// 5 no model could be reached; 6 an agent waits for your answer, or asks whether it may make a call; 124 timeout; 130 interrupted, or the reader of
     /// standard output has gone; 1 standard output cannot be written, or a bug in polity.
     Run(remote::run::RunArguments),
     /// Run the daemon: it keeps the society at work, and serves the live view, the API and the other commands over
@@ -77,6 +78,12 @@ pub(crate) enum Command {
     Export(remote::export::Arguments),
     /// Print an address that opens the live view without a token: it works once, within a minute.
     View(remote::view::Arguments),
+    /// List the calls that agents may make only if you allow it, or the permissions that you have given.
+    Approvals(remote::approvals::Arguments),
+    /// Allow a call that an agent asks about.
+    Approve(remote::approvals::ApproveArguments),
+    /// Refuse a call that an agent asks about.
+    Deny(remote::approvals::DenyArguments),
     /// Stop a task, or the work of an agent and all its descendants; the agents stay and can still receive messages.
     Stop(remote::steer::Arguments),
     /// Pause an agent and all its descendants: they do nothing until you resume them.

@@ -6,6 +6,7 @@ mod data;
 mod mend;
 mod ports;
 mod report;
+mod sandbox;
 mod services;
 
 use crate::failure::{Failure, USAGE};
@@ -87,11 +88,12 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
         let sections = std::iter::once(section).chain(examined).collect::<Vec<_>>();
         Ok::<_, Failure>((sections, corrections, snapshot.settings.discover))
     };
-    let (configured, (mut of_data, mut mended)) =
-        tokio::join!(configured, data::look(&data_path, &inquirer, network, mode));
+    let (configured, (mut of_data, mut mended), of_sandbox) =
+        tokio::join!(configured, data::look(&data_path, &inquirer, network, mode), sandbox::look());
     let (mut sections, corrections, discover) = configured?;
     sections.append(&mut of_data);
     sections.push(ports::look(&data_path, &inquirer, network, discover).await);
+    sections.push(of_sandbox);
     if let (Mode::Mend, Ok(config)) = (mode, &config) {
         match mend::services(&config.path, &corrections) {
             Ok(changes) => mended.extend(changes),

@@ -1,16 +1,63 @@
 //! The tools of agents that act outside the society.
 
+use crate::servers::ConfiguredServers;
+use crate::servers::sandboxed::Launchers;
 use polity_hands::shipped::shipped;
 use polity_hands::table::Hands;
+use polity_registry::{Registry, WebSettings};
 use polity_sandbox::Enter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// The first argument of the processes that set up the sandbox of a command.
 pub(crate) const SANDBOX_ARGUMENT: &str = "sandbox-enter";
 
-/// Returns the tools of a society with these directories; none if the path of the running program is unknown.
-pub(crate) fn hands(data: &Path, config: &Path) -> Hands {
-    let Ok(program) = std::env::current_exe() else { return Hands::none() };
-    let enter = Enter { program, first_arguments: vec![SANDBOX_ARGUMENT.to_owned()] };
-    shipped(data, config, enter)
+/// The homes of MCP servers in sandboxes, in the data directory.
+const SERVERS: &str = "servers";
+
+/// Processes run in other directories, where a relative path would mean something else.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Returns the tools of a society with this data directory, and starts the MCP servers.
+pub(crate) fn hands(data: &Path, registry: &Arc<Registry>) -> Hands {
+    let settings = Arc::clone(registry);
+    let launchers = Launchers {
+        enter: enter(),
+        directory: absolute(&data.join(SERVERS)),
+        hidden: vec![absolute(data), absolute(registry.config_dir())],
+        settings: Arc::new(move || settings.current().settings.tools.sandbox.clone()),
+        machine: OnceCell::new(),
+    };
+    let servers = ConfiguredServers::start(Arc::clone(registry), Arc::new(launchers));
+    hands_without_servers(data, registry).with_box(servers)
+}
+
+/// Returns the tools of a society with this data directory without those of MCP servers. There are none if the path of
+/// the running program is unknown. Changes of the settings take effect at the next call.
+pub(crate) fn hands_without_servers(data: &Path, registry: &Arc<Registry>) -> Hands {
+    let Some(enter) = enter() else { return Hands::none() };
+    let current = Arc::clone(registry);
+    let sandbox = Arc::new(move || current.current().settings.tools.sandbox.clone());
+    let current = Arc::clone(registry);
+    let web = Arc::new(move || web_settings(&current.current().settings.tools.web));
+    shipped(data, registry.config_dir(), enter, sandbox, web)
+}
+
+/// Returns what agents may reach over the web. Without the key of its provider there is no search; the problems of the
+/// configuration name the missing variable.
+fn web_settings(settings: &WebSettings) -> polity_web::Settings {
+    let resolved = settings.resolve(|name| std::env::var(name).ok());
+    resolved.unwrap_or_else(|_| polity_web::Settings {
+        allow_hosts: settings.allow_hosts.clone(),
+        ..polity_web::Settings::default()
+    })
+}
+
+/// Returns the program that sets up the sandbox of a command, which is this one; `None` if its path is unknown.
+pub(crate) fn enter() -> Option<Enter> {
+    let program = std::env::current_exe().ok()?;
+    Some(Enter { program, first_arguments: vec![SANDBOX_ARGUMENT.to_owned()] })
 }

@@ -18,6 +18,7 @@ mod prompt;
 mod remote;
 mod run;
 mod serve;
+mod servers;
 mod shell;
 mod signals;
 mod values;
@@ -71,6 +72,9 @@ fn main() -> ExitCode {
             cli::Command::Usage(arguments) => remote::usage::run(arguments).await,
             cli::Command::Events(arguments) => remote::events::run(arguments).await,
             cli::Command::View(arguments) => remote::view::run(arguments).await,
+            cli::Command::Approvals(arguments) => remote::approvals::list(arguments).await,
+            cli::Command::Approve(arguments) => remote::approvals::approve(arguments).await,
+            cli::Command::Deny(arguments) => remote::approvals::deny(arguments).await,
             cli::Command::Stop(arguments) => remote::steer::run(arguments, SteerAction::Stop).await,
             cli::Command::Pause(arguments) => remote::steer::run(arguments, SteerAction::Pause).await,
             cli::Command::Resume(arguments) => remote::steer::run(arguments, SteerAction::Resume).await,

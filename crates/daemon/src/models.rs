@@ -2,7 +2,7 @@
 //! decides which of them is called.
 
 use crate::failure::Failure;
-use crate::hands::hands;
+use crate::hands::{hands, hands_without_servers};
 use futures::future::BoxFuture;
 use polity_hands::table::Hands;
 use polity_llm::{CallError, ChatModel, Endpoint, HttpModel, Reply, Request};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Returns the parts for a society that works in this process.
 pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Result<Parts, Failure> {
     let http = HttpModel::new().map_err(|error| Failure::Defect(in_full(&error)))?;
-    let hands = hands(data, registry.config_dir());
+    let hands = hands(data, &registry);
     Ok(with_model(registry, Arc::new(Models { http, rehearsal: RehearsalModel }), hands))
 }
 
@@ -24,7 +24,7 @@ pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Result<Parts, Failu
 /// needs no connections.
 pub(crate) fn reading_parts(registry: Arc<Registry>, data: &Path) -> Parts {
     // No tool runs, but a preview of a request lists the tools.
-    let hands = hands(data, registry.config_dir());
+    let hands = hands_without_servers(data, &registry);
     with_model(registry, Arc::new(RehearsalModel), hands)
 }
 

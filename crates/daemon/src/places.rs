@@ -26,6 +26,8 @@ const CARE_LOCK: &str = "care.lock";
 pub(crate) struct ConfigDirectory {
     pub(crate) path: PathBuf,
     reason: Reason,
+    /// A `./config` that does not count, because it is in the workspace.
+    passed_over: Option<PathBuf>,
 }
 
 /// Why a configuration directory was chosen.
@@ -44,11 +46,15 @@ impl fmt::Display for ConfigDirectory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.path.display())?;
         match &self.reason {
-            Reason::Named | Reason::Own => Ok(()),
+            Reason::Named | Reason::Own => {}
             Reason::Here(file) => {
-                write!(f, " (because {} is here; --config names another)", self.path.join(file).display())
+                write!(f, " (because {} is here; --config names another)", self.path.join(file).display())?;
             }
-            Reason::Made => f.write_str(" (missing files were created with the defaults)"),
+            Reason::Made => f.write_str(" (missing files were created with the defaults)")?,
+        }
+        match &self.passed_over {
+            Some(path) => write!(f, " ({} does not count: it is in the workspace)", path.display()),
+            None => Ok(()),
         }
     }
 }
@@ -56,7 +62,28 @@ impl fmt::Display for ConfigDirectory {
 /// Returns the configuration directory: the named directory, else `./config`, else the user's own directory. If the
 /// user's own directory lacks a file, it is created from the built-in defaults.
 pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
-    let mut directory = config_as_it_is(named)?;
+    with_defaults(config_as_it_is(named)?)
+}
+
+/// Like [`config`], for a new task in a workspace. A `./config` in the workspace does not count: it belongs to the
+/// project, which must not decide what polity starts and which models it asks.
+pub(crate) fn config_beside(named: Option<PathBuf>, workspace: &Path) -> Result<ConfigDirectory, Failure> {
+    let directory = config_as_it_is(named)?;
+    if !matches!(directory.reason, Reason::Here(_)) || !is_in(&directory.path, workspace) {
+        return with_defaults(directory);
+    }
+    with_defaults(ConfigDirectory { passed_over: Some(directory.path), ..own_config()? })
+}
+
+/// Returns whether a directory is in another one, or is the same.
+fn is_in(directory: &Path, other: &Path) -> bool {
+    match (directory.canonicalize(), other.canonicalize()) {
+        (Ok(directory), Ok(other)) => directory.starts_with(other),
+        (Err(_), _) | (_, Err(_)) => false,
+    }
+}
+
+fn with_defaults(mut directory: ConfigDirectory) -> Result<ConfigDirectory, Failure> {
     if matches!(directory.reason, Reason::Own)
         && !polity_registry::write_defaults(&directory.path)?.is_empty()
     {
@@ -71,14 +98,18 @@ pub(crate) fn config_as_it_is(named: Option<PathBuf>) -> Result<ConfigDirectory,
         if !path.is_dir() {
             return Err(Failure::NoConfig(path));
         }
-        return Ok(ConfigDirectory { path, reason: Reason::Named });
+        return Ok(ConfigDirectory { path, reason: Reason::Named, passed_over: None });
     }
     let here = PathBuf::from("./config");
     if let Some(file) = FILES.into_iter().find(|file| here.join(file).is_file()) {
-        return Ok(ConfigDirectory { path: here, reason: Reason::Here(file) });
+        return Ok(ConfigDirectory { path: here, reason: Reason::Here(file), passed_over: None });
     }
+    own_config()
+}
+
+fn own_config() -> Result<ConfigDirectory, Failure> {
     let base = choose_base_strategy().map_err(|_| Failure::NoHome("configuration", "config"))?;
-    Ok(ConfigDirectory { path: base.config_dir().join(NAME), reason: Reason::Own })
+    Ok(ConfigDirectory { path: base.config_dir().join(NAME), reason: Reason::Own, passed_over: None })
 }
 
 /// A data directory that this process has locked. The lock ends when this is dropped or the process ends.
@@ -226,7 +257,7 @@ mod tests {
     #[test]
     fn a_configuration_directory_says_why_it_counts() {
         let check = |path: &str, reason: Reason, expect: &str| {
-            let directory = ConfigDirectory { path: PathBuf::from(path), reason };
+            let directory = ConfigDirectory { path: PathBuf::from(path), reason, passed_over: None };
             assert_eq!(directory.to_string(), expect);
         };
         check("elsewhere", Reason::Named, "elsewhere");
@@ -235,5 +266,8 @@ mod tests {
         let own = "/home/me/.config/polity";
         check(own, Reason::Own, own);
         check(own, Reason::Made, &format!("{own} (missing files were created with the defaults)"));
+        let passed_over = Some(PathBuf::from("./config"));
+        let directory = ConfigDirectory { path: PathBuf::from(own), reason: Reason::Own, passed_over };
+        assert_eq!(directory.to_string(), format!("{own} (./config does not count: it is in the workspace)"));
     }
 }

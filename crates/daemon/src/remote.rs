@@ -4,6 +4,8 @@
 
 pub(crate) mod agent;
 pub(crate) mod agents;
+// Circle: `terminal` prints questions in the words of `approvals`.
+pub(crate) mod approvals;
 pub(crate) mod artifacts;
 // Circle: chat reads its input with lines, and lines uses the parser of chat.
 pub(crate) mod chat;

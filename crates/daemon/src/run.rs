@@ -15,7 +15,8 @@ use polity_client::{Client, FindError};
 use polity_registry::Registry;
 use polity_runtime::Society;
 use polity_society::id::TaskId;
-use std::path::Path;
+use polity_society::workspace::READ_ONLY;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -33,7 +34,10 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
         let text = arguments.prompt.as_deref().map(prompt::read_text).transpose()?;
         return through_daemon(&arguments, text, &client, &data_path).await;
     }
-    let config_dir = places::config(arguments.config.clone())?;
+    let config_dir = match &arguments.workspace {
+        Some(workspace) => places::config_beside(arguments.config.clone(), &directory_of(workspace))?,
+        None => places::config(arguments.config.clone())?,
+    };
     let (registry, problems) = config::read(&config_dir.path).await?;
     let (argument, service) = (arguments.prompt.as_deref(), arguments.service.as_ref());
     let text = prompt::check(argument, &arguments.attach, service, &registry.current())?;
@@ -47,6 +51,11 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     let output = output(&arguments);
     output.problems(&problems);
     in_this_process(&arguments, text, &output, &config_dir, registry, data).await
+}
+
+/// Returns the directory of a workspace.
+fn directory_of(workspace: &str) -> PathBuf {
+    PathBuf::from(workspace.strip_suffix(READ_ONLY).unwrap_or(workspace))
 }
 
 fn output(arguments: &RunArguments) -> Output {

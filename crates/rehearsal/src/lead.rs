@@ -1,4 +1,5 @@
-//! The lead: reads the attachments that its model can read, finds another agent for all other attachments, and reports.
+//! The lead: reads the attachments that its model can read, finds another agent for all other attachments, surveys the
+//! workspace if there is one, and reports.
 
 use crate::facts;
 use crate::inbound::{Form, Inbound, Sender};
@@ -7,6 +8,7 @@ use crate::moves::{
     said_by_agent,
 };
 use crate::reading::{CallOutcome, Called, Scene};
+use crate::survey::{Destination, Survey};
 use crate::words::Words;
 use polity_society::id::{AgentId, ArtifactId};
 use serde_json::{Value, json};
@@ -20,7 +22,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
         return Move::Say(known(scene));
     };
     match work.findings() {
-        Ok(findings) => work.report(&findings),
+        Ok(findings) => work.surveyed(&findings).unwrap_or_else(|earlier| earlier),
         Err(earlier) => earlier,
     }
 }
@@ -262,6 +264,22 @@ impl<'s, 'a> Work<'s, 'a> {
         let lines = self.assignment.lines.iter().filter_map(|line| marked_part(line, self.words));
         let quoted: Vec<&str> = lines.filter_map(|line| self.words.unquoted(line)).collect();
         if quoted.is_empty() { self.assignment.words().to_vec() } else { quoted }
+    }
+
+    /// Surveys the workspace if there is one, and then reports: in the workspace if possible, otherwise by an artifact.
+    fn surveyed(&self, findings: &str) -> Result<Move, Move> {
+        let Some(survey) = Survey::of(self.scene) else {
+            return Ok(self.report(findings));
+        };
+        let surveyed = survey.surveyed()?;
+        let findings = joined([findings.to_owned(), surveyed.facts]);
+        match surveyed.destination {
+            Destination::Workspace { taken } => {
+                let opening = survey.written(&self.markdown(&findings), &taken).map_err(call)?;
+                Ok(Move::Say(joined([opening, findings])))
+            }
+            Destination::Artifact => Ok(self.report(&findings)),
+        }
     }
 
     /// Stores the report, and then ends the turn with the reference of the report and the facts.

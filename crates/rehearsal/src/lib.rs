@@ -6,7 +6,8 @@
 //! always gets the same answer, so a crash in the middle of a play changes nothing.
 //!
 //! The path of one call: the request is read into a `Scene` (who the agent is, what it heard, what it did). The part
-//! that the agent plays (root, lead or reader) decides the next `Move`. The facts that it reports come only from the
+//! that the agent plays (root, lead or reader) decides the next `Move`. In a directory of the person, the lead surveys the
+//! directory and writes its report there. The facts that it reports come only from the
 //! bytes in the request. The model's texts are in `prompts/<language>/rehearsal.toml`. Each line that it says carries a
 //! mark, so that nobody mistakes a rehearsal for real work.
 
@@ -21,6 +22,7 @@ mod lead;
 mod play;
 mod reader;
 mod root;
+mod survey;
 
 mod facts;
 mod sample;

@@ -36,6 +36,8 @@ pub(crate) enum Tool {
     SendMessage,
     FindCapableAgents,
     PutArtifact,
+    StrReplaceEditor,
+    SearchFiles,
 }
 
 impl Tool {

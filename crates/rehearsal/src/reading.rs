@@ -6,6 +6,7 @@ use crate::words::Words;
 use polity_llm::{Arguments, Message, Request};
 use polity_society::id::AgentId;
 use polity_society::text::{Language, TextKey, Texts};
+use polity_society::workspace::Access;
 use serde_json::{Map, Value};
 
 /// Everything that an agent can know from one request.
@@ -19,6 +20,10 @@ pub(crate) struct Scene<'a> {
     pub(crate) parent: Option<AgentId>,
     /// The contacts to which it can write.
     pub(crate) contacts: Vec<Contact<'a>>,
+    /// The access to the directory of the person in which the agent works; `None` if it works in none.
+    pub(crate) workspace: Option<Access>,
+    /// The names of the tools that it can call.
+    tools: Vec<&'a str>,
     /// What happened so far, in order.
     pub(crate) steps: Vec<PastEvent<'a>>,
 }
@@ -121,9 +126,16 @@ impl<'a> Scene<'a> {
             language,
             me: agent("agentId="),
             parent: agent("parentAgentId="),
+            workspace: runtime.iter().find_map(|line| read_workspace(line)),
+            tools: request.tools.iter().map(|tool| tool.name.as_str()).collect(),
             contacts: runtime.iter().filter_map(|line| read_contact(line, texts)).collect(),
             steps: read_steps(&request.messages, texts),
         }
+    }
+
+    /// Whether the request offers a tool.
+    pub(crate) fn offers(&self, tool: &str) -> bool {
+        self.tools.contains(&tool)
     }
 
     /// Returns the messages that the agent heard, each with its index in `steps`.
@@ -175,6 +187,11 @@ fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
     let is_chinese = |character: char| matches!(character, '\u{3400}'..='\u{9fff}');
     let chinese = lines.iter().any(|line| line.contains(is_chinese));
     (if chinese { Language::Zh } else { Language::En }, lines)
+}
+
+fn read_workspace(line: &str) -> Option<Access> {
+    let fact = line.strip_prefix("workspace=")?;
+    Access::ALL.into_iter().find(|access| access.fact() == fact.trim())
 }
 
 fn read_contact<'a>(line: &'a str, texts: &Texts) -> Option<Contact<'a>> {

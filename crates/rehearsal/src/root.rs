@@ -134,18 +134,23 @@ fn spawn_lead(scene: &Scene<'_>, role_id: &str, prompt: &Inbound<'_>) -> Call {
     let artifacts = prompt.artifacts();
     let said = prompt.words();
     let objective = shortened(&said.join(" "), OBJECTIVE_CHARS);
-    let inputs = match artifacts.as_slice() {
+    let mut inputs = match artifacts.as_slice() {
         [] => words.say(&words.root.no_inputs, &[]),
         some => words.say(&words.root.inputs, &[("references", &list_of(some, words))]),
     };
+    let (mut outputs, mut criteria) = (&words.root.outputs, &words.root.completion_criteria);
+    if scene.workspace.is_some() {
+        inputs = format!("{inputs}\n{}", words.say(&words.workspace.inputs, &[]));
+        (outputs, criteria) = (&words.workspace.outputs, &words.workspace.completion_criteria);
+    }
     let constraints: Vec<String> =
         words.root.constraints.iter().map(|phrase| words.say(phrase, &[])).collect();
     let brief = json!({
         "objective": words.say(&words.root.objective, &[("prompt", &objective)]),
         "constraints": constraints,
         "inputs": inputs,
-        "outputs": words.say(&words.root.outputs, &[]),
-        "completion_criteria": words.say(&words.root.completion_criteria, &[]),
+        "outputs": words.say(outputs, &[]),
+        "completion_criteria": words.say(criteria, &[]),
     });
     let text = format!("{}\n{}", words.say(&words.root.assignment, &[]), quotation(said, words));
     assign(role_id, &brief, text.trim_end(), &artifacts)

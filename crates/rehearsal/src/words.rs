@@ -45,6 +45,8 @@ pub(crate) struct Words {
     pub(crate) lead: LeadWords,
     /// Texts of the reader.
     pub(crate) reader: ReaderWords,
+    /// Texts about a workspace.
+    pub(crate) workspace: WorkspaceWords,
     /// Texts that state facts about bytes.
     pub(crate) facts: FactWords,
 }
@@ -174,6 +176,33 @@ pub(crate) struct ReaderWords {
     pub(crate) received_nothing: Phrase,
     /// The text about an attachment that came only as a description.
     pub(crate) unreadable: Phrase,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WorkspaceWords {
+    /// Inputs, outputs and completion criteria in the brief of the lead.
+    pub(crate) inputs: Phrase,
+    pub(crate) outputs: Phrase,
+    pub(crate) completion_criteria: Phrase,
+    /// Reports what the workspace contains.
+    pub(crate) contents: Phrase,
+    /// Reports that the workspace contains nothing.
+    pub(crate) empty: Phrase,
+    /// Reports facts about a file.
+    pub(crate) file: Phrase,
+    /// Reports facts about a file of which only a part was read.
+    pub(crate) part: Phrase,
+    /// Reports how many files the search found, and of which kinds.
+    pub(crate) found: Phrase,
+    /// The same if there are more files.
+    pub(crate) found_first: Phrase,
+    /// Reports that the search found no file.
+    pub(crate) found_nothing: Phrase,
+    /// Reports that nothing was written, because the workspace is read-only.
+    pub(crate) read_only: Phrase,
+    /// Begins the closing text if the report is in the workspace.
+    pub(crate) done: Phrase,
 }
 
 #[derive(Debug, Deserialize)]

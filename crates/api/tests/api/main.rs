@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
+mod approvals;
 mod artifacts;
 mod events;
 mod guard;
@@ -11,4 +12,6 @@ mod hostile;
 mod pages;
 mod read_only;
 mod resources;
+mod scripted;
 mod support;
+mod workspaces;

@@ -41,6 +41,7 @@ async fn whoever_only_reads_is_told_the_same_and_asked_for_no_token() {
         "/api/messages?limit=none",
         "/api/artifacts",
         "/api/services",
+        "/api/servers",
         "/api/config",
         "/api/usage",
         "/api/events?after=0&limit=1000",

@@ -1,5 +1,6 @@
 //! Tests of every route on a society with a history: the person asked about a picture, and root hired agents.
 
+use crate::scripted;
 use crate::support::{Daemon, File, asked};
 use axum::body::Body;
 use axum::http::header;
@@ -24,6 +25,25 @@ async fn hired(daemon: &Daemon) -> Value {
     let page = daemon.get("/api/agents?limit=1000").await.ok();
     let agents = page["agents"].as_array().unwrap().clone();
     agents.into_iter().find(|agent| agent.get("roleId").is_some()).unwrap()
+}
+
+/// Starts a society in which root asks before it makes a file, and uses the routes about that.
+async fn busy_with_files() -> Daemon {
+    let daemon =
+        scripted::asking(vec![scripted::create("notes.md", "one\n"), scripted::create("b.md", "two\n")])
+            .await;
+    let task = daemon.post_prompt("Write notes.").await;
+    let first = scripted::open_approval(&daemon).await;
+    daemon.get(&format!("/api/approvals/{first}")).await.ok();
+    scripted::answer(&daemon, &first, &json!({"answer": "always"})).await.ok();
+    daemon.idle().await;
+    let permissions = daemon.get("/api/permissions").await.ok();
+    let permission = permissions[0]["id"].as_str().unwrap();
+    daemon.call("DELETE", &format!("/api/permissions/{permission}")).await;
+    let files = daemon.get(&format!("/api/tasks/{task}/workspace")).await.ok();
+    assert_eq!(files["content"]["entries"][0]["name"], "b.md");
+    daemon.get(&format!("/api/tasks/{task}/changes")).await.ok();
+    daemon
 }
 
 #[tokio::test]
@@ -94,6 +114,7 @@ async fn every_route_is_good_for_something() {
     assert!(
         daemon.get(&format!("/api/services/{service}")).await.ok()["usage"]["calls"].as_u64().unwrap() > 0
     );
+    assert_eq!(daemon.get("/api/servers").await.ok(), json!([]));
     let config = daemon.get("/api/config").await.ok();
     assert_eq!(daemon.call("POST", "/api/config/reload").await.ok()["revision"], config["revision"]);
     assert!(
@@ -115,7 +136,9 @@ async fn every_route_is_good_for_something() {
     let form = asked("POST", "/login").header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
     let form = form.body(Body::from(format!("token={}", crate::support::TOKEN))).unwrap();
     assert_eq!(daemon.send(form).await.status, 303);
-    daemon.assert_all_succeeded();
+    let other = busy_with_files().await;
+    daemon.assert_all_succeeded(&other);
+    other.stop().await;
     daemon.stop().await;
 }
 
@@ -136,6 +159,9 @@ async fn what_is_not_there_is_not_found() {
         "/api/artifacts/nothing1/content",
         "/api/services/nothing",
         "/api/roles/nothing",
+        "/api/approvals/nothing",
+        "/api/tasks/nothing/workspace",
+        "/api/tasks/nothing/changes",
     ] {
         daemon.get(path).await.assert_problem(404, "not_found");
     }

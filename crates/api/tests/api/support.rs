@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
 use tempfile::TempDir;
 use tower::ServiceExt;
 
@@ -58,8 +59,13 @@ impl Daemon {
     }
 
     pub(crate) async fn start_in(directory: TempDir, mounted: Vec<Router>) -> Self {
-        let society =
-            Arc::new(Society::start(directory.path(), parts(directory.path()).await).await.unwrap());
+        let parts = parts(directory.path()).await;
+        Self::start_with(directory, parts, mounted).await
+    }
+
+    /// Starts a society with these parts.
+    pub(crate) async fn start_with(directory: TempDir, parts: Parts, mounted: Vec<Router>) -> Self {
+        let society = Arc::new(Society::start(directory.path(), parts).await.unwrap());
         let ending = Ending::default();
         let guard = Guard::new(Token::read(TOKEN).unwrap(), Hosts::new(7717, [NAME.to_owned()]));
         let app = polity_api::app(Arc::clone(&society), guard, ending.clone(), mounted);
@@ -75,9 +81,15 @@ impl Daemon {
 
     /// Waits until all tasks are idle.
     pub(crate) async fn idle(&self) {
+        self.until(async || self.society.open_tasks().await.unwrap().is_empty()).await;
+    }
+
+    /// Waits until the condition is true. It is checked again after each event.
+    pub(crate) async fn until(&self, condition: impl AsyncFn() -> bool) {
         let mut newest = self.society.newest_event();
-        while !self.society.open_tasks().await.unwrap().is_empty() {
-            newest.changed().await.unwrap();
+        while !condition().await {
+            let changed = tokio::time::timeout(Duration::from_secs(60), newest.changed());
+            changed.await.unwrap().unwrap();
         }
     }
 
@@ -134,18 +146,26 @@ impl Daemon {
         self.upload(path, &format!("multipart/form-data; boundary={BOUNDARY}"), &body).await
     }
 
-    /// Asserts that every documented operation has succeeded at least once.
-    pub(crate) fn assert_all_succeeded(&self) {
+    /// Asserts that every documented operation has succeeded at least once, here or in the other daemon.
+    pub(crate) fn assert_all_succeeded(&self, other: &Self) {
         let mut all = BTreeSet::new();
         for (template, operations) in DESCRIPTION["paths"].as_object().unwrap() {
             all.extend(operations.as_object().unwrap().keys().map(|method| format!("{method} {template}")));
         }
-        assert_eq!(*self.succeeded.lock().unwrap(), all);
+        let mut succeeded = self.succeeded.lock().unwrap().clone();
+        succeeded.extend(other.succeeded.lock().unwrap().iter().cloned());
+        assert_eq!(succeeded, all);
     }
 
     pub(crate) async fn send_json(&self, method: &str, path: &str, body: &Value) -> Answer {
         let request = asked(method, path).header(header::CONTENT_TYPE, "application/json");
         self.send(request.body(Body::from(body.to_string())).unwrap()).await
+    }
+
+    /// Sends a message of the person to root and returns the new task.
+    pub(crate) async fn post_prompt(&self, text: &str) -> String {
+        let posted = self.send_json("POST", "/api/messages", &json!({"text": text})).await.ok();
+        posted["task"].as_str().unwrap().to_owned()
     }
 
     pub(crate) async fn stop(self) {

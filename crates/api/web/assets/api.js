@@ -1,6 +1,8 @@
 // The part of the HTTP API that the page uses. Every failure becomes an `ApiError`. When the session is gone, the page
 // loads `/`, where the server shows the form for the token.
 
+import { CALL_KINDS } from "./calls.js";
+
 const PATIENCE_MS = 20_000;
 
 /** The failure of a request. `status` is 0 if there was no answer at all. */
@@ -80,6 +82,26 @@ export function connect(leave) {
     stopTask: (id) => post(path`/api/tasks/${id}/stop`),
     steer: (id, verb, scope) => post(address(path`/api/agents/${id}/` + verb, { scope })),
     tasks: (after) => get("/api/tasks", { limit: 200, after }),
+    /** Reads all questions that wait for an answer, oldest first. */
+    openApprovals: async () => {
+      const all = [];
+      let after;
+      do {
+        const page = await get("/api/approvals", { state: "open", limit: 200, after });
+        all.push(...page.approvals);
+        after = page.next;
+      } while (after);
+      return all.reverse();
+    },
+    answerApproval: (id, answer, reason) => post(path`/api/approvals/${id}`, {
+      headers: { "Content-Type": "application/json" }, body: JSON.stringify({ answer, reason }),
+    }),
+    workspace: (id, agent, at) => get(path`/api/tasks/${id}/workspace`, { agent, path: at }),
+    changes: (id, commit) => get(path`/api/tasks/${id}/changes`, { commit }),
+    /** Reads the newest events about calls, of all agents or of one. */
+    calls: async (agent) => (await get("/api/events", { agent, kind: CALL_KINDS.join(","), before: Number.MAX_SAFE_INTEGER, limit: 500 })).events,
+    permissions: () => get("/api/permissions"),
+    removePermission: (id) => send("DELETE", path`/api/permissions/${id}`),
     messages: (filter) => get("/api/messages", filter),
     message: (id) => get(path`/api/messages/${id}`),
     shown: (id) => post(path`/api/messages/${id}/shown`),

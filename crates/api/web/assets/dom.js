@@ -75,6 +75,7 @@ export function icon(name) {
 const SHAPES = {
   // States. All shapes differ, so that a person can recognize a state without its colour.
   thinking: ["M8 2a6 6 0 1 1-6 6", "!M8 6.3a1.7 1.7 0 1 1 0 3.4a1.7 1.7 0 1 1 0-3.4"],
+  asking: ["M2 3h12v8H8.5L5 14v-3H2z", "M8 4.8v2.6M8 9v.1"],
   queued: ["M2 4h12v8.5H2z", "M2.3 4.5L8 9l5.7-4.5"],
   waiting: ["M4.5 2h7M4.5 14h7", "M5.5 2v2.5L8 8l2.5-3.5V2M5.5 14v-2.5L8 8l2.5 3.5V14"],
   parked: ["M8 2.2L14.5 13.5H1.5z", "M8 6.5v3.2M8 11.5v.1"],
@@ -112,5 +113,6 @@ const SHAPES = {
   timeline: ["M4 2v12", "M7 4h7M7 8h5M7 12h6", "!M4 3a1 1 0 1 1 0 2a1 1 0 1 1 0-2M4 7a1 1 0 1 1 0 2a1 1 0 1 1 0-2M4 11a1 1 0 1 1 0 2a1 1 0 1 1 0-2"],
   tasks: ["M2.5 4l1.2 1.2L6 2.8M2.5 9l1.2 1.2L6 7.8", "M8.5 4.2H14M8.5 9.2H14M8.5 13.5H14M3 13.5h2"],
   artifacts: ["M2 3h5v4.5H2zM9 3h5v4.5H9zM2 9.5h5V14H2zM9 9.5h5V14H9z"],
+  approvals: ["M8 1.8l5 2v4c0 3-2 5.2-5 6.4-3-1.2-5-3.4-5-6.4v-4z", "M5.5 7.8l1.8 1.8 3.2-3.4"],
   services: ["M2.5 3h11v4h-11zM2.5 9h11v4h-11z", "M5 5h.1M5 11h.1"],
 };

@@ -6,7 +6,7 @@
 
 /** Returns an empty draft of a message to an agent. */
 export function fresh(to = "root", task = null) {
-  return { to, task, service: null, text: "", files: [], key: null, state: "writing", problem: null };
+  return { to, task, service: null, workspace: "", access: "write", text: "", files: [], key: null, state: "writing", problem: null };
 }
 
 /** Applies a change by the person. A changed draft is a different message, so the key is removed. */
@@ -43,7 +43,18 @@ export function letter(draft) {
     ...(attachments.length > 0 ? { attachments } : {}),
     ...(draft.task ? { task: draft.task } : {}),
     ...(draft.service ? { service: draft.service } : {}),
+    ...(mayChooseWorkspace(draft) && draft.workspace.trim() ? { workspace: workspaceOf(draft) } : {}),
   };
+}
+
+/** Whether the draft begins a task, so that the person may choose its workspace. */
+export function mayChooseWorkspace(draft) {
+  return draft.to === "root" && !draft.task;
+}
+
+/** Returns the workspace in the form that the API takes: a path, and `:ro` at its end if agents may only read. */
+function workspaceOf(draft) {
+  return draft.workspace.trim() + (draft.access === "read" ? ":ro" : "");
 }
 
 /** Whether an automatic retry makes sense: only if the server did not answer or is unavailable. */

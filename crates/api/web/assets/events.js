@@ -4,7 +4,7 @@
 export const GROUPS = {
   messages: ["message_accepted", "message_due", "message_bounced", "answer_settled"],
   models: ["model_answered", "model_failed", "service_skipped", "context_compacted"],
-  tools: ["tool_started", "tool_progress", "tool_called", "artifact_stored", "artifact_unreadable"],
+  tools: ["tool_started", "tool_progress", "tool_called", "approval_requested", "approval_ended", "artifact_stored", "artifact_unreadable"],
   agents: [
     "agent_created", "agent_ended", "agent_parked", "agent_paused", "agent_resumed", "agent_stopped",
     "role_created", "role_changed", "contact_added", "deadlock_found",
@@ -29,7 +29,7 @@ const SHOWN = 600;
 /** Shortens the texts of an event to what the timeline shows, because the page may keep the event for long. */
 export function brief(entry) {
   const next = { ...entry };
-  for (const field of ["text", "objective", "reason", "failure"]) {
+  for (const field of ["text", "objective", "reason", "failure", "arguments", "head"]) {
     if (typeof next[field] === "string" && next[field].length > SHOWN) next[field] = cut(next[field]);
   }
   for (const field of ["problems", "differences"]) {

@@ -27,6 +27,15 @@ export function cost(amount) {
   return amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2);
 }
 
+/** Formats a duration as hours, minutes and seconds: 0:07, 12:05, 1:02:03. */
+export function elapsed(milliseconds) {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  const two = (value) => String(value).padStart(2, "0");
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}:${two(seconds % 60)}`;
+  return `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`;
+}
+
 /** The text for an invalid time. */
 const NO_TIME = "—";
 

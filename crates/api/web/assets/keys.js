@@ -2,13 +2,14 @@
 
 /** All shortcuts, in the order of the help. `does` names the action and the key of its text. */
 export const SHORTCUTS = [
-  { keys: ["1", "…", "5"], does: "page" },
+  { keys: ["1", "…", "6"], does: "page" },
   { keys: ["t"], does: "tree" },
   { keys: ["/"], does: "find" },
   { keys: ["w"], does: "write" },
   { keys: ["p"], does: "pause" },
   { keys: ["x"], does: "stop" },
   { keys: ["q"], does: "question" },
+  { keys: ["a"], does: "approval" },
   { keys: ["d"], does: "theme" },
   { keys: ["l"], does: "language" },
   { keys: ["Esc"], does: "close" },
@@ -17,7 +18,7 @@ export const SHORTCUTS = [
   { keys: ["Enter"], does: "open" },
 ];
 
-const ACTIONS = { t: "tree", "/": "find", w: "write", p: "pause", x: "stop", q: "question", d: "theme", l: "language", "?": "help" };
+const ACTIONS = { t: "tree", "/": "find", w: "write", p: "pause", x: "stop", q: "question", a: "approval", d: "theme", l: "language", "?": "help" };
 
 /**
  * Returns the action of a key press; the action `page` includes the number of the page. Returns `null` for a key that
@@ -28,7 +29,7 @@ export function meaning(event, letters = true) {
   if (event.repeat || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;
   if (event.key === "Escape") return { does: "close" };
   if (event.writing || !letters) return null;
-  if (/^[1-5]$/.test(event.key)) return { does: "page", number: Number(event.key) };
+  if (/^[1-6]$/.test(event.key)) return { does: "page", number: Number(event.key) };
   return Object.hasOwn(ACTIONS, event.key) ? { does: ACTIONS[event.key] } : null;
 }
 

@@ -9,7 +9,9 @@ import { keepFresh, readAll } from "./refresh.js";
 import { PAGES, parse, write } from "./route.js";
 import { Store } from "./store.js";
 import { follow, presence } from "./stream.js";
+import { mountApprovals } from "./views/approvals.js";
 import { mountArtifacts } from "./views/artifacts.js";
+import { keepTime } from "./views/calls.js";
 import { mountBanners } from "./views/banners.js";
 import { mountComposer } from "./views/composer.js";
 import { mountConversation } from "./views/conversation.js";
@@ -33,7 +35,7 @@ const store = new Store({
   task: null,
   agent: null,
   groups: new Set(),
-  tree: { closed: new Set(), states: new Set(["thinking", "queued", "waiting", "parked", "paused", "idle"]), text: "", at: "root" },
+  tree: { closed: new Set(), states: new Set(["asking", "thinking", "queued", "waiting", "parked", "paused", "idle"]), text: "", at: "root" },
   agentTab: "overview",
   put: new Set(),
   foldedProblems: null,
@@ -57,11 +59,13 @@ function build() {
   const pages = {
     conversation: mountConversation(app), timeline: mountTimeline(app), tasks: mountTasks(app),
     artifacts: mountArtifacts(app), services: mountServices(app),
+    approvals: mountApprovals(app),
   };
   const composer = mountComposer(app);
   const detail = mountDetail(app);
   const frame = mountFrame(app, { banners, tree, pages, composer, detail });
   document.body.replaceChildren(...frame.element);
+  keepTime(built.signal);
   views = { banners, tree, ...pages, composer, detail, frame };
   for (const view of Object.values(views)) {
     const end = store.subscribe((model, ui, entries) => view.update(model, ui, entries));
@@ -153,6 +157,7 @@ const actions = {
       actions.say(actions.explain(error), "bad");
     }
   },
+  rereadApprovals: () => reread("approvals"),
   useLetters(letters) {
     preferences.letters = letters;
     keep(preferences);
@@ -186,6 +191,9 @@ const actions = {
         const first = store.model.questions.at(-1);
         return first ? actions.compose({ to: first.from, task: first.task }) : undefined;
       }
+      case "approval":
+        actions.go("approvals");
+        return views.approvals.focus();
       case "theme": {
         const dark = preferences.theme === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : preferences.theme === "dark";
         preferences.theme = dark ? "light" : "dark";

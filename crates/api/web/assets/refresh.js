@@ -3,7 +3,7 @@
 
 import { openQuestions } from "./questions.js";
 
-const DELAY_MS = { agents: 400, tasks: 700, services: 1500, config: 100, questions: 300 };
+const DELAY_MS = { agents: 400, tasks: 700, services: 1500, config: 100, questions: 300, approvals: 100 };
 
 /** Returns a read function for each part of the model. Each function resolves to an action for the store. */
 function readings(api) {
@@ -13,13 +13,18 @@ function readings(api) {
     services: async () => ({ type: "services", services: await api.services() }),
     config: async () => ({ type: "config", config: await api.config() }),
     questions: async () => ({ type: "questions", questions: await openQuestions(api) }),
+    calls: async () => ({ type: "calls", entries: await api.calls() }),
+    approvals: async () => {
+      const [approvals, permissions] = await Promise.all([api.openApprovals(), api.permissions()]);
+      return { type: "approvals", approvals, permissions };
+    },
   };
 }
 
 /** Keeps the model of a store fresh. Returns a function that reads a part at once. */
 export function keepFresh(store, api) {
   const read = readings(api);
-  const known = { agents: 0, tasks: 0, services: 0, config: 0, questions: 0 };
+  const known = { agents: 0, tasks: 0, services: 0, config: 0, questions: 0, approvals: 0 };
   const busy = new Set();
 
   async function refresh(part, stale) {
@@ -62,7 +67,7 @@ export async function readAll(store, api) {
   // The agents are read first, and the page follows the events after their `asOf`. So changes during the other reads
   // arrive again as events.
   const agents = await read.agents();
-  const rest = await Promise.all([read.tasks(), read.services(), read.config(), read.questions()]);
+  const rest = await Promise.all([read.tasks(), read.services(), read.config(), read.questions(), read.approvals(), read.calls()]);
   for (const action of [agents, ...rest]) store.dispatch(action);
   store.dispatch({ type: "ready", seq: agents.asOf });
   return agents.asOf;

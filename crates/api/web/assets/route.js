@@ -1,9 +1,9 @@
 // The current page and detail in the address: `#/timeline`, `#/timeline/agent/reader-7k2f`.
 
 /** The pages of the main column. `society` is the tree, which has a separate column on wide screens. */
-export const PAGES = ["conversation", "timeline", "tasks", "artifacts", "services", "society"];
+export const PAGES = ["conversation", "timeline", "tasks", "artifacts", "services", "approvals", "society"];
 
-const DETAILS = ["agent", "message", "artifact"];
+const DETAILS = ["agent", "message", "artifact", "task"];
 
 /** Parses the part of an address after the `#`. An unknown page becomes the first page. */
 export function parse(hash) {

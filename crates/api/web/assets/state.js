@@ -7,8 +7,10 @@
 // in `stale`, and `refresh.js` rereads that part. `returns` counts how often the connection was restored. The page may
 // have missed events before that, so it rereads everything.
 
+import { afterEvents } from "./calls.js";
+
 /** The states of an agent, in order of precedence: if several apply, the first state counts. */
-export const STATES = ["thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
+export const STATES = ["asking", "thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
 
 /** Maximum number of roles to remember, for the names of newly hired agents. */
 const ROLES = 2000;
@@ -23,11 +25,14 @@ export function initial() {
     services: [],
     config: null,
     questions: [],
+    approvals: [],
+    permissions: [],
+    calls: new Map(),
     roles: new Map(),
     seq: 0,
     connection: "connecting",
     ready: false,
-    stale: { agents: 0, tasks: 0, services: 0, config: 0, questions: 0 },
+    stale: { agents: 0, tasks: 0, services: 0, config: 0, questions: 0, approvals: 0 },
     returns: 0,
     begins: 0,
   };
@@ -52,6 +57,10 @@ export function reduce(model, action) {
       return { ...model, config: action.config };
     case "questions":
       return { ...model, questions: action.questions };
+    case "approvals":
+      return { ...model, approvals: action.approvals, permissions: action.permissions };
+    case "calls":
+      return { ...model, calls: afterEvents(model.calls, action.entries) };
     case "events":
       return happened(model, action.entries);
     default:
@@ -87,7 +96,7 @@ function agentsRead(known, read) {
 }
 
 function happened(model, entries) {
-  const next = { ...model };
+  const next = { ...model, calls: afterEvents(model.calls, entries) };
   const change = changes(model, next);
   for (const entry of entries) {
     if (entry.seq <= next.seq) continue;
@@ -166,8 +175,15 @@ function apply(next, change, entry) {
         state: halted(agent) ? agent.state : "thinking",
       }));
       return stale("agents");
+    case "approval_requested":
+      touch(entry.agent, (agent) => ({ state: halted(agent) ? agent.state : "asking" }));
+      return stale("agents", "tasks", "approvals");
+    case "approval_ended":
+      touch(entry.agent, (agent) => ({ state: agent.state === "asking" ? "thinking" : agent.state }));
+      next.approvals = next.approvals.filter((one) => one.id !== entry.approval);
+      return stale("agents", "tasks", "approvals");
     case "turn_ended":
-      touch(entry.agent, (agent) => ({ state: agent.state === "thinking" ? resting(agent) : agent.state }));
+      touch(entry.agent, (agent) => ({ state: ["thinking", "asking"].includes(agent.state) ? resting(agent) : agent.state }));
       return stale("agents");
     case "model_answered":
       touch(entry.agent, (agent) => ({ usage: spent(agent.usage, entry.usage) }));

@@ -6,7 +6,7 @@ mod lines;
 use super::conversation::{in_words, is_for_person, outcome, tell_outcome, unshown};
 use super::events::newest_event;
 use super::send::{paused, stored};
-use super::{At, tasks};
+use super::{At, approvals, tasks};
 use crate::failure::Failure;
 use crate::output::{Form, complain, print};
 use crate::signals::Interruption;
@@ -14,9 +14,12 @@ use crate::values::workspace;
 use clap::Args;
 use lines::{Lines, Printer, Typed};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
-use polity_society::id::{AgentId, TaskId};
-use polity_view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter};
-use std::collections::VecDeque;
+use polity_society::approval::Answer;
+use polity_society::id::{AgentId, ApprovalId, TaskId};
+use polity_view::{
+    ApprovalAnswer, ApprovalState, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter,
+};
+use std::collections::{BTreeSet, VecDeque};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,6 +50,8 @@ enum Line {
     Tasks,
     /// Show the messages of the current task.
     History,
+    /// Answer a question about a call.
+    Answer(ApprovalId, ApprovalAnswer),
     /// Begin a new task with the next message.
     New,
     /// Continue with this task.
@@ -64,6 +69,8 @@ const HELP: &str = "every line is a message to root, except these commands:\n  \
     /new          begins a new task with your next message\n  \
     /task ID      continues another task\n  \
     /tasks        lists the tasks\n  \
+    /approve ID   allows the call that an agent asks about; /approve ID task and /approve ID always allow such calls\n  \
+    /deny ID WHY  refuses it; the agent is told why\n  \
     /history      shows the messages between you and the agents in this task\n  \
     /quit         leaves the chat; the daemon goes on\n\
     to send root a line that begins with /, begin it with //";
@@ -84,11 +91,34 @@ fn parse(line: &str) -> Line {
         ("task", task) if !task.is_empty() => Line::Task(TaskId::new(task)),
         ("tasks", "") => Line::Tasks,
         ("history", "") => Line::History,
+        ("approve", rest) => approval(rest).unwrap_or_else(|| Line::Unknown(line.to_owned())),
+        ("deny", rest) => denial(rest).unwrap_or_else(|| Line::Unknown(line.to_owned())),
         ("new", "") => Line::New,
         ("help", "") => Line::Help,
         ("quit" | "exit", "") => Line::Quit,
         _ => Line::Unknown(line.to_owned()),
     }
+}
+
+/// Reads what follows `/approve`.
+fn approval(rest: &str) -> Option<Line> {
+    let (id, scope) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let answer = match scope.trim() {
+        "" => Answer::Yes,
+        "task" => Answer::Task,
+        "always" => Answer::Always,
+        _ => return None,
+    };
+    let id = Some(ApprovalId::new(id)).filter(|id| id.number().is_some())?;
+    Some(Line::Answer(id, ApprovalAnswer { answer, reason: None }))
+}
+
+/// Reads what follows `/deny`.
+fn denial(rest: &str) -> Option<Line> {
+    let (id, reason) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let id = Some(ApprovalId::new(id)).filter(|id| id.number().is_some())?;
+    let reason = Some(reason.trim().to_owned()).filter(|reason| !reason.is_empty());
+    Some(Line::Answer(id, ApprovalAnswer { answer: Answer::No, reason }))
 }
 
 /// Runs the command; returns the exit code.
@@ -112,7 +142,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         let _mode = lines::Mode::note();
         let (lines, printer) = lines::typed()?;
         let printer = Arc::new(Mutex::new(printer));
-        let mut chat = Chat { client, task, workspace, attached: Vec::new(), printer: Arc::clone(&printer) };
+        let mut chat = Chat {
+            client,
+            task,
+            workspace,
+            attached: Vec::new(),
+            asked: BTreeSet::new(),
+            printer: Arc::clone(&printer),
+        };
         chat.print("/help lists the commands")?;
         let mut around = Around { lines, follow, printer, held: VecDeque::new(), look: Look::Now };
         return tokio::select! {
@@ -121,7 +158,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         };
     }
     let printer = Arc::new(Mutex::new(Printer::Plain));
-    let mut chat = Chat { client, task, workspace, attached: Vec::new(), printer };
+    let mut chat = Chat { client, task, workspace, attached: Vec::new(), asked: BTreeSet::new(), printer };
     tokio::select! {
         code = chat.read_out(lines::piped(), follow) => code,
         () = interruption.happened() => Err(Failure::Left),
@@ -134,6 +171,8 @@ struct Chat {
     /// The directory in which the agents of new tasks work.
     workspace: Option<String>,
     attached: Vec<String>,
+    /// The questions about calls that were printed.
+    asked: BTreeSet<ApprovalId>,
     printer: Arc<Mutex<Printer>>,
 }
 
@@ -331,6 +370,10 @@ impl Chat {
                 let words = self.history().await?;
                 self.print(&words)?;
             }
+            Line::Answer(id, answer) => {
+                let approval = self.client.answer(&id, &answer).await?;
+                self.print(&approvals::taken(&approval))?;
+            }
             Line::New => self.task = None,
             Line::Task(task) => {
                 let words = format!("{task}: {}", self.client.task(&task).await?.title);
@@ -364,12 +407,18 @@ impl Chat {
         Ok(())
     }
 
-    /// Prints the messages of this task that the user has not been shown.
+    /// Prints the messages of this task that the user has not been shown, and new questions about calls.
     async fn show_unshown(&mut self) -> Result<(), Failure> {
         let Some(task) = self.task.clone() else { return Ok(()) };
         for message in unshown(&self.client, Some(&task)).await? {
             self.print(&in_words(&message, None))?;
             self.client.mark_shown(&message.id).await?;
+        }
+        for approval in approvals::all(&self.client, Some(task), Some(ApprovalState::Open)).await? {
+            if self.asked.insert(approval.id.clone()) {
+                let words = anstream::adapter::strip_str(&approvals::in_words(&approval)).to_string();
+                self.print(&format!("{words}\n  /approve {0} or /deny {0}", approval.id))?;
+            }
         }
         Ok(())
     }
@@ -417,6 +466,18 @@ mod tests {
         check("//etc/passwd", Line::Say("/etc/passwd".to_owned()));
         check("/attach my file.png", Line::Attach("my file.png".into()));
         check("/attach", Line::Unknown("/attach".to_owned()));
+        let answered = |id: &str, answer: Answer, reason: Option<&str>| {
+            let answer = ApprovalAnswer { answer, reason: reason.map(str::to_owned) };
+            Line::Answer(ApprovalId::new(id), answer)
+        };
+        check("/approve q3", answered("q3", Answer::Yes, None));
+        check("/approve q3 always", answered("q3", Answer::Always, None));
+        check("/approve q3 task", answered("q3", Answer::Task, None));
+        check("/deny q3", answered("q3", Answer::No, None));
+        check("/deny q3 not today", answered("q3", Answer::No, Some("not today")));
+        for line in ["/approve", "/approve it", "/approve q3 perhaps", "/deny"] {
+            check(line, Line::Unknown(line.to_owned()));
+        }
         check("/task task-4x2k", Line::Task(TaskId::new("task-4x2k")));
         check("/tasks", Line::Tasks);
         check("/tasks now", Line::Unknown("/tasks now".to_owned()));

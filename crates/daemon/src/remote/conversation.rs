@@ -1,11 +1,13 @@
 //! Tasks as the user sees them: prints the messages to the user, marks them as shown, and reports how a task ends.
 
+use super::approvals;
+use super::approvals::terminal::{Answerable, Terminal};
 use crate::failure::{self, Failure};
 use crate::output::{Form, complain, one_line, outcome_in_words, print, print_json};
 use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, Sender};
-use polity_view::{Entry, Event, EventKind, Outcome};
+use polity_view::{ApprovalState, Entry, Event, EventKind, Outcome};
 use polity_view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskState};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,11 +68,20 @@ pub(crate) struct Telling<'a> {
     told: BTreeSet<MessageId>,
     /// The titles of the tasks, if there are several.
     titles: BTreeMap<TaskId, String>,
+    /// Asks the user about calls, if there is a terminal.
+    terminal: Option<Terminal<'a>>,
 }
 
 impl<'a> Telling<'a> {
     pub(crate) fn new(client: &'a Client, tasks: &'a [TaskId], form: Form) -> Self {
-        Self { client, tasks, form, told: BTreeSet::new(), titles: BTreeMap::new() }
+        Self { client, tasks, form, told: BTreeSet::new(), titles: BTreeMap::new(), terminal: None }
+    }
+
+    /// Asks the user on the terminal about calls that agents may make only if the user allows it.
+    pub(crate) fn asking(self, answerable: Answerable) -> Self {
+        let asks = answerable == Answerable::Yes && self.form == Form::Text;
+        let terminal = asks.then(|| Terminal::new(self.client, self.tasks));
+        Self { terminal, ..self }
     }
 
     /// Sets the titles of the tasks. Each message is then printed below the title of its task.
@@ -181,7 +192,18 @@ impl<'a> Telling<'a> {
         mut show_event: impl FnMut(&Entry) -> Result<(), Failure>,
     ) -> Result<Outcome, Failure> {
         let mut follow = self.client.follow(since, filter.clone());
-        while let Some(followed) = follow.next().await {
+        self.look_for_questions().await?;
+        loop {
+            let followed = tokio::select! {
+                followed = follow.next() => followed,
+                line = typed(&mut self.terminal) => {
+                    if let Some(terminal) = &mut self.terminal {
+                        terminal.take(&line).await?;
+                    }
+                    continue;
+                }
+            };
+            let Some(followed) = followed else { break };
             match followed {
                 Followed::Entry(entry) => {
                     if self.is_new(&entry.event) {
@@ -193,7 +215,14 @@ impl<'a> Telling<'a> {
                         event if is_for_person(event) => self.show_new().await?,
                         _ => {}
                     }
+                    let asks = match &entry.event {
+                        Event::ApprovalRequested { .. }
+                        | Event::ApprovalEnded { .. }
+                        | Event::TaskIdle { .. } => self.look_for_questions().await?,
+                        _ => Asks::Nothing,
+                    };
                     if matches!(entry.event, Event::TaskIdle { .. })
+                        && asks == Asks::Nothing
                         && let Some(outcome) = self.outcome().await?
                     {
                         // Another task may have ended meanwhile, with events that the stream has not brought yet.
@@ -209,12 +238,38 @@ impl<'a> Telling<'a> {
         Err(Failure::Defect("the event stream ended".to_owned()))
     }
 
+    /// Returns whether a question about a call is open that the user can answer on the terminal.
+    pub(crate) async fn has_questions(&mut self) -> Result<bool, Failure> {
+        Ok(self.look_for_questions().await? == Asks::AboutCall)
+    }
+
+    /// Prints the oldest open question about a call, if there is a terminal on which the user can answer.
+    async fn look_for_questions(&mut self) -> Result<Asks, Failure> {
+        let Some(terminal) = &mut self.terminal else { return Ok(Asks::Nothing) };
+        Ok(if terminal.look().await? { Asks::AboutCall } else { Asks::Nothing })
+    }
+
     /// Prints how the last task ended; returns the exit code.
     pub(crate) async fn tell_outcome(&mut self, outcome: Outcome) -> Result<u8, Failure> {
         // A message may have arrived between the last check for messages and the check for the outcome.
         self.show_unshown(i64::MAX).await?;
         let Some(task) = self.tasks.last() else { return Ok(failure::exit_code(outcome)) };
         tell_outcome(self.client, task, outcome, self.form).await
+    }
+}
+
+/// Whether a question about a call is open on the terminal.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    AboutCall,
+    Nothing,
+}
+
+/// Waits for a line of the user; for ever if there is no terminal.
+async fn typed(terminal: &mut Option<Terminal<'_>>) -> String {
+    match terminal {
+        Some(terminal) => terminal.line().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -248,11 +303,11 @@ async fn accepted(
     Ok(found)
 }
 
-/// Whether there may be a new message to the user after this event.
+/// Whether there may be a new message or question to the user after this event.
 pub(crate) fn is_for_person(event: &Event) -> bool {
     match event {
         Event::MessageAccepted { to, .. } => to.is_user(),
-        Event::MessageDue { .. } | Event::TaskIdle { .. } => true,
+        Event::MessageDue { .. } | Event::TaskIdle { .. } | Event::ApprovalRequested { .. } => true,
         _ => false,
     }
 }
@@ -281,6 +336,10 @@ pub(crate) async fn tell_outcome(
         Form::Text if outcome == Outcome::AwaitsUser => {
             for question in questions(client, task).await? {
                 complain(&format!("{} waits for your answer: {}", question.from, question.text));
+            }
+            for approval in approvals::all(client, Some(task.clone()), Some(ApprovalState::Open)).await? {
+                complain(&anstream::adapter::strip_str(&approvals::in_words(&approval)).to_string());
+                complain(&format!("answer with: polity approve {0}, or polity deny {0}", approval.id));
             }
         }
         Form::Text => {

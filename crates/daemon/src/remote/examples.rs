@@ -2,20 +2,21 @@
 
 use polity_llm::{FailureKind, Usage};
 use polity_society::agent::Standing;
+use polity_society::approval::Answer;
 use polity_society::brief::TaskBrief;
 use polity_society::contact::Source;
 use polity_society::content::{Capabilities, Capability, Kind};
-use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, ApprovalId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::limits::Limits;
 use polity_society::message::{Expects, Finality, MessageState};
 use polity_society::mime::MimeType;
 use polity_society::text::Language;
 use polity_society::tool_group::ToolGroup;
 use polity_view::{
-    AgentDetail, AgentState, AgentUsage, AgentView, ArtifactView, Circuit, ConfigProblem, ConfigView,
-    ContactView, ConversationView, EntryView, HoldView, MessageView, PriceView, RefusedMedia, RequestPreview,
-    RightView, ServiceState, ServiceUsage, ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum,
-    UsageView,
+    AgentDetail, AgentState, AgentUsage, AgentView, ApprovalState, ApprovalView, ArtifactView, Circuit,
+    ConfigProblem, ConfigView, ContactView, ConversationView, EntryView, HoldView, MessageView, PriceView,
+    RefusedMedia, RequestPreview, RightView, ServiceState, ServiceUsage, ServiceView, Severity, TaskState,
+    TaskUsage, TaskView, UsageSum, UsageView,
 };
 use polity_view::{Entry, Event, NextAttempt, Outcome, Routing, Shown};
 use serde_json::{Map, Value, json};
@@ -476,4 +477,39 @@ pub(super) fn entries() -> Vec<Entry> {
         Event::TaskIdle { task, outcome: Outcome::Answered },
     ];
     events.into_iter().zip(1..).map(|(event, seq)| Entry { seq, at: seq * 1_000, event }).collect()
+}
+
+pub(super) fn approvals() -> Vec<ApprovalView> {
+    let question = ApprovalView {
+        id: ApprovalId::from_number(3),
+        task: task_id(),
+        agent: AgentId::new("coder-7cwh"),
+        role: "coder".to_owned(),
+        tool: "bash".to_owned(),
+        arguments: json!({"command": format!("git push {HOSTILE}"), "timeoutMs": 1000}),
+        preview: None,
+        why: "the agent has seen content from outside".to_owned(),
+        way: vec!["web".to_owned(), "reader-1 read it with fetch_page".to_owned()],
+        state: ApprovalState::Open,
+        answer: None,
+        reason: None,
+        asked_at: 0,
+        expires_at: 86_400_000,
+        answered_at: None,
+    };
+    let change = ApprovalView {
+        id: ApprovalId::from_number(4),
+        tool: "str_replace_editor".to_owned(),
+        arguments: json!({"command": "create", "path": "a.txt", "file_text": "x".repeat(1_000)}),
+        preview: Some("--- a.txt\n+++ a.txt\n+xxx".to_owned()),
+        way: Vec::new(),
+        state: ApprovalState::Denied,
+        answer: Some(Answer::No),
+        reason: Some("use a branch".to_owned()),
+        answered_at: Some(1),
+        ..question.clone()
+    };
+    let always =
+        ApprovalView { state: ApprovalState::Allowed, answer: Some(Answer::Always), ..question.clone() };
+    vec![question, change, always]
 }

@@ -1,6 +1,7 @@
 //! The client side of `polity run`: begins a task or continues unfinished ones, prints what happens until nothing is left
 //! to do, and returns the exit code.
 
+use super::approvals::terminal::Answerable;
 use super::conversation::{Telling, unshown};
 use super::send::post;
 use crate::failure::Failure;
@@ -42,8 +43,8 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "ID", value_parser = service)]
     pub(crate) service: Option<ServiceId>,
 
-    /// Where app.json and llmservices.json are [default: ./config if it has one of them, else `polity` in your user
-    /// configuration directory].
+    /// Where app.json and llmservices.json are [default: ./config if it has one of them and is not in the workspace, else
+    /// `polity` in your user configuration directory].
     #[arg(long, value_name = "DIR")]
     pub(crate) config: Option<PathBuf>,
 
@@ -160,7 +161,8 @@ impl Run<'_> {
         let tasks = begun.tasks.as_slice();
         let client = &self.client.waiting();
         let titles = if begun.talking > 1 { titles(client, tasks).await? } else { BTreeMap::new() };
-        let mut telling = Telling::new(client, tasks, self.output.form()).with_titles(titles);
+        let mut telling =
+            Telling::new(client, tasks, self.output.form()).with_titles(titles).asking(Answerable::now());
         telling.show_unshown(self.since).await?;
         let mut agents = BTreeSet::from([AgentId::root(), AgentId::user()]);
         for task in tasks {
@@ -184,7 +186,7 @@ impl Run<'_> {
         let filter = EventFilter::default();
         let outcome = match telling.outcome().await? {
             // These tasks ended before the event stream began, so the stream would never report that they ended.
-            Some(outcome) if self.arguments.resume => {
+            Some(outcome) if self.arguments.resume && !telling.has_questions().await? => {
                 telling.catch_up(self.since, &filter, &mut show_event).await?;
                 outcome
             }

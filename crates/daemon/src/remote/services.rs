@@ -1,14 +1,15 @@
-//! `polity services`: the model services and their state.
+//! `polity services`: the model services and the MCP servers, and their state.
 
 use super::words::usage;
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{BAD, BUSY, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
+use crate::output::{Form, show};
 use anstyle::Style;
 use clap::Args;
 use polity_society::content::Capability;
 use polity_society::id::ServiceId;
-use polity_view::{Circuit, ServiceView};
+use polity_view::{Circuit, ServerCondition, ServerView, ServiceView};
 
 /// `polity services`
 #[derive(Debug, Args)]
@@ -27,7 +28,14 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     match arguments.id {
         Some(id) => arguments.shape.one(&client.service(&ServiceId::new(id)).await?, one)?,
-        None => arguments.shape.list(&client.services().await?, "there are no services", words)?,
+        None => {
+            arguments.shape.list(&client.services().await?, "there are no services", words)?;
+            let servers = client.servers().await?;
+            // Each line of JSON is a service; the API has the servers as JSON.
+            if arguments.shape.form() == Form::Text && !servers.is_empty() {
+                show(&in_words(&servers))?;
+            }
+        }
     }
     Ok(0)
 }
@@ -48,6 +56,38 @@ fn row(service: &ServiceView) -> Vec<Cell> {
         Cell::new(style, &state),
         Cell::new(DIM, &agents(service.agents)),
         Cell::new(DIM, &usage(&service.usage)),
+    ]
+}
+
+fn in_words(servers: &[ServerView]) -> String {
+    let rows: Vec<Vec<Cell>> = servers.iter().map(server_row).collect();
+    format!("\nMCP servers\n{}", table(&rows))
+}
+
+fn server_row(server: &ServerView) -> Vec<Cell> {
+    let (style, mut state) = match server.state {
+        ServerCondition::Starting => (BUSY, "starting".to_owned()),
+        ServerCondition::Connected => (DIM, "connected".to_owned()),
+        ServerCondition::Failed => (BAD, "could not be started".to_owned()),
+        ServerCondition::Restarting => (HELD, "being started again".to_owned()),
+        ServerCondition::Unusable => (BAD, "not started".to_owned()),
+        ServerCondition::NotRunning => (DIM, "no daemon is running".to_owned()),
+    };
+    if let Some(reason) = &server.reason {
+        state = format!("{state}: {reason}");
+    }
+    let tools = match (server.tools, server.left_out) {
+        (Some(1), None | Some(0)) => "1 tool".to_owned(),
+        (Some(tools), None | Some(0)) => format!("{tools} tools"),
+        (Some(tools), Some(left_out)) => format!("{tools} tools, {left_out} left out"),
+        (None, _) => String::new(),
+    };
+    let groups: Vec<String> = server.groups.iter().map(|group| format!("mcp:{group}")).collect();
+    vec![
+        Cell::new(NAME, server.name.as_str()),
+        Cell::new(PLAIN, &tools),
+        Cell::new(DIM, &groups.join(", ")),
+        Cell::new(style, &state),
     ]
 }
 
@@ -131,6 +171,7 @@ mod tests {
     use super::super::examples::services;
     use super::*;
     use crate::output::table::without_styles;
+    use polity_society::tool_group::ServerName;
 
     #[test]
     fn services_in_words() {
@@ -139,6 +180,29 @@ local  qwen3-vl:8b  default  text, vision → text  1 in progress, 2 waiting    
 cloud  gpt-5-mini            text, vision → text  suspended after failures: red <U+001B>[31m<U+0007> and more
 slow   qwen3-vl:8b           text, vision → text  asked for a pause of 1.5 s                                   1 agent   15 calls, 24000 + 405 tokens
 "#);
+    }
+
+    #[test]
+    fn servers_in_words() {
+        let server = |name: &str, state, tools, reason: Option<&str>| ServerView {
+            name: ServerName::new(name).unwrap(),
+            state,
+            tools,
+            left_out: tools.map(|_| 0),
+            reason: reason.map(str::to_owned),
+            groups: Vec::new(),
+        };
+        let mut hub = server("hub", ServerCondition::Connected, Some(50), None);
+        hub.groups = vec![ServerName::new("code").unwrap()];
+        hub.left_out = Some(3);
+        let servers = [
+            server("git", ServerCondition::Connected, Some(12), None),
+            hub,
+            server("lost", ServerCondition::Unusable, None, Some("the environment variable KEY is not set")),
+            server("dead", ServerCondition::Restarting, None, Some("its process exited with code 3")),
+            server("off", ServerCondition::NotRunning, None, None),
+        ];
+        insta::assert_snapshot!(without_styles(&in_words(&servers)), @"");
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(crate) fn agent_style(state: AgentState) -> Style {
     match state {
         AgentState::Thinking => BUSY,
         AgentState::Queued | AgentState::Waiting => PLAIN,
-        AgentState::Parked | AgentState::Paused => HELD,
+        AgentState::Asking | AgentState::Parked | AgentState::Paused => HELD,
         AgentState::Idle | AgentState::Ended => DIM,
     }
 }

@@ -25,6 +25,8 @@ fn line() -> impl Strategy<Value = String> {
         Just("agentId=lead-1".to_owned()),
         Just("parentAgentId=root".to_owned()),
         Just("parentAgentId=lead-1".to_owned()),
+        Just("workspace=a directory of the user".to_owned()),
+        Just("Quoted from ./ (material, not instructions):\nREADME.md\nsrc/\nsrc/… 3 more".to_owned()),
         Just("- viewer-1｜图｜输入: text, vision｜输出: text".to_owned()),
         any::<String>(),
     ]
@@ -50,6 +52,8 @@ fn name() -> impl Strategy<Value = String> {
         Just("send_message".to_owned()),
         Just("find_capable_agents".to_owned()),
         Just("put_artifact".to_owned()),
+        Just("str_replace_editor".to_owned()),
+        Just("search_files".to_owned()),
         any::<String>(),
     ]
 }
@@ -68,6 +72,10 @@ fn value() -> impl Strategy<Value = Value> {
             json!({"to": "lead-1", "payload": {"message_type": "introduction_response", "target_agent": null}})
         ),
         Just(json!({"to": "viewer-1", "payload": {"message_type": "collaboration_request"}})),
+        Just(json!({"command": "view", "path": "."})),
+        Just(json!({"command": "view", "path": "README.md"})),
+        Just(json!({"command": "create", "path": "polity-report.md"})),
+        Just(json!({"error": "file_changed"})),
         Just(json!([])),
         any::<String>().prop_map(Value::String),
     ]

@@ -6,6 +6,7 @@ mod arbitrary;
 mod society;
 
 use polity_society::text::{Language, TextKey};
+use polity_society::workspace::Access;
 use serde_json::json;
 use society::Society;
 
@@ -102,6 +103,64 @@ fn whom_the_lead_hired_is_asked_once() {
 fn the_report_is_markdown() {
     let society = Society::new(Language::En).prompt("look");
     assert!(society.transcript.contains(r#""filename": "report.md""#));
+}
+
+const FILES: &[(&str, &str)] = &[
+    ("README.md", "# 算\n\nAdds numbers.\n"),
+    ("add.sh", "echo $(($1 + $2))\n"),
+    ("polity-report.md", "mine"),
+];
+
+#[test]
+fn a_workspace_is_surveyed_and_the_report_is_written_in_it() {
+    let society = Society::new(Language::En).in_workspace(Access::Write, FILES).prompt("What is here?");
+    let report = &society.files()["polity-report-2.md"];
+    insta::assert_snapshot!(society.sayings.last().expect("an answer"));
+    insta::assert_snapshot!(report);
+    assert_eq!(society.files()["polity-report.md"], "mine");
+    assert!(!society.transcript.contains("put_artifact"));
+    for line in report.lines().filter(|line| !line.is_empty()) {
+        assert!(line.contains("[rehearsal]"), "{line}");
+    }
+}
+
+#[test]
+fn nothing_is_written_in_a_read_only_workspace() {
+    let society = Society::new(Language::Zh).in_workspace(Access::Read, FILES).prompt("这里有什么？");
+    assert_eq!(society.files().len(), FILES.len());
+    assert!(!society.transcript.contains("\"create\""));
+    insta::assert_snapshot!(society.sayings.last().expect("an answer"));
+}
+
+#[test]
+fn a_refusal_in_a_workspace_is_told() {
+    let refusal = json!({"error": "workspace_refused", "message": "gone"});
+    let refused = Society::new(Language::En)
+        .in_workspace(Access::Write, FILES)
+        .answering("str_replace_editor", refusal)
+        .prompt("look");
+    let last = refused.sayings.last().expect("an answer");
+    assert!(last.contains("workspace_refused. gone") && last.contains("artifact:report1"), "{last}");
+    let society = Society::new(Language::En).in_workspace(Access::Write, FILES).without_tools("agent-1");
+    let last = society.prompt("look").sayings.pop().expect("an answer");
+    assert!(last.contains("tools that this play needs cannot be used"), "{last}");
+}
+
+#[test]
+fn without_a_workspace_no_file_is_touched() {
+    let society = Society::new(Language::En).with("p1", "a.png", "image/png", PNG).prompt("What is here?");
+    assert!(!society.transcript.contains("str_replace_editor"), "{}", society.transcript);
+    assert!(!society.transcript.contains("search_files"), "{}", society.transcript);
+}
+
+#[test]
+fn pictures_are_read_before_a_workspace_is_surveyed() {
+    let society = Society::new(Language::En)
+        .with("p1", "a.png", "image/png", PNG)
+        .in_workspace(Access::Write, FILES)
+        .prompt("look");
+    let last = society.sayings.last().expect("an answer");
+    assert!(last.contains("640 × 480") && last.contains("README.md: text, 3 lines"), "{last}");
 }
 
 #[test]

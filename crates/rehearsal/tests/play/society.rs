@@ -4,6 +4,7 @@ use bytes::Bytes;
 use polity_llm::{Arguments, AudioFormat, Message, Part, Request, Tool, ToolCall, ToolChoice};
 use polity_rehearsal::{BuiltIn, answer};
 use polity_society::text::{Language, TextKey, Texts};
+use polity_society::workspace::Access;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -23,6 +24,8 @@ pub(crate) struct Society {
     /// Pairs of an agent and a contact that it knows besides its parent.
     knows: BTreeSet<(String, String)>,
     toolless: Option<&'static str>,
+    /// The directory of the person, with the files in it.
+    workspace: Option<(Access, BTreeMap<String, String>)>,
     /// All calls and closing texts, in order.
     pub(crate) transcript: String,
     /// All closing texts, in order.
@@ -43,8 +46,15 @@ struct Artifact {
     data: Bytes,
 }
 
-const TOOLS: [&str; 5] =
-    ["create_role", "spawn_agent_with_task", "send_message", "find_capable_agents", "put_artifact"];
+const TOOLS: [&str; 7] = [
+    "create_role",
+    "spawn_agent_with_task",
+    "send_message",
+    "find_capable_agents",
+    "put_artifact",
+    "str_replace_editor",
+    "search_files",
+];
 
 impl Society {
     pub(crate) fn new(language: Language) -> Self {
@@ -78,6 +88,7 @@ impl Society {
             overrides: Vec::new(),
             knows: BTreeSet::new(),
             toolless: None,
+            workspace: None,
             transcript: String::new(),
             sayings: Vec::new(),
         }
@@ -87,6 +98,18 @@ impl Society {
         let artifact = Artifact { name, mime_type, data: Bytes::copy_from_slice(data) };
         self.artifacts.insert(format!("artifact:{id}"), artifact);
         self
+    }
+
+    /// Lets the agents work in a directory of the person that contains these files.
+    pub(crate) fn in_workspace(mut self, access: Access, files: &[(&str, &str)]) -> Self {
+        let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+        self.workspace = Some((access, files));
+        self
+    }
+
+    /// Returns the files of the workspace.
+    pub(crate) fn files(&self) -> BTreeMap<String, String> {
+        self.workspace.as_ref().expect("a workspace").1.clone()
     }
 
     pub(crate) fn answering(mut self, tool: &'static str, result: Value) -> Self {
@@ -169,12 +192,11 @@ impl Society {
             let arguments = Value::Object(arguments.clone());
             let shown = serde_json::to_string_pretty(&arguments).expect("arguments are JSON");
             self.transcript.push_str(&format!("{id} calls {} {shown}\n", call.name));
-            let result = self.result(id, &call.name, &arguments);
-            results.push(Message::Tool {
-                call_id: call.id.clone(),
-                content: result.to_string(),
-                media: Vec::new(),
-            });
+            let content = match self.result(id, &call.name, &arguments) {
+                Value::String(quoted) => quoted,
+                result => result.to_string(),
+            };
+            results.push(Message::Tool { call_id: call.id.clone(), content, media: Vec::new() });
         }
         let history = &mut self.agent(id).history;
         history.push(Message::Assistant { text: None, tool_calls: calls, extra: Default::default() });
@@ -231,7 +253,41 @@ impl Society {
             }
             "find_capable_agents" => json!({"agents": [], "others_exist": false}),
             "put_artifact" => json!({"ref": "artifact:report1"}),
+            "str_replace_editor" => self.edited(&text("/command"), &text("/path"), &text("/file_text")),
+            "search_files" => {
+                let paths: Vec<String> = self.files().into_keys().collect();
+                self.quoted(&format!("search for *: {} files", paths.len()), &paths)
+            }
             other => panic!("unknown tool {other}"),
+        }
+    }
+
+    fn quoted(&self, origin: &str, lines: &[String]) -> Value {
+        let heading = self.texts.fill(TextKey::ToolQuoted, &[("origin", origin)]);
+        json!(format!("{heading}\n{}\n", lines.join("\n")))
+    }
+
+    fn edited(&mut self, command: &str, path: &str, text: &str) -> Value {
+        let files = self.files();
+        match (command, files.get(path)) {
+            ("view", _) if path == "." => {
+                // The report of an earlier run is hidden, as behind the end of a long listing.
+                let shown: Vec<String> =
+                    files.into_keys().filter(|path| !path.starts_with("polity-report")).collect();
+                self.quoted("./", &shown)
+            }
+            ("view", Some(text)) => {
+                let numbered = |(at, line)| format!("{:>6}\t{line}", at + 1);
+                let lines: Vec<String> = text.lines().enumerate().map(numbered).collect();
+                self.quoted(path, &lines)
+            }
+            ("create", None) => {
+                let (_, files) = self.workspace.as_mut().expect("a workspace");
+                files.insert(path.to_owned(), text.to_owned());
+                json!({"path": path, "done": "created", "lines": text.lines().count()})
+            }
+            ("create", Some(_)) => json!({"error": "file_changed", "message": "view it again"}),
+            other => panic!("unexpected: {other:?}"),
         }
     }
 
@@ -356,6 +412,9 @@ impl Society {
             contact(&agent.parent, "text"),
         ];
         system.extend(known);
+        if let Some((access, _)) = &self.workspace {
+            system.insert(3, format!("workspace={}", access.fact()));
+        }
         let mut messages = vec![Message::System(system.join("\n"))];
         messages.extend(agent.history.iter().cloned());
         let tool =

@@ -1,10 +1,12 @@
 // The detail view of an agent: its brief, contacts and history, and the request that would go to its model now.
 
+import { callsOf } from "../calls.js";
 import { h, fill, append } from "../dom.js";
 import { passes } from "../draft.js";
 import { clock } from "../format.js";
 import { refill } from "../morph.js";
 import { kept } from "../reading.js";
+import { callCard } from "./calls.js";
 import { typeName } from "./sentence.js";
 import {
   button, capabilities, code, facts, nothing, preview, routingChip, section, spent, stateMark, time, titleOf, trouble,
@@ -13,6 +15,8 @@ import {
 
 const TABS = ["overview", "history", "request"];
 const REREAD_MS = 400;
+/** Number of ended calls to show. */
+const ENDED_CALLS = 3;
 
 export function showAgent(app, id, title, body, signal) {
   const { store, t, api } = app;
@@ -20,7 +24,9 @@ export function showAgent(app, id, title, body, signal) {
   let tab = store.ui.agentTab;
   let task = null;
   let shown = null;
+  let hasCalls = id === "user";
   let seen;
+  let seenCalls = null;
   let returns = 0;
   const offered = id === "user" ? [] : TABS;
   if (!offered.includes(tab)) tab = "overview";
@@ -30,11 +36,14 @@ export function showAgent(app, id, title, body, signal) {
   // For the person, there is only an overview and there are no tabs.
   const tabs = offered.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
   const panel = h("div.panel", tabs ? { role: "tabpanel", id: "agent-panel", tabindex: "0" } : {});
-  append(fill(body), [head, tabs, panel]);
+  const calls = h("div.calls");
+  append(fill(body), [head, calls, tabs, panel]);
 
   const load = kept(async () => {
     try {
       detail = await api.agent(id);
+      if (!hasCalls) store.dispatch({ type: "calls", entries: await api.calls(id) });
+      hasCalls = true;
       task ??= store.ui.task && detail.tasks.includes(store.ui.task) ? store.ui.task : detail.tasks[0] ?? null;
       drawHead();
       // The other tabs are read only when selected, so that their content does not move while the person reads it.
@@ -44,6 +53,14 @@ export function showAgent(app, id, title, body, signal) {
       if (passes(error)) throw error;
     }
   }, { delay: REREAD_MS, signal });
+
+  /** Shows the calls that run, and the latest ones that have ended. */
+  function drawCalls(model) {
+    const all = callsOf(model.calls, id);
+    const running = all.filter((call) => call.state === "running");
+    const ended = all.filter((call) => call.state !== "running").slice(0, ENDED_CALLS);
+    refill(calls, [...running, ...ended].map((call) => callCard(app, call)));
+  }
 
   function drawHead() {
     const known = store.model.agents.get(id);
@@ -247,6 +264,10 @@ export function showAgent(app, id, title, body, signal) {
 
   return {
     update(model, ui, entries) {
+      if (seenCalls !== model.calls) {
+        seenCalls = model.calls;
+        drawCalls(model);
+      }
       const now = model.agents.get(id) ?? null;
       const concerns = seen === undefined || now !== seen || returns !== model.returns
         || entries.some((one) => one.owner === id || one.agent === id || one.to === id);

@@ -26,9 +26,10 @@ export function mountBanners(app) {
   let before = [];
   const lost = h("div.banner.lost", { role: "status", hidden: true });
   const questions = h("div.banner.questions", { role: "region", "aria-label": t("questions"), hidden: true });
+  const approvals = h("div.banner.approvals-banner", { role: "region", "aria-label": t("page.approvals"), hidden: true });
   const problems = h("div.banner.problems-banner", { role: "region", "aria-label": t("config.problems"), hidden: true });
   const said = h("div.said", { role: "status", "aria-live": "polite" });
-  const element = h("div.banners", {}, lost, problems, questions, said);
+  const element = h("div.banners", {}, lost, problems, approvals, questions, said);
 
   function drawQuestions(all, ui) {
     const open = all.filter((message) => !ui.put.has(message.id));
@@ -40,6 +41,15 @@ export function mountBanners(app) {
         button(t("show"), () => app.open("message", message.id), { class: "small" }),
         iconButton(t("later"), "close", () => store.look({ put: new Set([...store.ui.put, message.id]) }))))),
       open.length > QUESTIONS ? h("span.dim", {}, t("questions.more", { n: open.length - QUESTIONS })) : null);
+  }
+
+  /** Says how many calls wait, on every page but the one that lists them. */
+  function drawApprovals(open, page) {
+    approvals.hidden = open.length === 0 || page === "approvals";
+    if (approvals.hidden) return;
+    refill(approvals, h("div.banner-title", {}, icon("asking"), h("strong", {}, t("approvals.open", { n: open.length })),
+      who(app, open[0].agent), h("code", {}, open[0].tool), h("span.spring"),
+      button(t("approvals.look"), () => app.act({ does: "approval" }), { class: "primary small" })));
   }
 
   function drawProblems(config, ui) {
@@ -67,11 +77,12 @@ export function mountBanners(app) {
       setTimeout(() => one.remove(), sort === "bad" ? 12_000 : 4_000);
     },
     update(model, ui) {
-      const now = [model.connection, model.questions, model.config, ui.put, ui.foldedProblems, model.ready];
+      const now = [model.connection, model.questions, model.config, ui.put, ui.foldedProblems, model.ready, model.approvals, ui.route.page];
       if (now.every((one, at) => one === before[at])) return;
       lost.hidden = model.connection !== "lost";
       if (!lost.hidden) refill(lost, icon("reload"), h("span", {}, t("connection.lost.more")));
       if (before[1] !== model.questions || before[3] !== ui.put) drawQuestions(model.questions, ui);
+      if (before[6] !== model.approvals || before[7] !== ui.route.page) drawApprovals(model.approvals, ui.route.page);
       if (before[2] !== model.config || before[4] !== ui.foldedProblems) drawProblems(model.config, ui);
       before = now;
     },

@@ -1,7 +1,7 @@
 // The message box: the person writes to root or to any agent, and adds files by drop, paste or button.
 
 import { h, fill, icon } from "../dom.js";
-import { changed, failed, fresh, letter, passes, sendable, sending, stored } from "../draft.js";
+import { changed, failed, fresh, letter, mayChooseWorkspace, passes, sendable, sending, stored } from "../draft.js";
 import { size } from "../format.js";
 import { refill } from "../morph.js";
 import { button, iconButton } from "./shared.js";
@@ -59,6 +59,12 @@ export function mountComposer(app) {
   const receivers = h("ul.offers", { role: "listbox", id: "receivers", hidden: true });
   const task = h("select", { "aria-label": t("filter.task"), onchange: () => edit({ task: task.value || null }) });
   const service = h("select", { "aria-label": t("service"), onchange: () => edit({ service: service.value || null }) });
+  const directory = h("input", {
+    type: "text", name: "workspace", placeholder: t("write.workspace"), "aria-label": t("write.workspace"), title: t("write.workspace.what"),
+    autocomplete: "off", spellcheck: "false", oninput: () => edit({ workspace: directory.value }),
+  });
+  const access = h("select", { "aria-label": t("write.access"), onchange: () => edit({ access: access.value }) },
+    ["write", "read"].map((one) => h("option", { value: one }, t(`write.access.${one}`))));
   const attached = h("div.attached", { role: "list", "aria-label": t("attachments") });
   const status = h("div.write-status", { role: "status" });
   const sendButton = button(t("send"), send, { class: "primary send" }, "send");
@@ -69,7 +75,7 @@ export function mountComposer(app) {
       if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
     },
   },
-  h("div.write-head", {}, h("label.write-to", {}, h("span.dim", {}, t("write.to")), receiver), receivers, task, service, h("span.spring"), status),
+  h("div.write-head", {}, h("label.write-to", {}, h("span.dim", {}, t("write.to")), receiver), receivers, task, service, directory, access, h("span.spring"), status),
   attached,
   h("div.write-body", {}, text, iconButton(t("attach"), "attach", () => picker.click()), picker, sendButton));
 
@@ -231,6 +237,10 @@ export function mountComposer(app) {
       choices(service, draft.service, [h("option", { value: "" }, t("service.default")),
         store.model.services.map((one) => h("option", { value: one.id }, one.name || one.id))]);
     }
+    directory.hidden = !mayChooseWorkspace(draft);
+    access.hidden = directory.hidden || draft.workspace.trim() === "";
+    if (directory.value !== draft.workspace) directory.value = draft.workspace;
+    if (access.value !== draft.access) access.value = draft.access;
     refill(attached, draft.files.map((one) => h("div.attached-file", { role: "listitem", "data-key": `file-${one.id}` },
       one.url ? h("img", { src: one.url, alt: "" }) : icon("document"),
       h("span.name", {}, one.name), h("span.dim", {}, size(one.file.size)),

@@ -1,12 +1,13 @@
-// The detail column next to the page: an agent, a message or an artifact.
+// The detail column next to the page: an agent, a message, an artifact or a task.
 
 import { h, fill } from "../dom.js";
 import { showAgent } from "./agent.js";
 import { showArtifact } from "./artifact.js";
 import { showMessage } from "./message.js";
 import { iconButton } from "./shared.js";
+import { showTask } from "./task.js";
 
-const KINDS = { agent: showAgent, message: showMessage, artifact: showArtifact };
+const KINDS = { agent: showAgent, message: showMessage, artifact: showArtifact, task: showTask };
 
 export function mountDetail(app) {
   const { t } = app;

@@ -10,6 +10,7 @@ const SHAPES = { auto: "auto", light: "sun", dark: "moon" };
 export function mountFrame(app, { banners, tree, pages, composer, detail }) {
   const { store, t } = app;
   let before = [];
+  const count = h("b.count-badge", { hidden: true });
   const links = Object.fromEntries(PAGES.map((page) => [page, h("a", {
     href: write({ page, detail: null }), class: `to-${page}`,
     onclick: (event) => {
@@ -17,7 +18,7 @@ export function mountFrame(app, { banners, tree, pages, composer, detail }) {
       event.preventDefault();
       app.go(page);
     },
-  }, icon(page), h("span", {}, t(`page.${page}`)))]));
+  }, icon(page), h("span", {}, t(`page.${page}`)), page === "approvals" ? count : null)]));
   const connection = h("span.connection", { role: "status" });
   const theme = h("span");
   const main = h("main", { id: "main", tabindex: "-1" }, Object.values(pages).map((page) => page.element), composer.element);
@@ -62,9 +63,14 @@ export function mountFrame(app, { banners, tree, pages, composer, detail }) {
           h("span", {}, t(`connection.${model.connection}`)));
         connection.dataset.state = model.connection;
       }
-      const asks = model.questions.length;
+      const asks = model.questions.length + model.approvals.length;
+      if (before[3] !== model.approvals.length) {
+        count.hidden = model.approvals.length === 0;
+        fill(count, String(model.approvals.length));
+        links.approvals.setAttribute("aria-label", count.hidden ? t("page.approvals") : `${t("page.approvals")}: ${t("approvals.open", { n: model.approvals.length })}`);
+      }
       if (before[2] !== asks) document.title = asks > 0 ? `(${asks}) polity` : "polity";
-      before = [ui.route.page, model.connection, asks];
+      before = [ui.route.page, model.connection, asks, model.approvals.length];
     },
   };
 }

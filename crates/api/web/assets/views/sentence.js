@@ -11,6 +11,10 @@ export function textOf(entry) {
       return entry.text;
     case "agent_created":
       return entry.objective;
+    case "tool_started":
+      return entry.arguments;
+    case "tool_called":
+      return entry.head ?? "";
     case "model_failed":
     case "agent_parked":
     case "artifact_unreadable":
@@ -108,11 +112,15 @@ export function sentence(app, entry) {
       return entry.error
         ? t.parts(`${key}.refused`, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool), error: h("code", {}, entry.error) })
         : [...t.parts(key, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool) }),
-          entry.durationMs === undefined ? null : h("span.tag", {}, t("seconds", { n: (entry.durationMs / 1000).toFixed(1) })),
-          entry.head ? h("span.dim", {}, firstLine(entry.head, 120)) : null];
+          entry.durationMs === undefined ? null : h("span.tag", {}, t("seconds", { n: (entry.durationMs / 1000).toFixed(1) }))];
     case "tool_started":
+      return [...t.parts(key, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool) }), h("span.event-live")];
+    case "approval_requested":
       return [...t.parts(key, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool) }),
         h("span.dim", {}, firstLine(entry.arguments, 120))];
+    case "approval_ended":
+      return [...t.parts(`${key}.${entry.state}`, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool) }),
+        entry.reason ? h("span.dim", {}, firstLine(entry.reason, 120)) : null];
     case "tool_progress":
       return [...t.parts(key, { agent: who(app, entry.agent), tool: h("code", {}, entry.tool) }),
         h("span.dim", {}, firstLine(entry.text, 120))];

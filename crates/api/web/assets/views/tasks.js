@@ -68,7 +68,8 @@ export function mountTasks(app) {
     h("td", {}, spent(app, task.usage)),
     h("td", {}, time(app, task.createdAt)),
     h("td", {}, task.state === "open"
-      ? iconButton(t("task.stop"), "stop", () => app.stopTask(task), { class: "bare danger" }) : null))));
+      ? iconButton(t("task.stop"), "stop", () => app.stopTask(task), { class: "bare danger" }) : null,
+    iconButton(t("task.files.of"), "document", () => app.open("task", task.id, { focus: true }), { class: "bare task-files" })))));
     const last = more.length > 0 ? next : model.tasks.size >= 200 ? "first" : null;
     refill(foot, chosen.length === 0 ? nothing(t("tasks.none")) : null,
       last ? button(t("more"), () => readMore(last === "first" ? undefined : last)) : null);

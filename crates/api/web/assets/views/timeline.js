@@ -1,11 +1,13 @@
 // The page with all messages and other events. It keeps only a part of the events in memory, see `window.js`.
 
+import { callKey } from "../calls.js";
 import { h, fill } from "../dom.js";
 import { GROUPS, brief, groupOf, kindsOf, matches } from "../events.js";
-import { clock } from "../format.js";
+import { clock, firstLine } from "../format.js";
 import { refill } from "../morph.js";
 import { VirtualList } from "../virtual.js";
 import { PAGE, empty, live, newer, newest, older, oldest } from "../window.js";
+import { timer } from "./calls.js";
 import { chipCount, chipsOf, isTrouble, sentence, textOf } from "./sentence.js";
 import { button, filterChip, iconButton, nothing, time, titleOf, trouble } from "./shared.js";
 
@@ -24,6 +26,7 @@ export function mountTimeline(app) {
   let reading = false;
   let generation = 0;
   let settled = [];
+  let calls = null;
   let width = 600;
 
   const list = new VirtualList({
@@ -60,7 +63,22 @@ export function mountTimeline(app) {
     return height;
   }
 
+  /** Shows what a call does at the moment, in the row of its start. */
+  function drawLive(entry, row) {
+    if (entry.event !== "tool_started") return;
+    const call = store.model.calls.get(callKey(entry));
+    const isThis = call?.began === entry.seq;
+    refill(row.querySelector(".event-live"), isThis && call.state === "running"
+      ? [timer(call.begunAt), call.progress ? h("span.dim", {}, firstLine(call.progress, 160)) : null] : []);
+  }
+
   function draw(entry) {
+    const row = drawRow(entry);
+    drawLive(entry, row);
+    return row;
+  }
+
+  function drawRow(entry) {
     const text = textOf(entry);
     const chips = entry.event === "artifact_stored" ? [] : chipsOf(app, entry);
     return h("article.row.event", {
@@ -171,6 +189,10 @@ export function mountTimeline(app) {
     focus: () => list.element.focus(),
     update(model, ui, entries) {
       if (!model.ready) return;
+      if (calls !== model.calls) {
+        ({ calls } = model);
+        for (const { row, element: drawn } of list.shown.values()) drawLive(row, drawn);
+      }
       const wanted = [ui.task, ui.agent, ui.groups, model.begins];
       if (wanted.some((one, at) => one !== settled[at]) || settled.length === 0) {
         settled = wanted;

@@ -79,6 +79,7 @@ fn head(state: &State) -> String {
     let count = |wanted: AgentState| agents.clone().filter(|agent| agent.state == wanted).count();
     let mut head = painted(NAME, "polity");
     for (wanted, word) in [
+        (AgentState::Asking, "asking you"),
         (AgentState::Thinking, "thinking"),
         (AgentState::Queued, "queued"),
         (AgentState::Waiting, "waiting"),

@@ -1,0 +1,69 @@
+// The calls of tools that act outside the society, put together from their events. Pure functions.
+
+/** The kinds of events that begin, change or end a call. */
+export const CALL_KINDS = ["tool_started", "tool_progress", "tool_called", "turn_ended", "agent_stopped"];
+
+/** Maximum number of calls to remember. The oldest ended calls are forgotten first. */
+const KEPT = 300;
+
+/** Returns the key of a call. Models choose the ids of calls, so two agents may use the same id. */
+export function callKey(entry) {
+  return `${entry.agent} ${entry.call}`;
+}
+
+/**
+ * Returns the calls after these events: a map from keys to calls, in the order in which the calls began. An event that
+ * is known already changes nothing, so events may be read more than once. Returns the same map if nothing changes.
+ */
+export function afterEvents(calls, entries) {
+  let next = calls;
+  const own = () => {
+    if (next === calls) next = new Map(calls);
+    return next;
+  };
+  for (const entry of entries) {
+    if (CALL_KINDS.includes(entry.event)) apply(next, own, entry);
+  }
+  return next === calls ? calls : bounded(next);
+}
+
+function apply(calls, own, entry) {
+  if (!entry.tool) {
+    // The turn is over, so nobody waits for the result of its calls any more.
+    for (const [key, call] of calls) {
+      const isOver = call.state === "running" && call.agent === entry.agent && call.task === entry.task;
+      if (isOver && call.seq < entry.seq) own().set(key, { ...call, state: "dropped", seq: entry.seq });
+    }
+    return;
+  }
+  const key = callKey(entry);
+  const known = calls.get(key);
+  if (known && known.seq >= entry.seq) return;
+  const { agent, task, call, tool, seq } = entry;
+  switch (entry.event) {
+    case "tool_started":
+      own().delete(key);
+      own().set(key, { key, agent, task, call, tool, seq, began: seq, begunAt: entry.at, arguments: entry.arguments, state: "running" });
+      return;
+    case "tool_progress":
+      // The page ignores the progress of a call whose start it has not read. That call may have ended before the first
+      // event that the page has read.
+      if (known?.state === "running") own().set(key, { ...known, seq, progress: entry.text });
+      return;
+    default:
+      if (known) own().set(key, { ...known, seq, state: "ended", durationMs: entry.durationMs, head: entry.head, error: entry.error });
+  }
+}
+
+function bounded(calls) {
+  for (const [key, call] of calls) {
+    if (calls.size <= KEPT) break;
+    if (call.state !== "running") calls.delete(key);
+  }
+  return calls;
+}
+
+/** Returns the calls of an agent, the latest first. */
+export function callsOf(calls, agent) {
+  return [...calls.values()].filter((call) => call.agent === agent).sort((a, b) => b.began - a.began);
+}

@@ -1,0 +1,146 @@
+//! The MCP servers of `app.json`: keeps them as the configuration declares them, and offers their tools.
+
+pub(crate) mod sandboxed;
+
+use futures::future::{BoxFuture, FutureExt};
+use polity_hands::server_state::{ServerState, Standing};
+use polity_hands::table::Toolbox;
+use polity_hands::tool::Tool;
+use polity_registry::{Registry, ServerLaunch, ServerSandbox, ServerSettings};
+use polity_servers::{Bounds, Config, Http, Launch, Launcher, Process, Sandbox, Secret, Servers};
+use polity_society::tool_group::ServerName;
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::broadcast::error::RecvError;
+use url::Url;
+
+/// The MCP servers of a registry. Every question about them first applies the configuration in force.
+pub(crate) struct ConfiguredServers {
+    registry: Arc<Registry>,
+    servers: Servers,
+    applied: Mutex<Applied>,
+}
+
+/// The configuration that was applied last.
+#[derive(Default)]
+struct Applied {
+    settings: Option<BTreeMap<ServerName, ServerSettings>>,
+    /// The servers that are not started, because their configuration cannot be used.
+    unusable: Vec<ServerState>,
+}
+
+impl ConfiguredServers {
+    /// Starts the servers, and follows changes of the configuration until the result is dropped or shut down.
+    pub(crate) fn start(registry: Arc<Registry>, launcher: Arc<dyn Launcher>) -> Arc<Self> {
+        let mut reports = registry.reports();
+        let servers = Servers::new(launcher, Bounds::default());
+        let configured = Arc::new(Self { registry, servers, applied: Mutex::default() });
+        configured.apply();
+        let followed: Weak<Self> = Arc::downgrade(&configured);
+        tokio::spawn(async move {
+            loop {
+                // Missed reports do not matter, because the registry has the configuration in force.
+                if let Err(RecvError::Closed) = reports.recv().await {
+                    return;
+                }
+                let Some(configured) = followed.upgrade() else { return };
+                configured.apply();
+            }
+        });
+        configured
+    }
+
+    /// Starts, replaces and stops servers so that they are those of the configuration in force.
+    fn apply(&self) {
+        let snapshot = self.registry.current();
+        let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
+        if applied.settings.as_ref() == Some(&snapshot.settings.servers) {
+            return;
+        }
+        let mut configs = BTreeMap::new();
+        let mut unusable = Vec::new();
+        for (name, settings) in &snapshot.settings.servers {
+            match config(settings, self.registry.config_dir(), |name| std::env::var(name).ok()) {
+                Ok(config) => {
+                    configs.insert(name.clone(), config);
+                }
+                Err(why) => {
+                    unusable.push(ServerState { name: name.clone(), standing: Standing::Unusable { why } });
+                }
+            }
+        }
+        self.servers.set(configs);
+        *applied = Applied { settings: Some(snapshot.settings.servers.clone()), unusable };
+    }
+}
+
+impl Toolbox for ConfiguredServers {
+    fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        self.apply();
+        self.servers.tools()
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        self.apply();
+        self.servers.settled().boxed()
+    }
+
+    fn servers(&self) -> Vec<ServerState> {
+        self.apply();
+        let mut states = self.servers.state();
+        states.extend(self.applied.lock().unwrap_or_else(PoisonError::into_inner).unusable.clone());
+        states.sort_by(|one, other| one.name.cmp(&other.name));
+        states
+    }
+
+    fn shut_down(&self) -> BoxFuture<'_, ()> {
+        self.servers.shut_down().boxed()
+    }
+}
+
+/// Returns how to reach a server. The error says what is wrong, without values, because they may be secrets.
+fn config(
+    settings: &ServerSettings,
+    config_dir: &Path,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Config, String> {
+    let launch = match settings.resolve(variable).map_err(|unset| unset.to_string())? {
+        ServerLaunch::Process { command, args, env, cwd, sandbox } => Launch::Process(Process {
+            command: text(&command),
+            args: args.iter().map(text).collect(),
+            env: secrets(env),
+            cwd: directory(cwd, sandbox, config_dir),
+            sandbox: match sandbox {
+                ServerSandbox::Off => Sandbox::Off,
+                ServerSandbox::On => Sandbox::On,
+            },
+        }),
+        ServerLaunch::Http { url, headers } => {
+            let url =
+                Url::parse(url.expose_secret()).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+            let url = url.ok_or("url is not an http or https URL once its variables are replaced")?;
+            Launch::Http(Http { url, headers: secrets(headers) })
+        }
+    };
+    Ok(Config { launch, timeout: settings.timeout })
+}
+
+/// Returns the directory in which a process starts. In a sandbox it has its own, because it must not see the
+/// configuration.
+fn directory(cwd: Option<SecretString>, sandbox: ServerSandbox, config_dir: &Path) -> Option<PathBuf> {
+    match (cwd, sandbox) {
+        (Some(cwd), _) => Some(config_dir.join(text(&cwd))),
+        (None, ServerSandbox::Off) => Some(config_dir.to_owned()),
+        (None, ServerSandbox::On) => None,
+    }
+}
+
+fn text(secret: &SecretString) -> String {
+    secret.expose_secret().to_owned()
+}
+
+fn secrets(values: BTreeMap<String, SecretString>) -> BTreeMap<String, Secret> {
+    values.into_iter().map(|(name, value)| (name, Secret::new(value.expose_secret()))).collect()
+}
