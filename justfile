@@ -50,6 +50,11 @@ clumsy societies="500" first="1":
     POLITY_CLUMSY_SOCIETIES={{societies}} POLITY_CLUMSY_FIRST={{first}} cargo test --package polity-tests --test daemon -- \
         clumsy::clumsy_models_with_many_seeds --exact --ignored --nocapture
 
+# Lets three agents mend a repository, and kills the process until 100 kills (or as given) have hit.
+job kills="100":
+    POLITY_JOB_KILLS={{kills}} cargo test --package polity-tests --test daemon -- \
+        job::the_job_under_many_kills --exact --ignored --nocapture
+
 # Plays 10,000 societies (or as given) that keep or break the answering rules; `just answering 1 17` repeats seed 17.
 answering societies="10000" first="1":
     POLITY_ANSWERING_SOCIETIES={{societies}} POLITY_ANSWERING_FIRST={{first}} cargo test --package polity-runtime --lib -- \
@@ -72,6 +77,11 @@ web:
 clients:
     cargo build --package polity
     tests/clients/run.sh
+
+# Tests the MCP client with official servers; needs Python and node.
+servers:
+    cargo build --package polity-servers --example try_server
+    TRY_SERVER="${CARGO_TARGET_DIR:-target}/debug/examples/try_server" tests/servers/run.sh
 
 # Runs the examples; those with the official clients need `just clients` once before.
 examples *args:

@@ -8,7 +8,7 @@ use polity_llm::{Arguments, CallError, ChatModel, Endpoint, Message, Reply, Requ
 use polity_registry::{Environment, Registry};
 use polity_runtime::hands::call::{Arguments as CallArguments, Invocation, Output};
 use polity_runtime::hands::table::Hands;
-use polity_runtime::hands::tool::{self, AfterCrash, Effect, Words};
+use polity_runtime::hands::tool::{self, AfterCrash, Effect, Reach, Words};
 use polity_runtime::{Parts, Prompt, Society};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
@@ -44,8 +44,8 @@ impl tool::Tool for BookTable {
         Words::Own("Books a table in the restaurant.".to_owned())
     }
 
-    fn effect(&self, _: &CallArguments) -> Effect {
-        Effect::Changes
+    fn reach(&self, _: &CallArguments) -> Reach {
+        Reach::Other(Effect::Changes)
     }
 
     /// polity commits the start of each call before it runs the call. If the process dies before the call has ended,

@@ -61,6 +61,7 @@ fn an_agent_mends_a_bug_in_the_directory_of_the_person() {
     assert_eq!(fs::read_to_string(project.join("add.sh")).expect("a file"), BUGGY.replace('-', "+"));
     assert!(!project.join(".git").exists(), "nothing is committed in a directory of the person");
     let viewed = server.requests().last().expect("a request").conversation();
+    assert!(viewed.system().contains("\nworkspace=a directory of the user\n"), "{}", viewed.system());
     let text = &viewed.results_of("str_replace_editor")[0].text;
     assert!(text.contains("3\techo $(($1 - $2))"), "{text}");
     let found = &viewed.results_of("search_files")[0].text;
@@ -82,6 +83,8 @@ fn a_read_only_workspace_is_not_changed() {
     run(&polity, &["work", "--workspace", "project:ro"]).expect_code(0);
     let asked = server.requests().last().expect("a request").conversation();
     assert_eq!(asked.results_of("str_replace_editor")[1].error(), Some("workspace_refused"));
+    let told = asked.system();
+    assert!(told.contains("\nworkspace=a directory of the user, read-only\n"), "{told}");
     assert_eq!(fs::read_to_string(project.join("add.sh")).expect("a file"), BUGGY);
 }
 
@@ -175,6 +178,7 @@ fn the_work_of_a_worktree_is_committed_by_its_agent_and_merged() {
     let polity = home(&server, &json!({"language": "en"}));
     let output = run(&polity, &["work"]).expect_code(0);
     assert!(output.stdout.contains("Once upon a time"), "{}", output.stdout);
+    assert!(server.requests().iter().all(|request| !request.conversation().system().contains("workspace=")));
     let tasks = polity.data_dir().join("workspaces");
     let task = fs::read_dir(tasks).expect("workspaces").flatten().map(|entry| entry.path());
     let task = task.filter(|path| path.is_dir()).collect::<Vec<_>>();
@@ -213,4 +217,48 @@ fn kill_9_repeats_and_loses_no_edit() {
     run(&polity, &arguments).expect_code(0);
     let lines: String = (1..=12).map(|line| format!("line {line}\n")).collect();
     assert_eq!(fs::read_to_string(project.join("count.txt")).expect("a file"), lines + "end\n");
+}
+
+/// Starts a command in the background, says so, and repeats what it is told when the command has ended.
+fn patient(asked: &Conversation, command: &str) -> Answer {
+    let told = asked.last_user_text();
+    match asked.results_of("bash").first() {
+        None => Answer::call("bash", json!({"command": command, "background": true})),
+        Some(_) if told.contains("background command") => Answer::say(told),
+        Some(result) => Answer::say(result.text.clone()),
+    }
+}
+
+#[test]
+fn the_end_of_a_background_command_wakes_its_agent() {
+    let server = ScriptedServer::start(|asked| patient(asked, "echo almost; sleep 0.5; echo words; exit 3"));
+    let polity = home(&server, &json!({"language": "en"}));
+    let output = run(&polity, &["work"]).expect_code(0);
+    if !no_commands(&output.stdout) {
+        assert!(output.stdout.contains("\"running\":true"), "{}", output.stdout);
+        assert!(output.stdout.contains("has ended with exit code 3"), "{}", output.stdout);
+        assert!(output.stdout.contains("> almost\n> words"), "{}", output.stdout);
+    }
+}
+
+#[test]
+fn after_kill_9_an_agent_is_told_once_that_its_command_was_interrupted() {
+    let server = ScriptedServer::start(|asked| patient(asked, "sleep 86417"));
+    let polity = home(&server, &json!({"language": "en"}));
+    let running = start(&polity, &["work"]);
+    // The model has seen the result of the call.
+    server.wait_until(Duration::from_secs(60), |requests| requests.len() >= 2);
+    if no_commands(&server.requests()[1].conversation().results_of("bash")[0].text) {
+        return;
+    }
+    running.kill9();
+    let output = run(&polity, &["--resume"]).expect_code(0);
+    assert_eq!(output.stdout.matches("was interrupted").count(), 1, "{}", output.stdout);
+    let asked = server.requests().last().expect("a request").conversation();
+    let heard = asked.messages().iter().filter(|message| message["role"] == "user");
+    let notices = heard.filter(|message| message.to_string().contains("was interrupted")).count();
+    assert_eq!(notices, 1, "{:?}", asked.messages());
+    let left = fs::read_dir("/proc").expect("processes").flatten();
+    let lines = left.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    assert_eq!(lines.filter(|line| String::from_utf8_lossy(line).contains("86417")).count(), 0);
 }

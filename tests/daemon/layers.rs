@@ -16,11 +16,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-sandbox", &[]),
     ("polity-routing", &["polity-society"]),
     ("polity-artifacts", &["polity-points", "polity-society"]),
-    ("polity-registry", &["polity-society", "polity-llm"]),
+    ("polity-registry", &["polity-society", "polity-llm", "polity-sandbox", "polity-web"]),
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
     ("polity-probe", &["polity-society", "polity-llm", "polity-registry"]),
     ("polity-view", &["polity-society", "polity-llm"]),
     ("polity-hands", &["polity-society", "polity-sandbox", "polity-web"]),
+    ("polity-servers", &["polity-society", "polity-hands"]),
     (
         "polity-store",
         &[
@@ -81,6 +82,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "polity-store",
             "polity-decide",
             "polity-hands",
+            "polity-servers",
             "polity-sandbox",
             "polity-web",
             "polity-runtime",
@@ -203,12 +205,12 @@ fn each_world_outside_has_one_door() {
     let known = known_by_name(&metadata);
     for (library, doors) in [
         ("async-openai", &["polity-llm"][..]),
-        ("reqwest", &["polity-llm", "polity-client", "polity-web"]),
+        ("reqwest", &["polity-llm", "polity-client", "polity-web", "polity-servers"]),
         ("html5ever", &["polity-web"]),
         ("dom_query", &["polity-web"]),
         ("sqlx", &["polity-artifacts", "polity-store"]),
         ("axum", &["polity-api", "polity-openai", "polity-mcp", "polity-tests", "polity"]),
-        ("rmcp", &["polity-mcp"]),
+        ("rmcp", &["polity-mcp", "polity-servers"]),
         ("clap", &["polity"]),
         ("crossterm", &["polity"]),
         ("rustyline", &["polity"]),

@@ -5,6 +5,7 @@
 
 mod support;
 
+mod approvals;
 mod bad_input;
 mod bounds;
 mod chaos;
@@ -21,6 +22,7 @@ mod fit;
 mod hands;
 mod http_media;
 mod http_routing;
+mod job;
 mod json_output;
 mod layers;
 mod left_work;
@@ -36,4 +38,5 @@ mod protocol;
 mod rehearsal;
 mod runaways;
 mod serve;
+mod servers;
 mod tour;

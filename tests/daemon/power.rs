@@ -31,7 +31,7 @@ const ANYWHERE: usize = 20;
 /// Number of power cuts after which a daemon resumes the society.
 const RESUMED: usize = 12;
 
-/// Maximum wait for the request at which a disturbance begins.
+/// Maximum wait until the server has received the request at which a disturbance begins.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Path of the data directory of the society, relative to the home. The daemon creates the directory.

@@ -1,6 +1,8 @@
 //! Without any configured model: the built-in models answer truthfully about attachments and mark each of their lines.
 
+use std::fs;
 use std::io::Cursor;
+use std::path::PathBuf;
 
 use polity_tests::{Output, Polity};
 use serde_json::{Value, json};
@@ -127,4 +129,53 @@ fn tasks_follow_each_other_in_one_society() {
     let answer = marked(run(&polity, &["看第二张", "--attach", &second]), CHINESE);
     assert!(answer.contains("31 × 13") && !answer.contains("480 × 270"), "{answer}");
     assert!(!answer.contains("first.png"), "{answer}");
+}
+
+/// A directory of the person in the home, with a text, a program and a configuration that is not that of polity.
+fn project(polity: &Polity) -> PathBuf {
+    let directory = polity.home().join("project");
+    fs::create_dir_all(directory.join("config")).expect("a directory");
+    for (path, text) in [("README.md", "# Sums\n\nAdds two numbers.\n"), ("add.sh", "echo $(($1 + $2))\n")] {
+        fs::write(directory.join(path), text).expect("a file");
+    }
+    fs::write(directory.join("config/app.json"), "this is not JSON").expect("a file");
+    directory
+}
+
+#[test]
+fn a_workspace_is_surveyed_and_the_report_is_written_in_it() {
+    for (language, mark) in [("zh", CHINESE), ("en", ENGLISH)] {
+        let polity = polity(language);
+        let project = project(&polity);
+        fs::write(project.join("polity-report.md"), "mine").expect("a file");
+        let answer = marked(run(&polity, &["What is here?", "--workspace", "project"]), mark);
+        assert!(answer.contains("polity-report-2.md") && answer.contains("# Sums"), "{answer}");
+        assert!(answer.contains(".md 2"), "the search counts the files: {answer}");
+        let report = fs::read_to_string(project.join("polity-report-2.md")).expect("the report");
+        assert!(report.contains("What is here?") && report.contains("README.md"), "{report}");
+        let unmarked = |line: &&str| !line.trim().is_empty() && !line.contains(mark.trim_end());
+        assert_eq!(report.lines().find(unmarked), None, "{report}");
+        assert_eq!(fs::read_to_string(project.join("polity-report.md")).expect("a file"), "mine");
+        assert_eq!(files_below(&project).len(), 5, "nothing else is written");
+    }
+}
+
+#[test]
+fn nothing_is_written_in_a_read_only_workspace() {
+    for (language, mark, told) in [("zh", CHINESE, "只读"), ("en", ENGLISH, "read-only")] {
+        let polity = polity(language);
+        let project = project(&polity);
+        let answer = marked(run(&polity, &["What is here?", "--workspace", "project:ro"]), mark);
+        assert!(answer.contains(told) && answer.contains("# Sums"), "{answer}");
+        assert_eq!(files_below(&project).len(), 3, "nothing is written");
+    }
+}
+
+#[test]
+fn without_a_workspace_no_tool_touches_a_file() {
+    let polity = polity("en");
+    let ended = run(&polity, &["What is here?", "--json"]).expect_code(0);
+    let lines = json_lines(&ended.stdout);
+    assert_eq!(events(&lines, "tool_started").len(), 0, "{}", ended.stdout);
+    assert!(!polity.data_dir().join("workspaces").exists(), "a workspace was made");
 }

@@ -1,4 +1,4 @@
-//! Runs the commands of the README's tour, unchanged.
+//! Runs the first commands of the README, and those of its tour, unchanged.
 
 use polity_tests::Polity;
 use serde_json::json;
@@ -27,13 +27,53 @@ const EPILOGUE: &str = r#"
 until grep -q "root hired " watched; do sleep 0.05; done
 "#;
 
-/// Returns the shell commands of a section, in order.
-fn commands(readme: &str, section: &str) -> String {
-    let begin = readme.find(&format!("\n## {section}\n")).expect("the section");
+/// Returns the text of a section.
+fn section<'a>(readme: &'a str, name: &str) -> &'a str {
+    let begin = readme.find(&format!("\n## {name}\n")).expect("the section");
     let rest = &readme[begin + 1..];
-    let end = rest.find("\n## ").unwrap_or(rest.len());
-    let blocks = rest[..end].split("```sh\n").skip(1);
+    &rest[..rest.find("\n## ").unwrap_or(rest.len())]
+}
+
+/// Returns the shell commands of a section, in order.
+fn commands(readme: &str, name: &str) -> String {
+    let blocks = section(readme, name).split("```sh\n").skip(1);
     blocks.map(|block| block.split("```").next().expect("the end of the block")).collect()
+}
+
+/// Runs, in a checkout without a configured model, the commands of the section `Run` that begin with `cargo run`.
+#[test]
+fn the_first_commands_of_the_readme() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = std::fs::read_to_string(project.join("README.md")).expect("the README");
+    let home = Polity::new(&json!({"services": []}), &json!({"discover": false}));
+    let checkout = home.home().join("checkout");
+    for directory in ["examples", "config"] {
+        std::fs::create_dir_all(checkout.join(directory)).expect("a directory");
+    }
+    // The configuration of the checkout is in the workspace of the first command, so that of the person counts there.
+    let own = home.home().join(".config/polity");
+    std::fs::create_dir_all(&own).expect("a directory");
+    for file in ["config/app.json", "config/llmservices.json"] {
+        let from = home.home().join(file);
+        std::fs::copy(&from, checkout.join(file)).expect("a file");
+        std::fs::copy(&from, own.join(from.file_name().expect("a name"))).expect("a file");
+    }
+    for file in ["README.md", "examples/picture.png"] {
+        std::fs::copy(project.join(file), checkout.join(file)).expect("a file");
+    }
+    let lines =
+        section(&readme, "Run").lines().filter(|line| line.starts_with("cargo run --release -- run "));
+    let said: Vec<String> = lines
+        .map(|line| {
+            let command = line.replacen("cargo run --release --", "\"$POLITY\"", 1);
+            home.script(&format!("cd checkout && {command}")).wait().expect_code(0).stdout
+        })
+        .collect();
+    let [workspace, picture] = said.as_slice() else { panic!("the README shows other commands: {said:?}") };
+    let report = std::fs::read_to_string(checkout.join("polity-report.md")).expect("the report");
+    assert!(workspace.contains("polity-report.md") && workspace.contains("# polity"), "{workspace}");
+    assert!(report.contains("# polity"), "{report}");
+    assert!(picture.contains("480 × 270"), "{picture}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ const REFUSED: u64 = 6;
 /// Maximum wait for calls that the layer has to refuse.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An order to the layer. Its value as an integer is the index of its number in the control file.
+/// An order to the layer. The control file contains one number for each order, at the index `order as u64`.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
     /// Fail every write to a file with this error number. For this and the next three orders, 0 stops the failures.

@@ -120,9 +120,25 @@ impl Polity {
     /// Starts a command on a terminal of its own. Its standard output is what the terminal would show, with `\r\n` at the
     /// end of each line.
     pub fn spawn_on_terminal(&self, arguments: &[&str]) -> Running {
+        self.spawn_at(terminal(), Stdio::null(), arguments)
+    }
+
+    /// Starts a command on a terminal of its own that has a keyboard: what is written to the returned file is typed.
+    pub fn spawn_with_keyboard(&self, arguments: &[&str]) -> (Running, std::fs::File) {
         let (screen, terminal) = terminal();
+        let keyboard = screen.try_clone().expect("a second handle");
+        let stdin = terminal.try_clone().expect("a second handle");
+        (self.spawn_at((screen, terminal), stdin.into(), arguments), keyboard)
+    }
+
+    fn spawn_at(
+        &self,
+        (screen, terminal): (std::fs::File, std::fs::File),
+        stdin: Stdio,
+        arguments: &[&str],
+    ) -> Running {
         let mut command = self.command(arguments);
-        command.env("TERM", "xterm-256color").stdin(Stdio::null());
+        command.env("TERM", "xterm-256color").stdin(stdin);
         command.stdout(terminal.try_clone().expect("a second handle")).stderr(terminal);
         let child = command.spawn().expect("a process");
         // Closes this copy of the program's side of the terminal. Reading then ends when the process ends.

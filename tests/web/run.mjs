@@ -10,6 +10,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { handsOf } from "./hands.mjs";
 import { CONTENT, QUESTION, asker } from "./support/asker.mjs";
 import { launch, open, whereChromium } from "./support/browser.mjs";
 import { Daemon } from "./support/daemon.mjs";
@@ -434,7 +435,7 @@ async function survives(page, daemon, quietly) {
 /** For each page, a selector that matches once the page shows its content. */
 const CONTENTS = {
   society: ".tree-row", conversation: ".message", timeline: ".page-timeline .event", tasks: ".tasks tbody tr",
-  artifacts: ".tile", services: ".card",
+  artifacts: ".tile", services: ".card", approvals: ".page-approvals .nothing",
 };
 
 async function looks(browser, page, daemon) {
@@ -572,6 +573,7 @@ try {
   await staysPut(page, daemon);
   await survives(page, daemon, quietly);
   await looks(browser, page, daemon);
+  await handsOf(browser, BINARY, says);
   await bears(browser, page, daemon);
   says("the page has logged no error and contacted no other server");
   assert.deepEqual((await complaints()).filter((one) => !one.includes("net::ERR_FAILED")), []);

@@ -30,6 +30,20 @@ pub(super) const POINTS: &[&str] = &[
     "writer::committed",
     "writer::answered",
     "writer::rung",
+    // store/src/approvals.rs
+    "approvals::inserted",
+    "approvals::ended",
+    "approvals::dropped",
+    "approvals::permitted",
+    "approvals::permission_removed",
+    // store/src/commands.rs
+    "commands::started",
+    "commands::ended",
+    "commands::stopped",
+    // store/src/seen.rs
+    "seen::read",
+    "seen::passed",
+    "seen::heard",
     // store/src/, with one point for each statement that writes
     "agents::inserted",
     "agents::ended",

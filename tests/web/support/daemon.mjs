@@ -107,6 +107,13 @@ export class Daemon {
     return response.json();
   }
 
+  /** Answers a question about a call through the API, as another program would. */
+  async answer(approval, answer) {
+    const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };
+    const response = await fetch(`${this.url}/api/approvals/${approval}`, { method: "POST", headers, body: JSON.stringify(answer) });
+    if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+  }
+
   /** Returns all events after a number. */
   async events(after = 0) {
     const all = [];

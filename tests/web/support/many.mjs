@@ -124,6 +124,10 @@ export function many({ agents: agentCount, events: eventCount, asOf = eventCount
         return [service("local", "qwen3:4b", ["text"], { inFlight: 1, waiting: 3, circuit: "closed" }), service("multimodal", "qwen3-vl:8b", ["text", "vision"], { inFlight: 0, waiting: 0, circuit: "open", lastError: "server unreachable: connection refused" })];
       case "config":
         return { revision: 3, directory: "/home/you/polity/config", origin: "llmservices.json", language: "zh", problems: [], services: ["local", "multimodal"], defaultService: "local", limits: { maxToolRounds: 200, maxModelCallsPerTask: 2000, maxCostPerTask: null } };
+      case "approvals":
+        return { approvals: [] };
+      case "permissions":
+        return [];
       case "events":
         return events(searchParams);
       default:

@@ -150,9 +150,9 @@ test("what an event does not touch stays the same, so nobody draws it again", ()
 test("when the connection is back all is read again; the first time it is there nothing is", () => {
   const connection = (model, state) => reduce(model, { type: "connection", state });
   let model = connection(begun(agent("root")), "live");
-  assert.deepEqual([model.returns, ...Object.values(model.stale)], [0, 0, 0, 0, 0, 0]);
+  assert.deepEqual([model.returns, ...Object.values(model.stale)], [0, 0, 0, 0, 0, 0, 0]);
   model = connection(connection(model, "lost"), "live");
-  assert.deepEqual([model.returns, ...Object.values(model.stale)], [1, 1, 1, 1, 1, 1]);
+  assert.deepEqual([model.returns, ...Object.values(model.stale)], [1, 1, 1, 1, 1, 1, 1]);
 });
 
 test("events that begin anew leave nothing of before", () => {
@@ -164,4 +164,16 @@ test("events that begin anew leave nothing of before", () => {
   model = reduce(reduce(model, { type: "agents", agents: [agent("root", { asOf: 3 })] }), { type: "ready", seq: 3 });
   assert.equal(model.agents.get("root").asOf, 3);
   assert.equal(stateOf(after(model, { seq: 4, event: "turn_started", agent: "root" }), "root"), "thinking");
+});
+
+test("a question about a call disappears as soon as anybody has answered it, and nothing brings it back", () => {
+  const open = ["p1", "p2"].map((id) => ({ id, agent: "root", tool: "bash" }));
+  let model = reduce(begun(agent("root", { state: "thinking" })), { type: "approvals", approvals: open, permissions: [] });
+  model = after(model, { seq: 11, event: "approval_requested", task: "t", agent: "root", approval: "p2", tool: "bash" });
+  assert.equal(stateOf(model, "root"), "asking");
+  assert.equal(model.stale.approvals, 1, "the page must read the new question");
+  model = after(model, { seq: 12, event: "approval_ended", task: "t", agent: "root", approval: "p1", tool: "bash", state: "allowed" });
+  assert.deepEqual(model.approvals.map((one) => one.id), ["p2"]);
+  assert.equal(model.stale.approvals, 2);
+  assert.equal(stateOf(model, "root"), "thinking");
 });

@@ -5,7 +5,7 @@ import { ASSETS, WEB, scripts } from "./assets.mjs";
 import { address, path } from "../../../crates/api/web/assets/api.js";
 import { changed, failed, fresh, letter, passes, sendable, sending, stored } from "../../../crates/api/web/assets/draft.js";
 import { GROUPS, brief, kindsOf, matches } from "../../../crates/api/web/assets/events.js";
-import { clock, cost, firstLine, moment, short, size, whole } from "../../../crates/api/web/assets/format.js";
+import { clock, cost, elapsed, firstLine, moment, short, size, whole } from "../../../crates/api/web/assets/format.js";
 import { LANGUAGES, pieces, preferred, texts } from "../../../crates/api/web/assets/i18n.js";
 import { SHORTCUTS, meaning } from "../../../crates/api/web/assets/keys.js";
 import { PAGES, parse, write } from "../../../crates/api/web/assets/route.js";
@@ -74,7 +74,8 @@ test("every code of an error has its text", () => {
     return [...body.matchAll(/=> "([a-z_]+)"/g)].map((match) => match[1]);
   };
   const problem = read("api/src/problem.rs");
-  const made = [...problem.matchAll(/StatusCode::[A-Z_]+, "([a-z_]+)"/g)].map((match) => match[1]);
+  const approvals = read("api/src/approvals.rs");
+  const made = [...(problem + approvals).matchAll(/StatusCode::[A-Z_]+, "([a-z_]+)"/g)].map((match) => match[1]);
   const refusals = arms(read("society/src/refusal.rs"));
   const writing = arms(read("runtime/src/society/writing.rs"));
   for (const found of [made, refusals, writing]) assert.ok(found.length > 4);
@@ -277,6 +278,9 @@ test("invariant: the rows in sight cover what is seen, and are few", () => {
 test("shortcuts", () => {
   const press = (key, more = {}) => meaning({ key, writing: false, ...more });
   assert.deepEqual(press("2"), { does: "page", number: 2 });
+  assert.deepEqual(press("6"), { does: "page", number: 6 });
+  assert.deepEqual(press("a"), { does: "approval" });
+  assert.equal(press("7"), null);
   assert.deepEqual(press("?"), { does: "help" });
   assert.equal(press("t", { writing: true }), null);
   assert.equal(press("t", { ctrlKey: true }), null);
@@ -308,4 +312,17 @@ test("a draft keeps its key through every attempt, and gets another when it is c
 
 test("only what may pass is tried again", () => {
   assert.deepEqual([0, 400, 409, 422, 500, 503].map((status) => passes({ status })), [true, false, false, false, false, true]);
+});
+
+test("a workspace goes with a message that begins a task, and with no other", () => {
+  const draft = changed(fresh(), { text: "a", workspace: " /srv/project " });
+  assert.equal(letter(draft).workspace, "/srv/project");
+  assert.equal(letter(changed(draft, { access: "read" })).workspace, "/srv/project:ro");
+  for (const change of [{ to: "reader-1" }, { task: "t" }, { workspace: "  " }]) assert.ok(!("workspace" in letter(changed(draft, change))));
+});
+
+test("a running time", () => {
+  for (const [milliseconds, expect] of [[-5, "0:00"], [7999, "0:07"], [725_000, "12:05"], [3_723_000, "1:02:03"]]) {
+    assert.equal(elapsed(milliseconds), expect);
+  }
 });

@@ -1,0 +1,163 @@
+//! Calls that the person must allow: asked on one channel and answered on another, and what survives `kill -9`.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use polity_tests::{Answer, Conversation, Output, Polity, Running, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::{app, home, json_lines, run};
+
+/// The person is asked about each change of a file.
+fn asks() -> Value {
+    app(&json!({"language": "en", "tools": {"policy": [{"group": "files", "write": true, "decide": "ask"}]}}))
+}
+
+/// Root writes a file, and repeats to the person what it was told.
+fn writer(asked: &Conversation) -> Answer {
+    match asked.results_of("str_replace_editor").as_slice() {
+        [] => Answer::call(
+            "str_replace_editor",
+            json!({"command": "create", "path": "note.txt", "file_text": "made by an agent\n"}),
+        ),
+        [result, ..] => Answer::say(format!("told: {}", result.text)),
+    }
+}
+
+/// Makes a home whose root wants to write `note.txt` in the directory `project`.
+fn wanting() -> (ScriptedServer, Polity, PathBuf) {
+    let server = ScriptedServer::start(writer);
+    let polity = home(&server, &json!({}));
+    polity.write_config("app.json", &asks().to_string());
+    let project = polity.home().join("project");
+    fs::create_dir(&project).expect("a directory");
+    (server, polity, project.join("note.txt"))
+}
+
+fn ask(polity: &Polity, arguments: &[&str]) -> Output {
+    polity.run(&[arguments, &["--data", "data"]].concat())
+}
+
+fn rows(polity: &Polity, arguments: &[&str]) -> Vec<Value> {
+    json_lines(&ask(polity, &[arguments, &["--json"]].concat()).expect_code(0).stdout)
+}
+
+#[track_caller]
+fn serve(polity: &Polity) -> Running {
+    let daemon = polity.spawn(&["serve", "--data", "data", "--listen", "127.0.0.1:0"]);
+    daemon.stderr_line("ready");
+    daemon
+}
+
+#[test]
+fn a_run_without_a_terminal_ends_with_6_and_the_answer_may_come_later() {
+    let (_server, polity, note) = wanting();
+    let output = run(&polity, &["write", "--workspace", "project"]).expect_code(6);
+    assert!(!note.exists());
+    for part in
+        ["wants to call str_replace_editor", "+made by an agent", "polity approve q1", "polity deny q1"]
+    {
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+    }
+    // Without a daemon the question can be read, but not answered.
+    let open = rows(&polity, &["approvals"]);
+    assert_eq!((&open[0]["id"], &open[0]["state"], open.len()), (&json!("q1"), &json!("open"), 1));
+    assert_eq!(open[0]["arguments"]["path"], "note.txt");
+    ask(&polity, &["approve", "q1"]).expect_code(2);
+
+    let daemon = serve(&polity);
+    let answered = ask(&polity, &["approve", "q1"]).expect_code(0);
+    assert!(answered.stderr.contains("root may call str_replace_editor"), "{}", answered.stderr);
+    ask(&polity, &["run", "--resume"]).expect_code(0);
+    assert_eq!(fs::read_to_string(&note).expect("a file"), "made by an agent\n");
+    let again = ask(&polity, &["deny", "q1"]).expect_code(2);
+    assert!(again.stderr.contains("has ended before: allowed"), "{}", again.stderr);
+    ask(&polity, &["deny", "q77"]).expect_code(2);
+    daemon.terminate();
+    daemon.wait().expect_code(0);
+}
+
+#[test]
+fn a_question_survives_kill_9_and_the_model_is_told_the_reason_of_a_refusal() {
+    let (_server, polity, note) = wanting();
+    let daemon = serve(&polity);
+    let asked = ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
+    assert!(asked.stderr.contains("root (root) wants to call"), "{}", asked.stderr);
+    daemon.kill9();
+    let _daemon = serve(&polity);
+    ask(&polity, &["deny", "q1", "not in my project"]).expect_code(0);
+    let output = ask(&polity, &["run", "--resume"]).expect_code(0);
+    assert!(
+        output.stdout.contains("approval_denied") && output.stdout.contains("not in my project"),
+        "{output:?}"
+    );
+    assert!(!note.exists());
+    let all = rows(&polity, &["approvals", "--all"]);
+    assert_eq!((&all[0]["state"], &all[0]["reason"]), (&json!("denied"), &json!("not in my project")));
+}
+
+#[test]
+fn what_is_always_allowed_is_not_asked_again_until_it_is_removed() {
+    let (_server, polity, note) = wanting();
+    let _daemon = serve(&polity);
+    ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
+    ask(&polity, &["approve", "q1", "--always"]).expect_code(0);
+    ask(&polity, &["run", "--resume"]).expect_code(0);
+    fs::remove_file(&note).expect("a file");
+    ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(0);
+    assert!(note.exists());
+    let permissions = rows(&polity, &["approvals", "--permissions"]);
+    assert_eq!(
+        (&permissions[0]["id"], &permissions[0]["tool"]),
+        (&json!("p1"), &json!("str_replace_editor"))
+    );
+    ask(&polity, &["approvals", "--remove", "p1"]).expect_code(0);
+    fs::remove_file(&note).expect("a file");
+    ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
+    assert!(!note.exists());
+}
+
+#[test]
+fn a_question_is_answered_on_the_terminal() {
+    let (_server, polity, note) = wanting();
+    let arguments = ["run", "write", "--workspace", "project", "--data", "data"];
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&arguments);
+    running.stdout_line("y yes");
+    assert!(!note.exists());
+    // A line that is no answer allows nothing, and the answers are shown again.
+    writeln!(keyboard, "perhaps").expect("a keyboard");
+    writeln!(keyboard, "y").expect("a keyboard");
+    let output = running.wait().expect_code(0);
+    assert!(output.stdout.contains("root may call str_replace_editor"), "{}", output.stdout);
+    assert!(note.exists());
+}
+
+/// `polity run` waits at a terminal, and somebody answers elsewhere.
+#[test]
+fn a_question_is_asked_on_one_channel_and_answered_on_another() {
+    let (_server, polity, note) = wanting();
+    let _daemon = serve(&polity);
+    let arguments = ["run", "write", "--workspace", "project", "--data", "data"];
+    let (running, _keyboard) = polity.spawn_with_keyboard(&arguments);
+    running.stdout_line("y yes");
+    ask(&polity, &["approve", "q1"]).expect_code(0);
+    running.wait().expect_code(0);
+    assert!(note.exists());
+}
+
+#[test]
+fn a_chat_asks_and_takes_the_answer() {
+    let (_server, polity, note) = wanting();
+    let _daemon = serve(&polity);
+    let arguments = ["chat", "--workspace", "project", "--data", "data"];
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&arguments);
+    running.stdout_line("/help");
+    writeln!(keyboard, "write").expect("a keyboard");
+    running.stdout_line("/approve q1 or /deny q1");
+    writeln!(keyboard, "/approve q1").expect("a keyboard");
+    running.stdout_line("told:");
+    writeln!(keyboard, "/quit").expect("a keyboard");
+    running.wait().expect_code(0);
+    assert!(note.exists());
+}

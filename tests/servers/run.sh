@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Tests polity's MCP client with official servers, unmodified: filesystem, memory, sequential-thinking and everything for
+# JavaScript; git, time and fetch for Python. TRY_SERVER names the program that connects [default:
+# target/debug/examples/try_server]. Packages are installed into SERVERS_CACHE [default: target/servers]. Without Python,
+# Node or their registries, the script reports that and skips the part that needs them; with SERVERS=required it fails
+# instead.
+set -euo pipefail
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+root="$(cd "$here/../.." && pwd)"
+program="${TRY_SERVER:-$root/target/debug/examples/try_server}"
+cache="${SERVERS_CACHE:-$root/target/servers}"
+work="$(mktemp -d)"
+started=
+
+say() { printf 'servers: %s\n' "$*"; }
+
+end() {
+    if [ -n "$started" ]; then
+        kill "$started" 2>/dev/null || true
+        wait "$started" 2>/dev/null || true
+    fi
+    rm -rf "$work"
+}
+trap end EXIT
+
+missing() {
+    say "left out: $*"
+    if [ "${SERVERS:-}" = required ]; then exit 1; fi
+}
+
+[ -x "$program" ] || {
+    say "there is no program $program; build it: cargo build -p polity-servers --example try_server"
+    exit 2
+}
+mkdir -p "$cache"
+cache="$(cd "$cache" && pwd)"
+
+# Each list of pinned versions has its own directory, so that packages of two lists are never mixed.
+python=
+if ! command -v python3 >/dev/null; then
+    missing "the servers for Python, because there is no python3"
+else
+    venv="$cache/python-$(cksum <"$here/requirements.txt" | tr -d ' ')"
+    if [ ! -e "$venv/ready" ]; then
+        rm -rf "$venv"
+        if python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --no-deps -r "$here/requirements.txt"; then
+            touch "$venv/ready"
+        fi
+    fi
+    if [ -e "$venv/ready" ]; then python="$venv/bin"; else
+        missing "the servers for Python, because they could not be installed"
+    fi
+fi
+node=
+if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
+    missing "the servers for JavaScript, because there is no node or no npm"
+else
+    modules="$cache/node-$(cat "$here/package.json" "$here/package-lock.json" | cksum | tr -d ' ')"
+    if [ ! -e "$modules/ready" ]; then
+        rm -rf "$modules"
+        mkdir -p "$modules"
+        cp "$here/package.json" "$here/package-lock.json" "$modules"
+        if (cd "$modules" && npm ci --no-fund --no-audit --loglevel=error >&2); then touch "$modules/ready"; fi
+    fi
+    if [ -e "$modules/ready" ]; then node="$modules/node_modules/.bin"; else
+        missing "the servers for JavaScript, because they could not be installed"
+    fi
+fi
+
+# Each try has this many seconds. No step waits for a fixed time.
+patience=120
+
+try() {
+    say "$1"
+    shift
+    timeout "$patience" "$program" "$@" || {
+        say "FAILED"
+        exit 1
+    }
+}
+
+mkdir "$work/files"
+echo "a line of text" >"$work/files/note.txt"
+if [ -n "$node" ]; then
+    try filesystem \
+        --call read_text_file "{\"path\": \"$work/files/note.txt\"}" "a line of text" \
+        --call list_directory "{\"path\": \"$work/files\"}" "note.txt" \
+        --call read_text_file '{"path": "/etc/passwd"}' "outside allowed directories" \
+        "$node/mcp-server-filesystem" "$work/files"
+    try memory \
+        --call create_entities '{"entities": [{"name": "Ada", "entityType": "person", "observations": ["writes"]}]}' Ada \
+        --call search_nodes '{"query": "Ada"}' writes \
+        env "MEMORY_FILE_PATH=$work/memory.jsonl" "$node/mcp-server-memory"
+    try sequential-thinking \
+        --call sequentialthinking \
+        '{"thought": "x", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1}' totalThoughts \
+        "$node/mcp-server-sequential-thinking"
+    everything=(
+        --call echo '{"message": "hello"}' hello
+        --call get-tiny-image '{}' image/png
+        --call get-structured-content '{"location": "New York"}' temperature
+        --call get-resource-links '{"count": 2}' "[resource"
+        --call get-resource-reference '{"resourceType": "Text", "resourceId": 1}' text/plain
+        --call trigger-long-running-operation '{"duration": 1, "steps": 5}' completed
+    )
+    try "everything, over pipes" "${everything[@]}" "$node/mcp-server-everything"
+    port="$(node -e 'const s = require("net").createServer().listen(0, () => { console.log(s.address().port); s.close(); });')"
+    PORT="$port" "$node/mcp-server-everything" streamableHttp >"$work/log" 2>&1 &
+    started=$!
+    deadline=$((SECONDS + patience))
+    until grep -q "listening on port" "$work/log"; do
+        if ! kill -0 "$started" 2>/dev/null || [ "$SECONDS" -gt "$deadline" ]; then
+            say "the server for HTTP did not become ready:"
+            cat "$work/log"
+            exit 1
+        fi
+        sleep 0.1
+    done
+    try "everything, over HTTP" "${everything[@]}" --url "http://127.0.0.1:$port/mcp"
+fi
+if [ -n "$python" ]; then
+    try time \
+        --call convert_time \
+        '{"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}' 21:00 \
+        "$python/mcp-server-time"
+    try fetch \
+        --call fetch '{"url": "http://127.0.0.1:1/"}' "not a public address" \
+        "$python/mcp-server-fetch" --ignore-robots-txt
+    if command -v git >/dev/null; then
+        git init --quiet "$work/repository"
+        touch "$work/repository/new"
+        try git \
+            --call git_status "{\"repo_path\": \"$work/repository\"}" new \
+            "$python/mcp-server-git" --repository "$work/repository"
+    else
+        missing "git's server, because there is no git"
+    fi
+fi
+say "all checks passed"

@@ -1,0 +1,157 @@
+// Checks what the view shows of agents' hands: calls that wait for the person, calls that run, files and changes.
+
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { open } from "./support/browser.mjs";
+import { Daemon } from "./support/daemon.mjs";
+import { DONE, maker } from "./support/maker.mjs";
+import { go, idle, isFocused, live, row, until } from "./support/page.mjs";
+
+const FILES = [["notes/a.md", "# Notes\n"], ["b.md", "refused\n"], ["c.md", "third\n"], ["d.md", "fourth\n"]];
+
+/** Plays a society whose agent asks before each change of a file. */
+export async function handsOf(browser, binary, says) {
+  const model = await maker(FILES);
+  const daemon = new Daemon(binary);
+  try {
+    daemon.configure("app.json", { discover: false, language: "zh", tools: { policy: [{ group: "files", write: true, decide: "ask" }] } });
+    daemon.configure("llmservices.json", { services: [{ id: "maker", name: "maker", baseURL: model.url, model: "maker", dialect: { stream: false } }] });
+    await daemon.start();
+    const { page, context, complaints, quietly } = await open(browser);
+    await quietly(() => page.goto(daemon.url));
+    await page.locator("input[name=token]").fill(daemon.token);
+    await page.locator("button").click();
+    await live(page);
+    await plays(page, daemon, says);
+    await choosesAWorkspace(page, daemon, says);
+    await onAPhone(browser, context, daemon, says);
+    assert.deepEqual(await complaints(), []);
+    await context.close();
+  } catch (error) {
+    error.message += `\nthe log of the daemon with hands:\n${daemon.said.slice(-2000)}`;
+    throw error;
+  } finally {
+    model.close();
+    await daemon.kill();
+    daemon.remove();
+  }
+}
+
+const card = (page, path) => page.locator(".approval", { hasText: path });
+const count = (page) => page.locator("nav.pages .count-badge");
+const openQuestion = (daemon, path) => until(`a question about ${path} is open`, async () =>
+  (await daemon.get("/api/approvals?state=open")).approvals.find((one) => one.arguments.path === path));
+
+async function plays(page, daemon, says) {
+  says("a call that waits is in sight on every page: a banner, a count, the state of the agent");
+  const { task } = await daemon.write("写几个文件");
+  await page.locator(".approvals-banner", { hasText: "1 call waits" }).waitFor();
+  await until("the count is 1", async () => (await count(page).textContent()) === "1");
+  await row(page, "root").locator(".state-asking").waitFor();
+  await go(page, "timeline");
+  await page.locator(".approvals-banner").waitFor();
+
+  says("the question shows all arguments and the change as a difference; yes lets the call run");
+  await page.keyboard.press("a");
+  const first = card(page, "notes/a.md");
+  await first.locator(".diff-added", { hasText: "# Notes" }).waitFor();
+  await until("the question has the focus", () => isFocused(first));
+  assert.equal(await page.locator(".approvals-banner").isVisible(), false, "the page itself needs no banner");
+  assert.ok((await first.locator(".facts").last().textContent()).includes("file_text"));
+  const file = (path) => join(daemon.data, "workspaces", task, "main", path);
+  assert.throws(() => readFileSync(file("notes/a.md")), "the call has run before it was allowed");
+  await first.locator(".actions button.primary").press("Enter");
+  await first.waitFor({ state: "detached" });
+  await until("the file is there", () => {
+    try {
+      return readFileSync(file("notes/a.md"), "utf8") === "# Notes\n";
+    } catch {
+      return false;
+    }
+  });
+
+  says("no, with a reason that the agent is told");
+  const second = card(page, "b.md");
+  await second.locator("input").fill("not this one");
+  await second.locator("input").press("Enter");
+  await second.waitFor({ state: "detached" });
+  const refused = await until("the refusal is stored", async () => (await daemon.get(`/api/approvals?task=${task}&state=denied`)).approvals[0]);
+  assert.equal(refused.reason, "not this one");
+
+  says("a question that was answered elsewhere disappears; a permission is listed and can be removed");
+  const third = card(page, "c.md");
+  await third.waitFor();
+  const { id } = await openQuestion(daemon, "c.md");
+  await daemon.answer(id, { answer: "always" });
+  await third.waitFor({ state: "detached" });
+  await idle(daemon);
+  await count(page).waitFor({ state: "hidden" });
+  assert.equal(readFileSync(file("d.md"), "utf8"), "fourth\n", "the permission covers the next call");
+  const permission = page.locator(".permissions tbody tr", { hasText: "str_replace_editor" });
+  await permission.locator("button").click();
+  await permission.waitFor({ state: "detached" });
+  assert.deepEqual(await daemon.get("/api/permissions"), []);
+
+  says("the agent's page and the timeline show the calls with their arguments, duration and result");
+  await row(page, "root").click();
+  const calls = page.locator("aside.detail .call-card");
+  await calls.filter({ hasText: "d.md" }).locator(".tag").waitFor();
+  await page.reload();
+  await live(page);
+  await calls.filter({ hasText: "d.md" }).waitFor();
+  await go(page, "timeline");
+  await page.locator(".event", { hasText: "called str_replace_editor" }).locator(".tag").first().waitFor();
+
+  says("the files of the task, and what the agent changed in which turn");
+  await go(page, "tasks");
+  await page.locator(`tr[data-key="${task}"] .task-files`).click();
+  const detail = page.locator("aside.detail");
+  await detail.locator(".file-tree .link", { hasText: "notes" }).click();
+  await detail.locator(".file-tree .link", { hasText: "a.md" }).click();
+  await detail.locator(".file-shown .code", { hasText: "# Notes" }).waitFor();
+  assert.equal(await detail.locator(".file-tree .link", { hasText: "b.md" }).count(), 0);
+  const { commits } = await daemon.get(`/api/tasks/${task}/changes`);
+  await detail.locator("#task-tab-changes").click();
+  if (commits.length > 0) {
+    const commit = detail.locator(`.commit[data-key="${commits[0].id}"]`);
+    await commit.locator(".who", { hasText: "root" }).waitFor();
+    await commit.locator("button").click();
+    await commit.locator(".diff-added", { hasText: "third" }).waitFor();
+  }
+}
+
+async function choosesAWorkspace(page, daemon, says) {
+  says("a directory for a new task, read-only");
+  const project = join(daemon.home, "project");
+  mkdirSync(project);
+  await go(page, "conversation");
+  await page.locator(".composer select").first().selectOption("");
+  await page.locator("input[name=workspace]").fill(project);
+  await page.locator(".composer select[aria-label='Rights in the directory']").selectOption("read");
+  await page.locator("textarea[name=text]").fill("再写一次");
+  await page.locator("textarea[name=text]").press("Enter");
+  const task = await until("the task has begun", async () => (await daemon.get("/api/tasks")).tasks.find((one) => one.title === "再写一次"));
+  assert.equal((await daemon.get(`/api/tasks/${task.id}/workspace`)).workspace, `${project}:ro`);
+  await page.locator(".message", { hasText: DONE }).last().waitFor();
+}
+
+async function onAPhone(browser, context, daemon, says) {
+  says("the pages fit a phone, in Chinese and dark");
+  const phone = await open(browser, {
+    viewport: { width: 390, height: 844 }, locale: "zh-CN", colorScheme: "dark", hasTouch: true,
+    storageState: await context.storageState({ origins: [] }).then(({ cookies }) => ({ cookies, origins: [] })),
+  });
+  await daemon.write("手机上看");
+  await phone.page.goto(`${daemon.url}/#/approvals`);
+  await phone.page.locator(".approval .actions button", { hasText: "本任务内允许" }).waitFor();
+  const width = () => phone.page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(await width() <= 390, `the approvals are ${await width()} pixels wide`);
+  const { tasks } = await daemon.get("/api/tasks");
+  await phone.page.goto(`${daemon.url}/#/tasks/task/${tasks.at(-1).id}`);
+  await phone.page.locator("#task-tab-changes").click();
+  await phone.page.locator("aside.detail").locator(".commit, .nothing").first().waitFor();
+  assert.ok(await width() <= 390, `the changes are ${await width()} pixels wide`);
+  assert.deepEqual(await phone.complaints(), []);
+  await phone.context.close();
+}

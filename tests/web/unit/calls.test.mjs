@@ -1,0 +1,57 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { afterEvents, callsOf } from "../../../crates/api/web/assets/calls.js";
+
+const event = (seq, kind, more = {}) => ({ seq, at: seq * 1000, event: kind, task: "t", agent: "a", call: "c1", tool: "bash", ...more });
+const turn = (seq, kind, more = {}) => ({ seq, at: seq * 1000, event: kind, task: "t", agent: "a", ...more });
+const after = (...entries) => afterEvents(new Map(), entries);
+const only = (calls) => {
+  assert.equal(calls.size, 1);
+  return [...calls.values()][0];
+};
+const RUN = [event(1, "tool_started", { arguments: "{}" }), event(2, "tool_progress", { text: "one" }), event(3, "tool_progress", { text: "two" })];
+const END = event(4, "tool_called", { durationMs: 1500, head: "done" });
+
+test("a call runs with its newest report, and ends with its duration and the beginning of its result", () => {
+  const running = only(after(...RUN));
+  assert.deepEqual([running.state, running.tool, running.arguments, running.begunAt, running.progress], ["running", "bash", "{}", 1000, "two"]);
+  const ended = only(after(...RUN, END));
+  assert.deepEqual([ended.state, ended.durationMs, ended.head, ended.error], ["ended", 1500, "done", undefined]);
+  assert.equal(only(after(...RUN, event(4, "tool_called", { error: "tool_failed" }))).error, "tool_failed");
+});
+
+test("invariant: events that are read again change nothing", () => {
+  const all = [...RUN, END];
+  const calls = after(...all);
+  for (let from = 0; from < all.length; from += 1) assert.equal(afterEvents(calls, all.slice(from)), calls);
+  assert.equal(afterEvents(calls, [turn(9, "turn_started")]), calls);
+});
+
+test("the end of a turn drops its calls that still run, and no others", () => {
+  const others = [event(1, "tool_started", { agent: "b" }), event(1, "tool_started", { task: "u", call: "c2" })];
+  for (const kind of ["turn_ended", "agent_stopped"]) {
+    const calls = after(...RUN, ...others, turn(5, kind));
+    assert.deepEqual([...calls.values()].map((call) => call.state), ["dropped", "running", "running"], kind);
+  }
+  assert.equal(only(after(...RUN, END, turn(5, "turn_ended"))).state, "ended");
+});
+
+test("the same id in a later turn is another call", () => {
+  const calls = after(...RUN, END, turn(5, "turn_ended"), event(6, "tool_started", { arguments: "{}" }));
+  assert.deepEqual([only(calls).state, only(calls).began, only(calls).head], ["running", 6, undefined]);
+});
+
+test("a call of the society's own tools, or one whose start is unknown, is not shown", () => {
+  assert.equal(after(turn(1, "tool_called", { tool: "send_message" }), event(2, "tool_called"), event(3, "tool_progress", { text: "x" })).size, 0);
+});
+
+test("ended calls are forgotten before running ones, and an agent's calls are listed latest first", () => {
+  const many = Array.from({ length: 400 }, (_, at) => event(at + 2, "tool_started", { call: `c${at + 2}` }));
+  const ends = many.map((one) => event(one.seq + 1000, "tool_called", { call: one.call }));
+  const calls = after(RUN[0], ...many, ...ends);
+  assert.equal(calls.size, 300);
+  assert.equal(calls.get("a c1").state, "running");
+  const listed = callsOf(calls, "a");
+  assert.deepEqual([listed[0].call, listed.at(-1).call], ["c401", "c1"]);
+  assert.deepEqual(callsOf(calls, "b"), []);
+});
