@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
 # Runs the program main.rs, an example of the package polity. A newcomer runs it with
-# `cargo run --example tool_of_your_own`.
+# `cargo run --example tool_of_your_own`. If the tests have built it beside the polity program, it is not built again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+if [ -n "${POLITY_BIN:-}" ] && [ -x "$(dirname "$POLITY_BIN")/examples/tool_of_your_own" ]; then
+    exec "$(dirname "$POLITY_BIN")/examples/tool_of_your_own"
+fi
 command -v cargo >/dev/null || { echo "skipped: there is no cargo"; exit 77; }
 cargo run --locked --quiet --package polity --example tool_of_your_own

@@ -161,3 +161,51 @@ fn a_chat_asks_and_takes_the_answer() {
     running.wait().expect_code(0);
     assert!(note.exists());
 }
+
+/// Starts the daemon so that it dies at this failure point, and waits until it serves.
+fn serve_until(polity: &Polity, point: &str) -> Running {
+    let arguments = ["serve", "--data", "data", "--listen", "127.0.0.1:0"];
+    let daemon = polity.spawn_with_points(&arguments, &[("POLITY_FAILURE_POINT", point)]);
+    daemon.stderr_line("ready");
+    daemon
+}
+
+#[test]
+fn an_answer_counts_once_wherever_the_daemon_dies() {
+    for point in ["approvals::permitted@1", "approvals::ended@1", "writer::answered@1", "outside::started@1"]
+    {
+        let (_server, polity, note) = wanting();
+        run(&polity, &["write", "--workspace", "project"]).expect_code(6);
+        let daemon = serve_until(&polity, point);
+        ask(&polity, &["approve", "q1", "--always"]);
+        assert_eq!(daemon.wait().code, None, "{point} was not hit");
+
+        let _daemon = serve(&polity);
+        if !rows(&polity, &["approvals"]).is_empty() {
+            ask(&polity, &["approve", "q1", "--always"]).expect_code(0);
+        }
+        ask(&polity, &["run", "--resume"]).expect_code(0);
+        assert_eq!(fs::read_to_string(&note).expect("a file"), "made by an agent\n", "{point}");
+        let all = rows(&polity, &["approvals", "--all"]);
+        assert_eq!((&all[0]["state"], all.len()), (&json!("allowed"), 1), "{point}: {all:?}");
+        assert_eq!(rows(&polity, &["approvals", "--permissions"]).len(), 1, "{point}");
+    }
+}
+
+#[test]
+fn a_permission_is_removed_once_wherever_the_daemon_dies() {
+    let (_server, polity, _note) = wanting();
+    let daemon = serve(&polity);
+    ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
+    ask(&polity, &["approve", "q1", "--always"]).expect_code(0);
+    ask(&polity, &["run", "--resume"]).expect_code(0);
+    daemon.kill9();
+    let daemon = serve_until(&polity, "approvals::permission_removed@1");
+    ask(&polity, &["approvals", "--remove", "p1"]);
+    assert_eq!(daemon.wait().code, None, "the point was not hit");
+    let _daemon = serve(&polity);
+    // The process died before the commit, so the permission is still there.
+    assert_eq!(rows(&polity, &["approvals", "--permissions"]).len(), 1);
+    ask(&polity, &["approvals", "--remove", "p1"]).expect_code(0);
+    assert_eq!(rows(&polity, &["approvals", "--permissions"]).len(), 0);
+}

@@ -146,12 +146,12 @@ impl Polity {
         Running { child, stdout: Written::collect(screen), stderr: Written::nothing() }
     }
 
-    /// Starts a command of the binary that has failure points; `variables` are added to the environment of the home.
+    /// Starts a command with `variables` added to the environment of the home.
     ///
     /// `POLITY_FAILURE_POINT=<name>@<hit>` makes the process die at a failure point.
     /// `POLITY_FAILURE_POINT_LOG=<file>` makes it list the points that it passes.
     pub fn spawn_with_points(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Running {
-        let mut command = Command::new(binary_with_points());
+        let mut command = Command::new(binary());
         command.args(arguments);
         let mut command = self.at_home(command);
         command.envs(variables.iter().copied());
@@ -403,62 +403,16 @@ impl Written {
     }
 }
 
-/// Returns the binary as it is shipped. Built once, with the profile and into the target directory of the tests.
+/// Returns the binary, built once with the profile and into the target directory of the tests.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| built(Points::Absent))
-}
-
-/// Returns the binary with failure points. It is built in the same way as [`binary`].
-fn binary_with_points() -> &'static Path {
-    static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| built(Points::Present))
-}
-
-/// Whether a binary has failure points.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Points {
-    Present,
-    Absent,
-}
-
-/// Builds the binary and returns a copy of it in `tested/`.
-///
-/// Cargo builds both variants to the same path, and at the end that path has to contain the binary that is shipped.
-fn built(points: Points) -> PathBuf {
-    let test = std::env::current_exe().expect("the path of this test");
-    let profile_dir = profile_dir(&test);
-    let aside = profile_dir.join("tested");
-    std::fs::create_dir_all(&aside).expect("a directory");
-    // Other tests, in this process and in other processes, may build at the same time. Closing the file releases the
-    // lock.
-    let lock = std::fs::File::create(aside.join("lock")).expect("a lock");
-    lock.lock().expect("the lock");
-    build(profile_dir, "polity", points);
-    let suffix = std::env::consts::EXE_SUFFIX;
-    let name = match points {
-        Points::Present => "polity-with-failure-points",
-        Points::Absent => "polity",
-    };
-    let (binary, copy) = (aside.join(format!("{name}{suffix}")), aside.join(format!("{name}.copy")));
-    std::fs::copy(profile_dir.join(format!("polity{suffix}")), &copy).expect("a copy");
-    // Renamed into place, because a running binary cannot be written to.
-    std::fs::rename(copy, &binary).expect("a place for the binary");
-    if points == Points::Present {
-        build(profile_dir, "polity", Points::Absent);
-    }
-    binary
+    BINARY.get_or_init(|| built().join(format!("polity{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// Returns the library of the layer (`tests/layer`). It is built in the same way as the binary.
 pub(crate) fn layer() -> &'static Path {
     static LAYER: OnceLock<PathBuf> = OnceLock::new();
-    LAYER.get_or_init(|| {
-        let test = std::env::current_exe().expect("the path of this test");
-        let profile_dir = profile_dir(&test);
-        build(profile_dir, "polity-layer", Points::Absent);
-        profile_dir.join("libpolity_layer.so")
-    })
+    LAYER.get_or_init(|| built().join("libpolity_layer.so"))
 }
 
 /// Returns `<target>/<profile>` for a test at `<target>/<profile>/deps/<test>`.
@@ -477,32 +431,44 @@ fn is_of_package(variable: &OsStr) -> bool {
     variable.to_str().is_some_and(|name| described.iter().any(|prefix| name.starts_with(prefix)))
 }
 
-fn build(profile_dir: &Path, package: &str, points: Points) {
-    let directory = profile_dir.file_name().and_then(|name| name.to_str()).expect("a profile's directory");
-    let target = profile_dir.parent().expect("a target directory");
-    // `dev` is the only profile whose directory has another name.
-    let profile = if directory == "debug" { "dev" } else { directory };
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
-    let features: &[&str] = match points {
-        Points::Present => &["--features", "failure-points"],
-        Points::Absent => &[],
-    };
-    let mut command = Command::new(cargo);
-    // Cargo tells a test about its package in these variables. The build scripts of some dependencies look at them, so a
-    // build that inherited them would build those dependencies again, and so would the next build outside of a test.
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
-        command.env_remove(name);
-    }
-    let built = command
-        .args(["build", "--quiet", "--package", package, "--profile", profile, "--target-dir"])
-        .arg(target)
-        .arg("--manifest-path")
-        .arg(manifest)
-        .args(features)
-        .output()
-        .expect("cargo");
-    assert!(built.status.success(), "{package} does not build:\n{}", String::from_utf8_lossy(&built.stderr));
+/// Builds the programs of the workspace, and returns the directory that contains them.
+///
+/// It asks cargo for the whole workspace with its tests, as `cargo test --workspace` does. With fewer packages, cargo
+/// would choose other features for the dependencies, and build them and everything above them again.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let test = std::env::current_exe().expect("the path of this test");
+        let profile_dir = profile_dir(&test);
+        let directory =
+            profile_dir.file_name().and_then(|name| name.to_str()).expect("a profile's directory");
+        let target = profile_dir.parent().expect("a target directory");
+        // `dev` is the only profile whose directory has another name.
+        let profile = if directory == "debug" { "dev" } else { directory };
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
+        let mut command = Command::new(cargo);
+        // Cargo tells a test about its package in these variables. The build scripts of some dependencies look at them,
+        // so a build that inherited them would build those dependencies again, and so would the next build outside of a
+        // test.
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
+            command.env_remove(name);
+        }
+        let built = command
+            .args(["build", "--quiet", "--workspace", "--lib", "--bins", "--tests", "--profile", profile])
+            .arg("--target-dir")
+            .arg(target)
+            .arg("--manifest-path")
+            .arg(manifest)
+            .output()
+            .expect("cargo");
+        assert!(
+            built.status.success(),
+            "the workspace does not build:\n{}",
+            String::from_utf8_lossy(&built.stderr)
+        );
+        profile_dir.to_owned()
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Counts the hits of failure points, and aborts the process at the armed point. Compiled with the feature `armed`
-//! only.
+//! Counts the hits of failure points, and aborts the process at the armed point. Compiled in
+//! builds with debug assertions only.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! A recorded answer is not requested again, and the shipped binary has no failure points.
+//! A recorded answer is not requested again.
 
 use std::collections::BTreeMap;
 
@@ -48,18 +48,4 @@ fn an_answer_that_was_not_recorded_is_asked_for_with_the_same_request() {
     for answer in 1..=4 {
         assert_eq!(asked_again(&format!("driver::answered@{answer}")), [2]);
     }
-}
-
-#[test]
-fn the_binary_that_is_shipped_has_no_failure_points() {
-    let server = ScriptedServer::start(notes);
-    let mut polity = home(&server, &json!({}));
-    let log = polity.home().join("points.log");
-    polity.set_env("POLITY_FAILURE_POINT", "driver::answered@1");
-    polity.set_env("POLITY_FAILURE_POINT_LOG", log.to_str().expect("a path of text"));
-    assert_eq!(run(&polity, &["go"]).expect_code(0).stdout, "three notes\n");
-    assert!(!log.exists());
-    // In the same environment, the binary with failure points dies.
-    assert_eq!(polity.spawn_with_points(&["run", "--data", "other", "go"], &[]).wait().code, None);
-    assert!(log.exists());
 }

@@ -179,11 +179,21 @@ pub(super) const RECOVERY: &[&str] = &[
 /// Points that no scenario reaches, each with the reason.
 pub(super) const UNREACHED: &[(&str, &str)] = &[
     (
-        "outside::started",
-        "the scenarios call no tool that acts outside: see `kill_9_repeats_and_loses_no_edit`",
+        "approvals::ended",
+        "nobody answers the question of the scenario: see `an_answer_counts_once_wherever_the_daemon_dies`",
     ),
-    ("outside::ran", "the same as for outside::started"),
-    ("outside::settled", "the same as for outside::started"),
+    ("approvals::permitted", "the same as for approvals::ended"),
+    ("approvals::permission_removed", "the same as for approvals::ended"),
+    (
+        "approvals::dropped",
+        "a turn with an open question ends only if somebody steers: the same as for agents::paused",
+    ),
+    (
+        "commands::started",
+        "not every machine can run commands: see `after_kill_9_an_agent_is_told_once_that_its_command_was_interrupted`",
+    ),
+    ("commands::ended", "the same as for commands::started"),
+    ("commands::stopped", "the same as for agents::paused"),
     (
         "agents::paused",
         "the scenarios have no daemon that could pause or stop: see `the_state_stays_whole_however_it_is_steered`; each is one transaction",

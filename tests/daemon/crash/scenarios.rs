@@ -2,7 +2,7 @@
 //! maintain a data directory.
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer, society};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::protocol::loops::circle;
 use crate::support::database::Database;
@@ -101,6 +101,28 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         said: "maxModelCallsPerTask",
         script: || Box::new(|_| Answer::call("list_contacts", json!({}))),
         home: |server| home(server, &json!({"limits": {"maxModelCallsPerTask": 3}})),
+        ..SOCIETY
+    },
+    Scenario {
+        name: "files",
+        command: &["run", "--data", "data", "go", "--workspace", "project"],
+        said: "both files are written",
+        script: || Box::new(files),
+        home: |server| with_project(server, &json!({})),
+        ..SOCIETY
+    },
+    Scenario {
+        name: "question",
+        command: &["run", "--data", "data", "go", "--workspace", "project"],
+        // Nobody answers the question, so no process has anything to print.
+        said: "",
+        script: || Box::new(files),
+        home: |server| {
+            with_project(
+                server,
+                &json!({"tools": {"policy": [{"group": "files", "write": true, "decide": "ask"}]}}),
+            )
+        },
         ..SOCIETY
     },
     Scenario { name: "nudge", said: "after all", script: || Box::new(nudge), ..SOCIETY },
@@ -270,6 +292,24 @@ fn compaction(asked: &Conversation) -> Answer {
         true => Answer::say("it fits now"),
         false => Answer::call("list_contacts", json!({})),
     }
+}
+
+/// Root writes two files.
+fn files(asked: &Conversation) -> Answer {
+    match asked.results_of("str_replace_editor").len() {
+        2 => Answer::say("both files are written"),
+        written => Answer::call(
+            "str_replace_editor",
+            json!({"command": "create", "path": format!("{written}.txt"), "file_text": "made by an agent\n"}),
+        ),
+    }
+}
+
+/// Returns a home with an empty directory `project`.
+fn with_project(server: &ScriptedServer, fields: &Value) -> Polity {
+    let polity = home(server, fields);
+    std::fs::create_dir(polity.home().join("project")).expect("a directory");
+    polity
 }
 
 /// Root works, ends its turn without a text for the user, and gets a nudge.
