@@ -172,8 +172,7 @@ fn serve_until(polity: &Polity, point: &str) -> Running {
 
 #[test]
 fn an_answer_counts_once_wherever_the_daemon_dies() {
-    for point in ["approvals::permitted@1", "approvals::ended@1", "writer::answered@1", "outside::started@1"]
-    {
+    for point in ["approvals::permitted@1", "approvals::ended@1", "outside::started@1", "outside::ran@1"] {
         let (_server, polity, note) = wanting();
         run(&polity, &["write", "--workspace", "project"]).expect_code(6);
         let daemon = serve_until(&polity, point);

@@ -132,9 +132,26 @@ pub(super) struct Transcripts {
     pub(super) problems: Vec<String>,
 }
 
+impl Transcripts {
+    /// Takes the calls that have no result at the end of a conversation. `asked` lists the calls that may have none.
+    fn has_ended(&mut self, conversation: &str, open: &mut Vec<String>, asked: &[String]) {
+        open.retain(|call| !asked.contains(call));
+        if !open.is_empty() {
+            self.problems.push(format!("{conversation} has calls without results: {open:?}"));
+            open.clear();
+        }
+    }
+}
+
 /// Checks that in each conversation every call of a reply has exactly one result before the model speaks again.
 pub(super) fn transcripts(database: &mut Database) -> Transcripts {
     let rows = database.texts::<3>("SELECT agent, task, body FROM records ORDER BY agent, task, seq");
+    // A call that a person has to allow has no result yet.
+    let asked: Vec<String> = database
+        .texts::<1>("SELECT call FROM approvals WHERE state = 'open'")
+        .into_iter()
+        .flatten()
+        .collect();
     let mut found = Transcripts { replies: 0, problems: Vec::new() };
     let mut open: Vec<String> = Vec::new();
     let mut before = String::new();
@@ -142,10 +159,7 @@ pub(super) fn transcripts(database: &mut Database) -> Transcripts {
         let record: Value = serde_json::from_str(&body).expect("a record");
         let conversation = format!("{agent} in {task}");
         if conversation != before {
-            if !open.is_empty() {
-                found.problems.push(format!("{before} has calls without results: {open:?}"));
-                open.clear();
-            }
+            found.has_ended(&before, &mut open, &asked);
             before = conversation;
         }
         match record["record"].as_str().expect("the kind of a record") {
@@ -167,8 +181,6 @@ pub(super) fn transcripts(database: &mut Database) -> Transcripts {
             _ => {}
         }
     }
-    if !open.is_empty() {
-        found.problems.push(format!("{before} has calls without results: {open:?}"));
-    }
+    found.has_ended(&before, &mut open, &asked);
     found
 }

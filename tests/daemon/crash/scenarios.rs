@@ -294,15 +294,15 @@ fn compaction(asked: &Conversation) -> Answer {
     }
 }
 
-/// Root writes two files.
+/// Root writes a file, reads it, and writes another file.
 fn files(asked: &Conversation) -> Answer {
-    match asked.results_of("str_replace_editor").len() {
-        2 => Answer::say("both files are written"),
-        written => Answer::call(
-            "str_replace_editor",
-            json!({"command": "create", "path": format!("{written}.txt"), "file_text": "made by an agent\n"}),
-        ),
-    }
+    let arguments = match asked.results_of("str_replace_editor").len() {
+        0 => json!({"command": "create", "path": "one.txt", "file_text": "made by an agent\n"}),
+        1 => json!({"command": "view", "path": "one.txt"}),
+        2 => json!({"command": "create", "path": "two.txt", "file_text": "made by an agent\n"}),
+        _ => return Answer::say("both files are written"),
+    };
+    Answer::call("str_replace_editor", arguments)
 }
 
 /// Returns a home with an empty directory `project`.

@@ -202,7 +202,14 @@ slow   qwen3-vl:8b           text, vision → text  asked for a pause of 1.5 s  
             server("dead", ServerCondition::Restarting, None, Some("its process exited with code 3")),
             server("off", ServerCondition::NotRunning, None, None),
         ];
-        insta::assert_snapshot!(without_styles(&in_words(&servers)), @"");
+        insta::assert_snapshot!(without_styles(&in_words(&servers)), @r"
+MCP servers
+git   12 tools                        connected
+hub   50 tools, 3 left out  mcp:code  connected
+lost                                  not started: the environment variable KEY is not set
+dead                                  being started again: its process exited with code 3
+off                                   no daemon is running
+");
     }
 
     #[test]
