@@ -40,6 +40,15 @@ crash-matrix kills="1000":
     POLITY_CRASH_KILLS={{kills}} cargo test --package polity-tests --test daemon -- \
         crash::matrix::crash_matrix --exact --ignored --nocapture
 
+# Replaces the configuration 1,000 times in each way, while messages flow.
+swaps times="1000":
+    POLITY_SWAPS={{times}} cargo test --package polity-tests --test daemon -- live::
+
+# Puts 1,000 agents under load for an hour, or as many minutes as given, and prints what the daemon needs meanwhile.
+soak minutes="60":
+    POLITY_SOAK_MINUTES={{minutes}} cargo test --package polity-tests --test daemon -- \
+        soak::an_hour_of_load_makes_nothing_grow --exact --ignored --nocapture
+
 # Plays a society whose models answer badly, with 50 seeds or as many as given; `just chaos 1 17` repeats seed 17.
 chaos seeds="50" first="1":
     POLITY_CHAOS_SEEDS={{seeds}} POLITY_CHAOS_FIRST={{first}} cargo test --package polity-tests --test daemon -- \

@@ -1,5 +1,6 @@
-//! Every source file that the documentation names has to exist.
+//! Every source file and every test that the documentation names has to exist.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -45,4 +46,34 @@ fn every_source_file_that_a_page_names_is_there() {
         }
     }
     assert!(count > 30, "the pages were not read");
+}
+
+/// Collects the names of all functions in the Rust files below a directory.
+fn functions(directory: &Path, found: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(directory).expect("a directory of the source") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            functions(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&path).expect("source");
+            let names = text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next());
+            found.extend(names.map(str::to_owned));
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_guarantees_name_is_there() {
+    let mut found = BTreeSet::new();
+    functions(&repository().join("crates"), &mut found);
+    functions(&repository().join("tests"), &mut found);
+    let page = fs::read_to_string(repository().join("docs/semantics.md")).expect("the guarantees");
+    // The names of tests are sentences; nothing else on the page has so many words.
+    let is_test = |text: &&str| {
+        text.matches('_').count() >= 3 && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let named: Vec<&str> = page.split('`').skip(1).step_by(2).filter(is_test).collect();
+    assert!(named.len() > 100, "the page was not read");
+    let missing: Vec<&&str> = named.iter().filter(|name| !found.contains(**name)).collect();
+    assert!(missing.is_empty(), "these tests do not exist: {missing:?}");
 }

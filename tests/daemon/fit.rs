@@ -160,32 +160,37 @@ fn attachments_that_are_too_large_together_are_told_so() {
     assert!(!text.contains("较早的附件"), "{text}");
 }
 
+/// What a disk or a person may do to the file of an artifact.
+fn damages() -> [Vec<u8>; 4] {
+    let mut flipped = PICTURE.to_vec();
+    *flipped.last_mut().expect("bytes") ^= 1;
+    [flipped, PICTURE[..PICTURE.len() / 2].to_vec(), Vec::new(), [PICTURE, b"more"].concat()]
+}
+
 #[test]
 fn bytes_that_changed_on_disk_are_told_as_unreadable_and_never_sent() {
-    let server = ScriptedServer::start(|asked| {
-        let damaged = asked.text_contains("again");
-        Answer::say(if damaged { "unreadable" } else { "seen" })
-    });
-    let polity = home_with(&server, &["text", "vision"]);
-    let path = write(&polity, "picture.png", PICTURE);
-    // The timeout stops the first run before it asks a model. When the second run asks, the bytes are on disk.
-    let stored = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
-    assert_eq!(stored.code, Some(124), "{}", stored.stderr);
-    let blob = files_below(&polity.data_dir().join("artifacts"))
-        .into_iter()
-        .find(|file| fs::read(file).expect("a file") == PICTURE)
-        .expect("the stored picture");
-    let mut damaged = PICTURE.to_vec();
-    *damaged.last_mut().expect("bytes") ^= 1;
-    fs::write(blob, &damaged).expect("damage");
+    for damaged in damages() {
+        let server = ScriptedServer::start(|_| Answer::say("unreadable"));
+        let polity = home_with(&server, &["text", "vision"]);
+        let path = write(&polity, "picture.png", PICTURE);
+        // The timeout stops the first run before it asks a model. When the second run asks, the bytes are on disk.
+        let stored = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
+        assert_eq!(stored.code, Some(124), "{}", stored.stderr);
+        let blob = files_below(&polity.data_dir().join("artifacts"))
+            .into_iter()
+            .find(|file| fs::read(file).expect("a file") == PICTURE)
+            .expect("the stored picture");
+        fs::write(blob, &damaged).expect("damage");
 
-    let ended = run(&polity, &["--resume", "--json"]).expect_code(0);
-    let lines = json_lines(&ended.stdout);
-    assert_eq!(events(&lines, "artifact_unreadable").len(), 1, "{}", ended.stdout);
-    let request = server.requests().pop().expect("a request");
-    assert!(!holds_base64_of(&request.raw, PICTURE) && !holds_base64_of(&request.raw, &damaged));
-    let text = request.conversation().last_user_text();
-    assert!(text.contains("读取失败"), "{text}");
+        let ended = run(&polity, &["--resume", "--json"]).expect_code(0);
+        let lines = json_lines(&ended.stdout);
+        assert_eq!(events(&lines, "artifact_unreadable").len(), 1, "{}", ended.stdout);
+        let request = server.requests().pop().expect("a request");
+        assert!(!holds_base64_of(&request.raw, PICTURE));
+        assert!(request.conversation().image_urls().is_empty());
+        let text = request.conversation().last_user_text();
+        assert!(text.contains("读取失败"), "{text}");
+    }
 }
 
 #[test]

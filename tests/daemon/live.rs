@@ -14,7 +14,11 @@ use crate::support::files::{PICTURE, write};
 use crate::support::hiring::{Gate, hire, hired};
 use crate::support::{app, asked_by, events, json_lines, run};
 
-const TIMES: u32 = 200;
+/// How often each test replaces the file. `just swaps` asks for 1,000 times.
+fn times() -> u32 {
+    std::env::var("POLITY_SWAPS").map_or(200, |times| times.parse().expect("a number"))
+}
+
 const FILE: &str = "llmservices.json";
 
 /// Returns an `llmservices.json` whose only service has vision in odd turns. Its id is `seeing` or `blind`.
@@ -54,7 +58,7 @@ fn replaced_by(replace: fn(&Path, &str, u32)) {
         if said(asked, "message number") != turn as usize {
             return Answer::say("a message was lost or doubled");
         }
-        if turn == TIMES {
+        if turn == times() {
             return Answer::say("well");
         }
         now.store(turn + 1, Ordering::SeqCst);
@@ -62,7 +66,7 @@ fn replaced_by(replace: fn(&Path, &str, u32)) {
         let payload = json!({"message_type": "status_report", "text": format!("message number {turn}")});
         Answer::call("send_message", json!({"to": "root", "payload": payload}))
     });
-    let limits = json!({"limits": {"maxToolRounds": 1000, "maxPairExchanges": 1000}});
+    let limits = json!({"limits": {"maxToolRounds": 10_000, "maxPairExchanges": 10_000}});
     let polity = Polity::new(&catalogue(&server.base_url(), 0), &app(&limits));
     place.set((polity.config_dir(), server.base_url())).expect("set once");
     let path = write(&polity, "picture.png", PICTURE);

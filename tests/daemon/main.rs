@@ -39,4 +39,5 @@ mod rehearsal;
 mod runaways;
 mod serve;
 mod servers;
+mod soak;
 mod tour;
