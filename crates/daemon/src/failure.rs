@@ -20,10 +20,10 @@ const INTERRUPTED: u8 = 130;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// A file that the user wants to attach cannot be read.
-    #[error("cannot read {path}: {source}; check the path of --attach")]
+    #[error("cannot read {path}: {source}; check the path")]
     Attachment { path: PathBuf, source: std::io::Error },
-    /// The path that the user wants to attach is a directory, a pipe or another special file.
-    #[error("{0} is not a regular file; only files can be attached")]
+    /// The path that the user wants to attach or store is a directory, a pipe or another special file.
+    #[error("{0} is not a regular file; only files can be attached or stored")]
     NotAFile(PathBuf),
     /// A file is larger than an artifact may be.
     #[error("{path} has {size} bytes; limits.maxArtifactBytes in app.json allows {limit}")]

@@ -35,6 +35,7 @@ use crate::output::{Form, complain, print_json, show};
 use crate::places;
 use clap::Args;
 use polity_client::Client;
+use polity_society::id::{AgentId, TaskId};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -92,3 +93,21 @@ impl Shape {
         }
     }
 }
+
+/// Returns the task that an option names. Fails if there is no such task.
+async fn named_task(client: &Client, id: Option<String>) -> Result<Option<TaskId>, Failure> {
+    let Some(id) = id else { return Ok(None) };
+    Ok(Some(client.task(&TaskId::new(id)).await?.id))
+}
+
+/// Returns the party that an option names: an agent, `user` or `system`. Fails if there is no such agent.
+async fn named_party(client: &Client, id: Option<String>) -> Result<Option<AgentId>, Failure> {
+    let Some(id) = id.map(AgentId::new) else { return Ok(None) };
+    if id.is_user() || id.as_str() == SYSTEM {
+        return Ok(Some(id));
+    }
+    Ok(Some(client.agent(&id).await?.agent.id))
+}
+
+/// How filters name the sender of notices.
+const SYSTEM: &str = "system";

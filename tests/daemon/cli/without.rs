@@ -71,6 +71,17 @@ fn every_command_refuses_what_is_not_there() {
         &["artifact", "put", "config"],
         &["services", "none"],
         &["usage", "--nothing"],
+        &["agents", "--task", "task-none"],
+        &["messages", "--task", "task-none"],
+        &["messages", "--from", "nobody-1234"],
+        &["messages", "--to", "nobody-1234"],
+        &["messages", "--with", "nobody-1234"],
+        &["artifacts", "--task", "task-none"],
+        &["artifacts", "--owner", "nobody-1234"],
+        &["usage", "--task", "task-none"],
+        &["usage", "--agent", "nobody-1234"],
+        &["events", "--task", "task-none"],
+        &["events", "--agent", "nobody-1234", "--follow"],
         &["events", "--limit", "many"],
         &["stop", "nobody-1234"],
         &["pause", "nobody-1234"],
@@ -86,6 +97,7 @@ fn every_command_refuses_what_is_not_there() {
         assert_eq!(ended.stdout, "", "{command:?}");
         assert!(!ended.stderr.trim().is_empty(), "{command:?} gives no reason");
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+        assert!(command[0] != "artifact" || !ended.stderr.contains("--attach"), "{}", ended.stderr);
     }
 }
 

@@ -5,7 +5,7 @@ use super::words::{moment, name_of};
 use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
-use crate::output::{print_json, show};
+use crate::output::{complain, print_json, show};
 use clap::Args;
 use polity_client::{Client, Media};
 use polity_society::agent::Standing;
@@ -54,7 +54,11 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         let preview = client.request(&id, task.as_ref(), media).await?;
         match arguments.shape.form() {
             crate::output::Form::Json => print_json(&preview)?,
-            crate::output::Form::Text => show(&request_in_words(&preview))?,
+            crate::output::Form::Text => {
+                // Standard output is the request alone, so that other programs can read it.
+                complain(&facts_in_words(&preview));
+                show(&block("", &format!("{:#}", preview.request)))?;
+            }
         }
     } else {
         arguments.shape.one(&client.agent(&id).await?, in_words)?;
@@ -225,19 +229,15 @@ pub(crate) fn entry_in_words(entry: &EntryView) -> String {
     }
 }
 
-/// Formats the next request to a model, and lists the form in which each artifact would be sent.
-fn request_in_words(preview: &RequestPreview) -> String {
-    let mut parts = vec![painted(
-        DIM,
-        &format!(
-            "{}/{}, configuration {}, about {} tokens",
-            preview.service, preview.model, preview.revision, preview.estimated_tokens
-        ),
+/// Formats the facts about the next request to a model, and the form in which each artifact would be sent.
+fn facts_in_words(preview: &RequestPreview) -> String {
+    let mut parts = vec![format!(
+        "{}/{}, configuration {}, about {} tokens",
+        preview.service, preview.model, preview.revision, preview.estimated_tokens
     )];
     for shown in &preview.shown {
-        parts.push(painted(DIM, &format!("{} as {}", shown.artifact.reference(), shown.routing.as_str())));
+        parts.push(format!("{} as {}", shown.artifact.reference(), shown.routing.as_str()));
     }
-    parts.push(block("", &format!("{:#}", preview.request)));
     parts.join("\n")
 }
 
@@ -293,19 +293,10 @@ contacts
     }
 
     #[test]
-    fn a_request_in_words() {
-        insta::assert_snapshot!(without_styles(&request_in_words(&preview())), @r#"
+    fn facts_about_a_request_in_words() {
+        insta::assert_snapshot!(without_styles(&facts_in_words(&preview())), @r"
 local/qwen3-vl:8b, configuration 3, about 1660 tokens
 artifact:mmpqmm6wc2 as image_url
-{
-  "model": "qwen3-vl:8b",
-  "messages": [
-    {
-      "role": "user",
-      "content": "red \u001b[31m\u0007 and\nmore"
-    }
-  ]
-}
-"#);
+");
     }
 }

@@ -1,12 +1,12 @@
 //! `polity agents`: lists the agents as a tree.
 
 use super::words::{agent_style, name_of, usage, variant};
-use super::{Shape, Source};
+use super::{Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
 use clap::Args;
 use polity_society::content::{Capability, Direction};
-use polity_society::id::{AgentId, TaskId};
+use polity_society::id::AgentId;
 use polity_view::{AgentFilter, AgentState, AgentView};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,8 +43,9 @@ fn capability(name: &str) -> Result<Capability, String> {
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let client = arguments.source.client().await?;
     let filter = AgentFilter {
-        task: arguments.task.map(TaskId::new),
+        task: named_task(&client, arguments.task).await?,
         state: arguments.state,
         role: arguments.role,
         capability: arguments.capability,
@@ -53,7 +54,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         after: None,
         limit: None,
     };
-    let (agents, _) = arguments.source.client().await?.all_agents(&filter).await?;
+    let (agents, _) = client.all_agents(&filter).await?;
     arguments.shape.list(&agents, "there are no such agents", words)?;
     Ok(0)
 }

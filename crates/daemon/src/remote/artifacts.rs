@@ -2,7 +2,7 @@
 
 use super::messages::attached;
 use super::words::{moment, variant};
-use super::{At, Shape, Source};
+use super::{At, Shape, Source, named_party, named_task};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, NAME, PLAIN, table};
 use crate::output::terminal::is_obeyed;
@@ -10,7 +10,7 @@ use crate::output::{Meter, complain, print};
 use clap::{Args, Subcommand};
 use polity_client::{Client, Progress};
 use polity_society::content::Kind;
-use polity_society::id::{AgentId, ArtifactId, TaskId};
+use polity_society::id::ArtifactId;
 use polity_view::{ArtifactFilter, ArtifactView, MAX_PAGE};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -72,14 +72,15 @@ pub(crate) enum Command {
 
 /// Runs `polity artifacts`; returns the exit code.
 pub(crate) async fn list(arguments: Arguments) -> Result<u8, Failure> {
+    let client = arguments.source.client().await?;
     let filter = ArtifactFilter {
-        task: arguments.task.map(TaskId::new),
-        owner: arguments.owner.map(AgentId::new),
+        task: named_task(&client, arguments.task).await?,
+        owner: named_party(&client, arguments.owner).await?,
         kind: arguments.kind,
         after: None,
         limit: Some(arguments.limit),
     };
-    let mut artifacts = arguments.source.client().await?.artifacts(&filter).await?.artifacts;
+    let mut artifacts = client.artifacts(&filter).await?.artifacts;
     artifacts.reverse();
     arguments.shape.list(&artifacts, "there are no such artifacts", words)?;
     Ok(0)

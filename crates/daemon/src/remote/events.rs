@@ -1,14 +1,13 @@
 //! `polity events`: lists past events, and follows new ones.
 
 use super::words::clock;
-use super::{Shape, Source};
+use super::{Shape, Source, named_party, named_task};
 use crate::failure::Failure;
 use crate::output::table::{DIM, NAME, painted};
 use crate::output::{Form, complain, in_words, print_json, show};
 use crate::signals::Interruption;
 use clap::Args;
 use polity_client::{Client, Follow, Followed, Side};
-use polity_society::id::{AgentId, TaskId};
 use polity_view::Entry;
 use polity_view::{EventFilter, MAX_PAGE};
 use serde_json::Value;
@@ -48,8 +47,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client =
         if arguments.follow { arguments.source.daemon()? } else { arguments.source.client().await? };
     let filter = EventFilter {
-        task: arguments.task.map(TaskId::new),
-        agent: arguments.agent.map(AgentId::new),
+        task: named_task(&client, arguments.task).await?,
+        agent: named_party(&client, arguments.agent).await?,
         kinds: arguments.kind,
     };
     let form = arguments.shape.form();

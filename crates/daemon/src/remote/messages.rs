@@ -1,11 +1,11 @@
 //! `polity messages`: lists messages, or shows one.
 
 use super::words::{message_style, moment, name_of, variant};
-use super::{Shape, Source};
+use super::{Shape, Source, named_party, named_task};
 use crate::failure::Failure;
 use crate::output::table::{DIM, HELD, NAME, block, painted};
 use clap::Args;
-use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::id::MessageId;
 use polity_society::message::{Finality, MessageState};
 use polity_view::{ArtifactView, MAX_PAGE, MessageFilter, MessageView, Order};
 
@@ -54,10 +54,10 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         return Ok(0);
     }
     let filter = MessageFilter {
-        task: arguments.task.map(TaskId::new),
-        from: arguments.from,
-        to: arguments.to.map(AgentId::new),
-        with: arguments.with.map(AgentId::new),
+        task: named_task(&client, arguments.task).await?,
+        from: named_party(&client, arguments.from).await?.map(|from| from.as_str().to_owned()),
+        to: named_party(&client, arguments.to).await?,
+        with: named_party(&client, arguments.with).await?,
         state: arguments.state,
         message_type: arguments.message_type,
         unshown: arguments.unshown,
@@ -77,7 +77,7 @@ fn words(messages: &[MessageView]) -> String {
     messages.join("\n\n")
 }
 
-/// Formats a message: a line with its facts, then its text, payload and attachments.
+/// Formats a message: a line with its facts, then its text and attachments. The text has all fields of the payload.
 pub(crate) fn in_words(message: &MessageView) -> String {
     let mut head = format!(
         "{} {} {} → {} {}",
@@ -103,9 +103,6 @@ pub(crate) fn in_words(message: &MessageView) -> String {
     let mut words = head;
     if !message.text.is_empty() {
         words.push_str(&format!("\n{}", block("    ", &message.text)));
-    }
-    if let Some(payload) = &message.payload {
-        words.push_str(&format!("\n{}", block("    ", &format!("{:#}", serde_json::json!(payload)))));
     }
     for artifact in &message.attachments {
         words.push_str(&format!("\n    + {}", attached(artifact)));
@@ -136,7 +133,7 @@ mod tests {
 
     #[test]
     fn messages_in_words() {
-        insta::assert_snapshot!(without_styles(&words(&messages())), @r#"
+        insta::assert_snapshot!(without_styles(&words(&messages())), @r"
 1970-01-01 00:00:00 m000000001 user → root general answered by m000000004 answered
     看看这张图片
     + artifact:mmpqmm6wc2 (picture.png, 930 bytes)
@@ -147,14 +144,9 @@ mod tests {
 1970-01-01 00:00:02 m000000004 阅读者 reader-7k2f → user general answers m000000001 done
     red <U+001B>[31m<U+0007> and
     more
-    {
-      "facts": [
-        "480 × 270"
-      ]
-    }
 
 1970-01-01 00:00:03 m000000005 system → user notice bounced
     A model failed.
-"#);
+");
     }
 }

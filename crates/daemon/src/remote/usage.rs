@@ -1,11 +1,10 @@
 //! `polity usage`: calls, tokens and costs by task, agent and service.
 
 use super::words;
-use super::{Shape, Source};
+use super::{Shape, Source, named_party, named_task};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, NAME, PLAIN, painted, table};
 use clap::Args;
-use polity_society::id::{AgentId, TaskId};
 use polity_view::{UsageFilter, UsageSum, UsageView};
 
 /// `polity usage`
@@ -25,9 +24,12 @@ pub(crate) struct Arguments {
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
-    let filter =
-        UsageFilter { task: arguments.task.map(TaskId::new), agent: arguments.agent.map(AgentId::new) };
-    let usage = arguments.source.client().await?.usage(&filter).await?;
+    let client = arguments.source.client().await?;
+    let filter = UsageFilter {
+        task: named_task(&client, arguments.task).await?,
+        agent: named_party(&client, arguments.agent).await?,
+    };
+    let usage = client.usage(&filter).await?;
     arguments.shape.one(&usage, in_words)?;
     Ok(0)
 }

@@ -62,10 +62,20 @@ pub async fn get(connection: &mut SqliteConnection, id: &TaskId) -> Result<Optio
     Ok(Some(task))
 }
 
+/// Returns the title of a task with this prompt. `…` shows that the first line was cut.
+fn title(prompt: &str) -> String {
+    let mut characters = prompt.lines().next().unwrap_or_default().chars();
+    let mut title: String = characters.by_ref().take(TITLE_CHARS).collect();
+    if characters.next().is_some() {
+        title.pop();
+        title.push('…');
+    }
+    title
+}
+
 fn read(row: &SqliteRow) -> TaskView {
     let said: Option<String> = row.get("said");
-    let title =
-        said.unwrap_or_default().lines().next().unwrap_or_default().chars().take(TITLE_CHARS).collect();
+    let title = title(&said.unwrap_or_default());
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
     TaskView {
         id: TaskId::new(row.get::<String, _>("id")),
@@ -102,4 +112,17 @@ async fn complete(connection: &mut SqliteConnection, found: &mut [TaskView]) -> 
         task.outcome = standing.map(Standing::outcome);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_that_is_cut_says_so() {
+        assert_eq!(title("write\na story"), "write");
+        assert_eq!(title(&"写".repeat(TITLE_CHARS)), "写".repeat(TITLE_CHARS));
+        assert_eq!(title(&"写".repeat(TITLE_CHARS + 1)), format!("{}…", "写".repeat(TITLE_CHARS - 1)));
+        assert_eq!(title(""), "");
+    }
 }
