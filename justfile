@@ -40,6 +40,10 @@ crash-matrix kills="1000":
     POLITY_CRASH_KILLS={{kills}} cargo test --package polity-tests --test daemon -- \
         crash::matrix::crash_matrix --exact --ignored --nocapture
 
+# Plays the hostile clients, servers, models, files and commands of the tests, and prints a table; below ten minutes.
+attack:
+    tests/attack.sh
+
 # Replaces the configuration 1,000 times in each way, while messages flow.
 swaps times="1000":
     POLITY_SWAPS={{times}} cargo test --package polity-tests --test daemon -- live::

@@ -167,6 +167,7 @@ fn nothing_is_written_in_a_read_only_workspace() {
         let project = project(&polity);
         let answer = marked(run(&polity, &["What is here?", "--workspace", "project:ro"]), mark);
         assert!(answer.contains(told) && answer.contains("# Sums"), "{answer}");
+        assert!(answer.contains("artifact:"), "the report is an artifact: {answer}");
         assert_eq!(files_below(&project).len(), 3, "nothing is written");
     }
 }

@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Plays all hostile clients, servers, models, files and commands of the tests, and prints a table of the results.
+# Each row is a target of `cargo test` and parts of the names of its tests.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# Name | targets of cargo test | parts of the names of tests
+attacks='clients without a token|--test api|guard hostile
+clients with many connections or large bodies|--test daemon|crowds::
+commands with bad input|--test daemon|bad_input:: cli::without
+model servers|--test daemon|models:: protocol::wire streams::
+models|--test daemon|runaways:: protocol::injections chaos::thirty
+data directories and configuration files|--test daemon|lost_data:: special_files::
+orders in files, names, commits and pages|--test daemon|orders::
+MCP servers in a society|--test daemon|servers::
+commands in the sandbox|--test sandbox|hostile
+paths, pages, documents, pictures, MCP servers, one by one|--lib|hostile bomb races flood faults panic'
+
+cargo build --quiet --workspace --lib --bins --tests
+began=$SECONDS all=0 bad=0
+printf '%-58s %7s %7s %8s\n' attack passed failed seconds
+while IFS='|' read -r name target parts; do
+    since=$SECONDS code=0
+    # Each row is one process of cargo; what it prints is shown only if something fails.
+    # shellcheck disable=SC2086
+    output=$(cargo test --quiet --workspace $target -- $parts 2>&1) || code=$?
+    passed=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1/p' <<<"$output" | awk '{sum += $1} END {print sum + 0}')
+    failed=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\2/p' <<<"$output" | awk '{sum += $1} END {print sum + 0}')
+    printf '%-58s %7d %7d %8d\n' "$name" "$passed" "$failed" $((SECONDS - since))
+    all=$((all + passed)) bad=$((bad + failed))
+    if [ "$code" != 0 ] || [ "$passed" = 0 ]; then
+        printf '%s\n' "$output" | tail -n 60
+        [ "$failed" != 0 ] || bad=$((bad + 1))
+    fi
+done <<<"$attacks"
+printf '%-58s %7d %7d %8d\n' 'all' "$all" "$bad" $((SECONDS - began))
+[ "$bad" = 0 ]
