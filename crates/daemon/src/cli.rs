@@ -19,7 +19,6 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Give the root agent a prompt, and wait for the answer.

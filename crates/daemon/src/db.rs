@@ -40,7 +40,7 @@ pub(crate) async fn run(command: DbCommand) -> Result<u8, Failure> {
     }
 }
 
-/// Prints all damage.
+/// Prints whether the stored data are in order, and each damaged part of them.
 async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
     let checked = maintenance::check(&data.path).await?;
@@ -49,7 +49,7 @@ async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
     Ok(if checked.damage.is_empty() { 0 } else { USAGE })
 }
 
-/// Copies all data except damaged data.
+/// Copies the stored data into a new directory, without the damaged parts, and prints what these are.
 async fn back_up(data: Option<PathBuf>, to: &Path) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
     let done = maintenance::back_up(&data.path, to).await?;

@@ -62,15 +62,13 @@ pub(crate) struct Sources<'a> {
     pub(crate) config: &'a str,
     /// The path of the configuration directory.
     pub(crate) config_dir: &'a str,
-    /// The data directory.
     pub(crate) data: &'a Path,
-    /// The services.
     pub(crate) services: Vec<&'a str>,
     /// Where the services come from, in words.
     pub(crate) origin: &'a str,
     /// Whether the services are the built-in rehearsal models.
     pub(crate) is_rehearsal: bool,
-    /// A warning if the context window of the default service is small.
+    /// A warning if the context window of the default service is small; absent otherwise.
     pub(crate) small_window: Option<String>,
 }
 

@@ -15,7 +15,8 @@ const FILES: [&str; 2] = ["app.json", "llmservices.json"];
 pub(crate) const LOCK: &str = "polity.lock";
 /// The file in which a daemon writes its address and process id.
 pub(crate) const NOTE: &str = "daemon.json";
-/// How often to try the lock. A client that checks whether a daemon is running holds it for a moment.
+/// How often to try the lock before giving up. A client that checks whether a daemon is running holds the lock for a
+/// moment.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// The lock file of maintenance commands: check, backup and gc. It is separate from [`LOCK`], because a society may be
@@ -26,7 +27,7 @@ const CARE_LOCK: &str = "care.lock";
 pub(crate) struct ConfigDirectory {
     pub(crate) path: PathBuf,
     reason: Reason,
-    /// A `./config` that does not count, because it is in the workspace.
+    /// A `./config` that was not used, because it is in the workspace; absent otherwise.
     passed_over: Option<PathBuf>,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct ConfigDirectory {
 enum Reason {
     /// The user named it with `--config`.
     Named,
-    /// `./config` contains this file.
+    /// This file was found in `./config`.
     Here(&'static str),
     /// The directory is the user's own configuration directory.
     Own,
@@ -112,7 +113,7 @@ fn own_config() -> Result<ConfigDirectory, Failure> {
     Ok(ConfigDirectory { path: base.config_dir().join(NAME), reason: Reason::Own, passed_over: None })
 }
 
-/// A data directory that this process has locked. The lock ends when this is dropped or the process ends.
+/// A data directory that this process has locked. The lock ends when this value is dropped or the process ends.
 pub(crate) struct DataDirectory {
     pub(crate) path: PathBuf,
     _lock: File,
@@ -178,7 +179,7 @@ pub(crate) enum Care {
 /// A data directory that is locked for a maintenance command. A society may be running in it at the same time.
 pub(crate) struct CaredFor {
     pub(crate) path: PathBuf,
-    /// Absent in a directory that is not writable: nothing can be removed there either.
+    /// Absent if this user may not write into the directory: then none of the user's commands can remove data there.
     _lock: Option<File>,
 }
 

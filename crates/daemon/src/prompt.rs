@@ -9,8 +9,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Reads the text of the prompt, if the command line has one, and checks the rest. Refuses an invalid prompt before the
-/// society starts, because a society that starts also continues the unfinished work in its data directory.
+/// Reads the text of the prompt, if the command line has one, and checks the text, the service and the attachments.
+/// An invalid prompt is refused before the society starts, because a society that starts also continues the
+/// unfinished work in its data directory.
 pub(crate) fn check(
     argument: Option<&str>,
     attach: &[PathBuf],

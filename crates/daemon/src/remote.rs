@@ -1,6 +1,6 @@
-//! Commands that call the API of a daemon through the client and print the answers. Plain functions format the answers,
-//! so tests need no daemon. Commands that only read get their client from [`Source`], which works without a daemon; the
-//! others get it from [`At`].
+//! Commands that call the API of a daemon through the client and print the answers. Plain functions format the
+//! answers, so tests need no daemon. Commands that only read get their client from [`Source`], which works without a
+//! daemon. All other commands get it from [`At`].
 
 pub(crate) mod agent;
 pub(crate) mod agents;

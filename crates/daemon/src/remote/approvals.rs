@@ -1,4 +1,4 @@
-//! `polity approvals`, `polity approve` and `polity deny`: questions whether an agent may make a call.
+//! `polity approvals`, `polity approve` and `polity deny`: the user answers whether an agent may make a call.
 
 pub(crate) mod terminal;
 
@@ -14,7 +14,8 @@ use polity_society::id::{ApprovalId, PermissionId, TaskId};
 use polity_view::{ApprovalAnswer, ApprovalFilter, ApprovalState, ApprovalView, MAX_PAGE, PermissionView};
 use serde_json::Value;
 
-/// An argument that is longer than this is left out if the question shows what the call would change.
+/// Maximum length of an argument in characters, if the question also shows what the call would change. A longer
+/// argument is left out.
 const SHORT_CHARS: usize = 200;
 
 /// `polity approvals`

@@ -120,7 +120,8 @@ async fn gather(client: &Client, task: TaskView, format: Format) -> Result<Expor
             conversations.push(conversation);
         }
         let detail = client.agent(&agent.id).await?;
-        // The list was filtered by the task, so its view of the agent covers only this task. Keep that view.
+        // The list was filtered by the task, so its view of the agent covers only this task; `detail.agent` covers
+        // all tasks.
         agents.push(AgentDetail { agent, ..detail });
         meter.at(read);
     }
@@ -167,7 +168,7 @@ async fn all_artifacts(client: &Client, task: &TaskId) -> Result<Vec<ArtifactVie
         let page = client.artifacts(&filter).await?;
         all.extend(page.artifacts);
         if page.next.is_none() {
-            // The API lists the newest first; the export lists everything oldest first.
+            // The API lists the newest first, but the export lists everything oldest first.
             all.reverse();
             return Ok(all);
         }
@@ -325,7 +326,7 @@ fn code(name: &str) -> String {
     format!("`{}`", name.replace(['`', '\n', '\r'], "_"))
 }
 
-/// Formats a text as a block quotation. It may contain Markdown, but no line of it leaves the quotation.
+/// Formats a text as a block quotation. The text may contain Markdown, but none of its lines can end the quotation.
 fn quoted(text: &str) -> String {
     // Markdown treats a carriage return as a line break, too.
     let text = text.replace("\r\n", "\n").replace('\r', "\n");

@@ -21,7 +21,7 @@ pub(crate) struct Terminal<'a> {
     lines: Option<mpsc::Receiver<String>>,
 }
 
-/// Whether somebody can answer questions while the program runs.
+/// Whether the user can answer questions while the program runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answerable {
     Yes,
@@ -70,7 +70,7 @@ impl<'a> Terminal<'a> {
         }
     }
 
-    /// Takes a line as the answer to the question that was printed last.
+    /// Takes a line as the answer to the question that was printed last, and sends it to the daemon.
     pub(crate) async fn take(&mut self, line: &str) -> Result<(), Failure> {
         let Some(asked) = self.asked.take() else { return Ok(()) };
         let Some(answer) = parse(line) else {
@@ -80,7 +80,7 @@ impl<'a> Terminal<'a> {
         };
         match self.client.answer(&asked.id, &answer).await {
             Ok(approval) => complain(&taken(&approval)),
-            // Somebody has answered elsewhere, or the question has expired.
+            // The user has answered in another program, or the question has expired.
             Err(polity_client::Error::Refused(problem)) => complain(&problem.detail),
             Err(error) => return Err(error.into()),
         }
