@@ -30,7 +30,7 @@ pub enum BuiltIn {
 }
 
 impl BuiltIn {
-    /// Both models. A new society uses the first.
+    /// Both models. A new society uses the first one by default.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name of the model, which is also the id of its service.
