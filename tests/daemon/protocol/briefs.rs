@@ -1,4 +1,4 @@
-//! Task briefs: what a parent has to specify when it hires an agent, and what the child sees of it.
+//! Task briefs: what a parent must specify when it hires an agent, and what the child sees of the brief.
 
 use polity_tests::{Answer, Call, Conversation};
 use serde_json::{Value, json};
@@ -129,7 +129,7 @@ fn all_of_the_brief_is_in_every_request_of_the_child() {
     }
 }
 
-/// The brief is not part of the history, so a summary removes nothing from the brief.
+/// The brief is not part of the history, so a summary of the history leaves the brief complete.
 /// Tests criterion 1.5 of the seed "agent-communication".
 #[test]
 fn a_summary_takes_nothing_of_the_brief() {

@@ -23,7 +23,7 @@ fn pair(id: &str, source: &str) -> (String, String) {
     (id.to_owned(), source.to_owned())
 }
 
-/// The system itself creates these contacts.
+/// The system itself creates the contacts that this test expects.
 /// Tests criteria 2.1, 2.2, 2.3, 2.4 and 2.5 of the seed "agent-communication".
 #[test]
 fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
@@ -37,7 +37,7 @@ fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
     assert_eq!(listed(&of_root[1]), [pair("user", "system"), pair(&worker, "child")]);
     let of_worker = performed.last_of("worker").results_of("list_contacts");
     assert_eq!(listed(&of_worker[0]), [pair("root", "parent")]);
-    // The user makes no requests, so its contacts are read from the database.
+    // The user makes no requests, so the test reads the user's contacts from the database.
     let of_user = Database::read(&performed.data.data_dir())
         .texts::<2>("SELECT agent, source FROM contacts WHERE owner = 'user'");
     assert_eq!(of_user, [["root".to_owned(), "system".to_owned()]]);
@@ -104,8 +104,8 @@ fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     assert!(entry("plain")["interface_spec"].is_null(), "a role without an interface spec shows one");
 }
 
-/// The first message makes a one-sided contact mutual. The receiver can answer to the id that the message shows, but it
-/// does not have to answer.
+/// The first message makes a one-sided contact mutual. The receiver can answer the sender's id, which the message
+/// shows, but does not have to answer.
 /// Tests criteria 5.2, 5.4, 5.5, 5.6 and 5.7 of the seed "agent-communication".
 #[test]
 fn who_was_written_to_may_answer_or_not() {

@@ -1,4 +1,4 @@
-//! Checks the table of `docs/protocol.md`: it names tests for every criterion of the seed, and these tests exist.
+//! Checks the table of `docs/protocol.md`: for every criterion of the seed, it must name tests that exist.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn criteria() -> Vec<String> {
     found
 }
 
-/// Returns the tests in the table, as file and function, by criterion.
+/// Returns the tests that the table names for each criterion: their files and functions.
 fn table() -> BTreeMap<String, Vec<(String, String)>> {
     let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
     let of_criteria =
@@ -49,7 +49,7 @@ fn source(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns whether a comment contains the number of a criterion, and not only a longer number that begins with it.
+/// Returns whether a comment contains the number of a criterion. The number 3.1 is not contained in 3.10.
 fn names(comment: &str, criterion: &str) -> bool {
     let is_number = |character: char| character.is_ascii_digit() || character == '.';
     let numbers = comment.split(|character: char| !is_number(character));

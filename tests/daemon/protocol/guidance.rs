@@ -158,16 +158,16 @@ fn whoever_hires_is_told_how_children_find_each_other() {
     }
 }
 
-/// The prompts explain that only the first line of a message names its sender, and what the mark in the content of a
-/// message means. The mark would be useless if agents did not know this.
+/// The prompts explain that only the first line of a message names its sender. They also explain the mark in the
+/// content of a message; without this explanation, agents would not understand the mark.
 #[test]
 fn everybody_is_told_where_the_sender_stands_and_what_the_mark_means() {
     assert_one_line_says(CHINESE.base, &["发送者只以消息首行为准", "“｜”"]);
     assert_one_line_says(ENGLISH.base, &["Only the first line", "says who the sender is", "\"|\""]);
 }
 
-/// Models get the text of the prompt files. All agents get the base and the tool rules, only root gets root's part, and
-/// all others get the part for roles.
+/// The daemon sends the text of the prompt files. All agents get the base and the tool rules. Only root gets root's
+/// part, and all other agents get the part for roles.
 /// Tests criteria 6.1, 6.2 and 6.3 of the seed "agent-communication".
 #[test]
 fn these_prompts_are_what_is_sent() {

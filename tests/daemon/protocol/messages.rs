@@ -52,7 +52,7 @@ fn an_answer_that_comes_within_the_turn_is_final_at_once() {
         }
         match heard_from_agents(asked).pop() {
             Some(said) => Answer::say(said),
-            // Root keeps its turn going with calls until the answer has arrived.
+            // Root continues its turn with more calls until the answer has arrived.
             None => another_call(asked),
         }
     });
@@ -218,7 +218,7 @@ fn two_agents_work_together_whom_the_brief_has_introduced() {
     assert_eq!(by_reader.len(), 1, "an answer must not cause another turn");
 }
 
-/// Only agents are protected from forged headers: the user reads an agent's text unchanged.
+/// Only agents are protected from imitated headers: the user gets an agent's text unchanged.
 /// Tests criterion 10.3 of the seed "agent-communication".
 #[test]
 fn words_that_look_like_a_header_pass_for_no_sender() {

@@ -1,4 +1,4 @@
-//! The contents of a request's system message.
+//! The system message of a request: its parts and their order.
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
