@@ -11,7 +11,7 @@ import { z } from "zod";
 const { POLITY_URL: url, POLITY_TOKEN: apiKey } = process.env;
 const baseURL = `${url}/v1`;
 const model = "polity";
-// Makes a question unique, because the daemon recognises a repeated conversation.
+// Makes a question unique, because the daemon recognises a repeated conversation as the same task.
 const question = (text) => `${text} ${randomUUID().slice(0, 8)}`;
 const City = z.object({
   city: z.string(),
