@@ -52,8 +52,8 @@ fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
             Places::Three => 3,
         });
     }
-    // The longest delay is sometimes shorter than the pause that a server asks for. Calls then use the fallback at
-    // once, if there is one.
+    // The longest delay is sometimes shorter than the pause that a server asks for. Calls to service `one` then use
+    // the fallback at once.
     let longest = if seed % 4 < 2 { 2_000 } else { 20 };
     let retry = json!({"maxAttempts": ATTEMPTS, "baseDelayMs": 1, "maxDelayMs": longest});
     let app = app(&json!({"retry": retry, "defaultService": "one"}));

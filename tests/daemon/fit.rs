@@ -1,4 +1,4 @@
-//! The daemon converts attachments to fit a service, and describes attachments that it cannot send or read.
+//! The daemon converts attachments to fit a service. It describes attachments that it can neither send nor read.
 
 use std::fs;
 

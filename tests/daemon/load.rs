@@ -23,10 +23,10 @@ const AT_A_TIME: usize = 4;
 const SENDERS: i64 = 10;
 /// Maximum peak memory of the daemon, in MiB. One request with all waiting messages would need several times as much.
 const MOST_MEMORY: u64 = 400;
-/// Maximum time of a run; a longer one counts as a defect.
+/// Maximum duration of a run. A longer run counts as a defect.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
-/// Collects what the requests have contained so far, from the first to the last.
+/// Collects what the requests have contained since the beginning of the test.
 #[derive(Default)]
 struct Shown {
     /// The message number that is expected next, for each pair of a receiver and a sender.

@@ -1,5 +1,5 @@
-//! Faults of the machine, except those of the disk: clocks that change, files that cannot be opened, a process that
-//! is suspended, a database that another program has locked.
+//! Faults of the machine: clocks that change, files that cannot be opened, a process that is suspended, a database
+//! that another program has locked. Faults of the disk are tested in `disk.rs`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

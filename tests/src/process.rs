@@ -391,7 +391,7 @@ impl Written {
     }
 
     fn wait(&self, within: Duration, condition: impl Fn(&SoFar) -> bool) {
-        // Even after a timeout, the caller looks at the bytes that have arrived.
+        // Ignore a timeout: the caller then looks at the bytes that have arrived.
         drop(self.changed.wait_timeout_while(self.lock(), within, |so_far| !condition(so_far)));
     }
 

@@ -75,7 +75,7 @@ struct Shared {
 #[derive(Default)]
 struct Seen {
     requests: Vec<Captured>,
-    /// Number of completion requests so far, kept or not.
+    /// Number of completion requests so far, including requests that the server did not keep.
     count: usize,
     violations: Vec<String>,
     /// Pairs of a model and a non-standard field that the model has sent. Later requests may contain the field only

@@ -56,7 +56,7 @@ fn web_settings(settings: &WebSettings) -> polity_web::Settings {
     })
 }
 
-/// Returns the program that sets up the sandbox of a command, which is this one; `None` if its path is unknown.
+/// Returns the path of this program, which also sets up the sandbox of a command; `None` if the path is unknown.
 pub(crate) fn enter() -> Option<Enter> {
     let program = std::env::current_exe().ok()?;
     Some(Enter { program, first_arguments: vec![SANDBOX_ARGUMENT.to_owned()] })

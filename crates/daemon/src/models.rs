@@ -20,8 +20,8 @@ pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Result<Parts, Failu
     Ok(with_model(registry, Arc::new(Models { http, rehearsal: RehearsalModel }), hands))
 }
 
-/// Returns the parts for a society that is only read. It never calls a model, so it gets the rehearsal model, which
-/// needs no connections.
+/// Returns the parts for a society that is only read. Such a society never calls a model, so it gets the rehearsal
+/// model, which needs no connections.
 pub(crate) fn reading_parts(registry: Arc<Registry>, data: &Path) -> Parts {
     // No tool runs, but a preview of a request lists the tools.
     let hands = hands_without_servers(data, &registry);

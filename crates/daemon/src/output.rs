@@ -1,8 +1,8 @@
 //! The output for the user: messages on standard output and progress on standard error, or all of it as JSON lines on
 //! standard output.
 //!
-//! The program ends if it cannot write to standard output; that loses no data. It ignores failures to write to standard
-//! error.
+//! The program ends if it cannot write to standard output; no data is lost then. The program ignores failures to
+//! write to standard error.
 
 mod meter;
 mod progress;
@@ -95,7 +95,8 @@ enum Progress {
 }
 
 impl Output {
-    /// Creates an output. Events are printed on standard error only if that is a terminal and the form is text.
+    /// Creates an output. It prints events on standard error, but only if standard error is a terminal and the form
+    /// is text.
     pub(crate) fn new(form: Form) -> Self {
         let watched = std::io::stderr().is_terminal() && form == Form::Text;
         let progress = if watched { Progress::Shown } else { Progress::Quiet };

@@ -76,7 +76,7 @@ pub(crate) fn config_beside(named: Option<PathBuf>, workspace: &Path) -> Result<
     with_defaults(ConfigDirectory { passed_over: Some(directory.path), ..own_config()? })
 }
 
-/// Returns whether a directory is in another one, or is the same.
+/// Returns whether a directory is the other directory, or is somewhere in it.
 fn is_in(directory: &Path, other: &Path) -> bool {
     match (directory.canonicalize(), other.canonicalize()) {
         (Ok(directory), Ok(other)) => directory.starts_with(other),

@@ -24,7 +24,7 @@ pub(crate) enum Facts {
     Pdf { version: String },
     /// UTF-8 text.
     Text(TextFacts),
-    /// No bytes at all.
+    /// The attachment contains no bytes.
     Empty,
     /// Any other format.
     Unknown,
@@ -103,7 +103,8 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     short
 }
 
-/// Returns the format of a picture that has an unmistakable signature. `imagesize` also guesses formats that have none.
+/// Returns the format of a picture whose beginning leaves no doubt. `imagesize` also guesses formats without such a
+/// beginning.
 fn picture_format(bytes: &[u8]) -> Option<&'static str> {
     match imagesize::image_type(bytes).ok()? {
         ImageType::Png => Some("PNG"),

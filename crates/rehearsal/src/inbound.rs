@@ -6,7 +6,7 @@ use polity_society::content::{Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId};
 use polity_society::text::{TextKey, Texts};
 
-/// A message that the agent received, taken apart.
+/// A message that the agent received, split into its parts.
 #[derive(Debug)]
 pub(crate) struct Inbound<'a> {
     pub(crate) sender: Sender,

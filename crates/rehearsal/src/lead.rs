@@ -97,8 +97,8 @@ impl<'s, 'a> Work<'s, 'a> {
         Err(self.say(self.words.say(&self.words.lead.awaiting_reader, &[("id", helper.id.as_str())])))
     }
 
-    /// Returns the agent that reads for the lead. If there is none yet, returns the next move to get one: search the
-    /// contacts, ask the parent for an introduction, or hire an agent if no fitting contact is known.
+    /// Returns the agent that reads for the lead. If no agent reads for it yet, returns the next move to get one:
+    /// search the contacts, ask the parent for an introduction, or hire an agent if no fitting contact is known.
     fn helper(&self) -> Result<Helper, Move> {
         let asked = self.sent("collaboration_request");
         if let Some((since, called)) = asked
@@ -183,8 +183,8 @@ impl<'s, 'a> Work<'s, 'a> {
         first.into_iter().find(|id| self.may_help(id) && others.iter().all(|list| list.contains(id)))
     }
 
-    /// Whether the lead may ask this agent to read. It must not ask the person, root, the parent that gave the work, or
-    /// itself.
+    /// Whether the lead may ask this agent to read. The lead must not ask the user, root, the parent that gave the
+    /// work, or itself.
     fn may_help(&self, id: &AgentId) -> bool {
         !id.is_user()
             && !id.is_root()

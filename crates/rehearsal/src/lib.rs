@@ -1,9 +1,9 @@
 //! The built-in model: plays a small society on the real prompt and the real attachments, without any network.
 //!
-//! The built-in model answers if no service is configured, so that `polity run` shows at once how agents are hired, get
-//! their briefs, are introduced, and answer. Like any model it gets a [`Request`](polity_llm::Request) and nothing
-//! else: it must not know the store, the agents or the clock, and it keeps nothing between calls. The same conversation
-//! always gets the same answer, so a crash in the middle of a play changes nothing.
+//! The built-in model answers if no service is configured, so that `polity run` shows at once how agents are hired,
+//! get their briefs, are introduced, and answer. Like any model, it gets only a [`Request`](polity_llm::Request): it
+//! must not know the store, the agents or the clock, and it keeps nothing between calls. The same conversation always
+//! gets the same answer, so a crash in the middle of a rehearsal changes nothing.
 //!
 //! The path of one call: the request is read into a `Scene` (who the agent is, what it heard, what it did). Each
 //! agent plays one of three characters: root, lead or reader. The code of the character decides the next `Move`: a

@@ -101,7 +101,7 @@ fn may_call(request: &Request, calls: &[Call]) -> bool {
     }
 }
 
-/// Converts a call. Its id stays empty: the runtime assigns one when it records the answer.
+/// Converts a call. The id of the call stays empty: the runtime assigns an id when it records the answer.
 fn tool_call(call: Call) -> ToolCall {
     ToolCall {
         id: String::new(),

@@ -53,8 +53,8 @@ impl Tool {
     }
 }
 
-/// Returns what another agent said in a message: the lines with the mark, because the system added the others. If no
-/// line has the mark, another model wrote the message, and the result is all lines.
+/// Returns what another agent said in a message: the lines with the mark, because the system added all other lines.
+/// If no line has the mark, another model wrote the message, and the result is all lines.
 pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
     let marked: Vec<&str> = inbound.lines.iter().filter_map(|line| marked_part(line, words)).collect();
     if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }

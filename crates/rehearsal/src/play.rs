@@ -10,7 +10,8 @@ use polity_society::id::AgentId;
 enum Character {
     /// Talks to the person and hires the lead.
     Root,
-    /// An agent that root hired. It gets all attachments read, by itself or by others, and reports.
+    /// An agent that root hired. It makes sure that all attachments are read, by itself or by other agents, and
+    /// reports.
     Lead,
     /// Any other agent. It reports what it sees, and never hires, so that every play ends.
     Reader,

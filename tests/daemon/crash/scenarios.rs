@@ -325,8 +325,8 @@ fn nudge(asked: &Conversation) -> Answer {
     }
 }
 
-/// The lead answers root early. Its next closing text is held, because the lead is in a circle of agents that wait
-/// for each other, and is sent when the circle breaks.
+/// The lead answers root early. Then it waits in a circle of agents that wait for each other, so its next closing text
+/// is held. The text is sent when the circle breaks.
 fn held(asked: &Conversation) -> Answer {
     let is_ready = asked.role_name() == "lead" && hired(asked, "reader").is_some();
     match asked.results_of("send_message").len() {

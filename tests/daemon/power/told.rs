@@ -18,8 +18,8 @@ enum Fact {
     Result { agent: String, call: String },
 }
 
-/// All facts that the daemon has told. The index is that of the journal record in which the daemon told the fact; the
-/// fact must be on the disk before this record.
+/// All facts that the daemon has told. Each has the index of the journal record in which the daemon told it. The fact
+/// must be on the disk before this record.
 pub(super) struct ToldFacts(Vec<(usize, Fact)>);
 
 impl ToldFacts {

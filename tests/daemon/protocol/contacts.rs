@@ -24,7 +24,7 @@ fn pair(id: &str, source: &str) -> (String, String) {
 }
 
 /// The system itself creates the contacts that this test expects.
-/// Tests criteria 2.1, 2.2, 2.3, 2.4 and 2.5 of the seed "agent-communication".
+/// Tests criteria 2.1, 2.2, 2.3, 2.4 and 2.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
     let performed = Play::default()
@@ -44,7 +44,7 @@ fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
 }
 
 /// An agent cannot write to an unknown colleague, to its grandparent or to the user.
-/// Tests criterion 2.6 of the seed "agent-communication".
+/// Tests criterion 2.6 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_writes_to_whom_it_does_not_know_however_near() {
     let performed = Play::default()
@@ -73,7 +73,7 @@ fn nobody_writes_to_whom_it_does_not_know_however_near() {
 }
 
 /// Each entry of `list_contacts` has the id, the role, the interface spec, the source and the time of the contact.
-/// Tests criterion 2.7 of the seed "agent-communication".
+/// Tests criterion 2.7 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     let spec = json!({"services": "paints", "input_format": "words", "output_format": "a picture", "examples": "a cat"});
@@ -106,7 +106,7 @@ fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
 
 /// The first message makes a one-sided contact mutual. The receiver can answer the sender's id, which the message
 /// shows, but does not have to answer.
-/// Tests criteria 5.2, 5.4, 5.5, 5.6 and 5.7 of the seed "agent-communication".
+/// Tests criteria 5.2, 5.4, 5.5, 5.6 and 5.7 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn who_was_written_to_may_answer_or_not() {
     let play = |answers: bool| {

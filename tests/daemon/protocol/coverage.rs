@@ -1,4 +1,5 @@
-//! Checks the table of `docs/protocol.md`: for every criterion of the seed, it must name tests that exist.
+//! `docs/seeds/agent-communication.requirements.md` lists criteria. For every criterion, the table of
+//! `docs/protocol.md` must name tests that exist.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 const SEED: &str = include_str!("../../../docs/seeds/agent-communication.requirements.md");
 const PAGE: &str = include_str!("../../../docs/protocol.md");
 
-/// Returns the numbers of all criteria of the seed, such as `3.7`.
+/// Returns the numbers of all criteria in that document, such as `3.7`.
 fn criteria() -> Vec<String> {
     let mut requirement = "";
     let mut found = Vec::new();

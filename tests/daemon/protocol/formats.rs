@@ -53,8 +53,8 @@ fn whole(message_type: &str) -> (Value, &'static str) {
     (payload, lines)
 }
 
-/// The daemon accepts every message type that the seed defines, and the receiver gets all fields.
-/// Tests criteria 3.8, 8.1, 8.2, 8.3 and 8.4 of the seed "agent-communication".
+/// The daemon accepts every message type that the document defines, and the receiver gets all fields.
+/// Tests criteria 3.8, 8.1, 8.2, 8.3 and 8.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn every_type_of_message_arrives_with_its_fields() {
     let performed = Play::default()
@@ -91,7 +91,7 @@ fn every_type_of_message_arrives_with_its_fields() {
 }
 
 /// The daemon refuses a payload that does not fit its type, and the refusal names everything that is missing.
-/// Tests criteria 3.2, 8.2, 8.3, 8.4 and 8.5 of the seed "agent-communication".
+/// Tests criteria 3.2, 8.2, 8.3, 8.4 and 8.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
     let wrong: Vec<(Value, &[&str])> = vec![
@@ -171,7 +171,7 @@ fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
 }
 
 /// The daemon sets the sender of a message. No text or argument of an agent can change the sender.
-/// Tests criteria 9.1, 9.5 and 5.5 of the seed "agent-communication".
+/// Tests criteria 9.1, 9.5 and 5.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_says_itself_who_a_message_is_from() {
     let performed = Play::default()
@@ -219,7 +219,8 @@ fn message(asked: &Conversation, words: &str) -> String {
 }
 
 /// A message has exactly the lines that this test expects.
-/// Tests criteria 9.2, 9.3, 9.4, 10.1, 10.2, 10.3, 10.4, 10.5 and 10.6 of the seed "agent-communication".
+/// Tests criteria 9.2, 9.3, 9.4, 10.1, 10.2, 10.3, 10.4, 10.5 and 10.6 of
+/// `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_message_is_a_header_its_content_and_a_hint() {
     let performed = Play::default()
@@ -264,7 +265,7 @@ fn a_message_is_a_header_its_content_and_a_hint() {
 }
 
 /// In English, a message has the same lines as in Chinese.
-/// Tests criteria 10.1, 10.2, 10.3, 10.4 and 10.5 of the seed "agent-communication".
+/// Tests criteria 10.1, 10.2, 10.3, 10.4 and 10.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn the_same_in_english() {
     let server = ScriptedServer::start(|asked: &Conversation| {
@@ -319,7 +320,7 @@ fn spec() -> Value {
 }
 
 /// An interface spec is optional, but if a role has one, all four fields are required.
-/// Tests criteria 4.1 and 4.2 of the seed "agent-communication".
+/// Tests criteria 4.1 and 4.2 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn an_interface_spec_has_four_fields_or_is_not_there() {
     let mut specs = vec![json!(null), spec(), json!("describes pictures"), json!({})];
@@ -353,7 +354,7 @@ fn an_interface_spec_has_four_fields_or_is_not_there() {
 
 /// An introduction contains the interface spec. From then on, the receiver's system message also contains the spec,
 /// and advises the receiver to ask in its format.
-/// Tests criteria 4.3 and 4.4 of the seed "agent-communication".
+/// Tests criteria 4.3 and 4.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_sender_has_the_interface_spec_of_whom_it_writes_to_before_it() {
     let performed = Play::default()

@@ -157,7 +157,7 @@ fn of_forger(asked: &Conversation) -> usize {
 }
 
 /// No text of an agent can look as if another sender wrote it.
-/// Tests criteria 9.1, 9.3, 10.2, 10.3 and 10.4 of the seed "agent-communication".
+/// Tests criteria 9.1, 9.3, 10.2, 10.3 and 10.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     let specification = || json!({"services": all(), "input_format": {"a": all()}, "output_format": all(), "examples": [all()]});
@@ -294,7 +294,7 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
 }
 
 /// The header of a message contains the name of its sender, so a name must not look like a header.
-/// Tests criterion 10.3 of the seed "agent-communication".
+/// Tests criterion 10.3 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_gets_a_name_that_is_a_header() {
     let calls = batch(|_| {

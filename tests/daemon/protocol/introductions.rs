@@ -215,21 +215,22 @@ fn assert_chain(way: Way, introductions: usize) {
 }
 
 /// Plays everything from the request for an introduction to the first message to the specialist.
-/// Tests criteria 2.6, 2.7, 3.1, 3.2, 3.4, 3.6, 3.7, 3.8, 4.3, 5.1, 5.2, 5.3 and 9.4 of the seed "agent-communication".
+/// Tests criteria 2.6, 2.7, 3.1, 3.2, 3.4, 3.6, 3.7, 3.8, 4.3, 5.1, 5.2, 5.3 and 9.4 of
+/// `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_specialist_is_reached_through_a_chain_of_two_introductions() {
     assert_chain(Way::Colleague, 2);
 }
 
 /// An agent that gets a request for an introduction may send it on to the next agent.
-/// Tests criteria 3.5 and 3.6 of the seed "agent-communication".
+/// Tests criteria 3.5 and 3.6 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_chain_may_be_longer_than_that() {
     assert_chain(Way::Parent, 3);
 }
 
 /// An agent that gets a request for an introduction sees the request, its own contacts and their capabilities.
-/// Tests criterion 3.3 of the seed "agent-communication".
+/// Tests criterion 3.3 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn who_is_asked_sees_the_request_and_its_own_contacts_with_what_they_do() {
     let performed = Play::default()
@@ -264,7 +265,7 @@ fn who_is_asked_sees_the_request_and_its_own_contacts_with_what_they_do() {
 }
 
 /// If the introducer knows no such agent, its answer says so, and the asker goes on without an introduction.
-/// Tests criterion 3.5 of the seed "agent-communication".
+/// Tests criterion 3.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_is_an_answer_too() {
     let performed = Play::default()
@@ -293,7 +294,7 @@ fn nobody_is_an_answer_too() {
 }
 
 /// Makes unsolicited, repeated, invalid and refused introductions, and checks the result of each in order.
-/// Tests criterion 3.7 of the seed "agent-communication".
+/// Tests criterion 3.7 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn every_other_introduction_has_an_outcome_of_its_own() {
     let performed = Play::default()

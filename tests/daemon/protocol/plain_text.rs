@@ -46,7 +46,7 @@ fn organisation() -> Play {
 }
 
 /// No agent calls `send_message`, and still all texts arrive.
-/// Tests criteria 9.2 and 5.4 of the seed "agent-communication".
+/// Tests criteria 9.2 and 5.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn plain_text_alone_brings_the_result_up_to_the_person() {
     let performed = organisation().perform();

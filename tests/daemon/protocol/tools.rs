@@ -81,7 +81,7 @@ fn arguments_that_are_no_json_are_quoted_back() {
 }
 
 /// The refusal of a call names every wrong argument.
-/// Tests criterion 1.4 of the seed "agent-communication".
+/// Tests criterion 1.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn every_wrong_argument_is_named() {
     let asked = called(Call::new("spawn_agent", json!({"roleId": "none", "taskBrief": {"objective": " "}})));

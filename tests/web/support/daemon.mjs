@@ -9,7 +9,7 @@ import { join } from "node:path";
 /** Maximum wait for a condition before the test fails, in milliseconds. No check waits for a fixed time. */
 export const PATIENCE_MS = 120_000;
 
-/** Operating systems assign ports from this one on by themselves. So no program gets a lower port by chance. */
+/** Operating systems assign ports from this number on by themselves, so no program gets a lower port by chance. */
 const GIVEN_FROM = 32_768;
 
 /**

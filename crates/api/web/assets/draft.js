@@ -1,8 +1,9 @@
 // A message that the person is writing. Pure functions; the caller supplies the random key.
 //
-// A draft keeps its key from the first attempt to send it until it has arrived, or until the person changes it. If
-// the connection breaks or the daemon restarts, the page sends the draft again under this key, and the message
-// arrives only once. Each attached file is stored once: the draft keeps its reference, too.
+// A draft gets a key when the page first tries to send it. The key stays until the message has arrived or the person
+// changes the draft. If the connection breaks or the daemon restarts, the page sends the draft again under this key,
+// and the message arrives only once. Each attached file is stored only once, because the draft keeps its reference,
+// too.
 
 /** Returns an empty draft of a message to an agent. */
 export function fresh(to = "root", task = null) {

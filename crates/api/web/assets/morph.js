@@ -59,7 +59,7 @@ function alike(before, after) {
     && (before.nodeType !== Node.ELEMENT_NODE || before.type === after.type);
 }
 
-/** Gives an existing node the look and the behaviour of another node. */
+/** Gives an existing node the attributes, the handlers and the content of another node. */
 export function morph(before, after) {
   if (before.nodeType === Node.TEXT_NODE) {
     if (before.data !== after.data) before.data = after.data;

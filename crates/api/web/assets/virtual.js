@@ -36,7 +36,7 @@ export function inSight(starts, top, height, margin = MARGIN) {
 
 /**
  * A scrolling list. `keyOf(row)` returns the row's key, `heightOf(row)` computes its height without measuring,
- * `draw(row, at)` creates its element, and `same(before, after)` tells whether the element can stay as it is.
+ * `draw(row, at)` creates its element, and `same(before, after)` tells whether the element can stay unchanged.
  */
 export class VirtualList {
   constructor({ keyOf, heightOf, draw, same = Object.is, onscroll = () => {} }) {

@@ -72,7 +72,7 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Returns the HTTP headers that MCP over HTTP requires with a message. They repeat parts of the message.
+/// Returns the HTTP headers that MCP over HTTP requires with a message. The headers repeat parts of the message.
 fn headers(message: &Value, version: Option<&str>) -> Vec<(String, String)> {
     let named = message.pointer(VERSION_IN_META).and_then(Value::as_str);
     let mut headers = Vec::new();

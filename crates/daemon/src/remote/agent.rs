@@ -69,7 +69,7 @@ pub(crate) async fn whole_conversation(
     task: Option<TaskId>,
 ) -> Result<ConversationView, Failure> {
     let mut conversation = client.conversation(id, task.as_ref(), None).await?;
-    // If no task was given, the daemon chose one: stay with it for the other pages.
+    // If no task was given, the daemon has chosen a task. The other pages must come from the same task.
     let task = Some(conversation.task.clone());
     while let Some(before) = conversation.next {
         let mut earlier = client.conversation(id, task.as_ref(), Some(before)).await?;

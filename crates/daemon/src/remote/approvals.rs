@@ -133,7 +133,7 @@ pub(super) fn taken(approval: &ApprovalView) -> String {
     format!("{} {may} call {}{long}", approval.agent, approval.tool)
 }
 
-/// Fetches the questions in a state, oldest first.
+/// Fetches the questions about calls that are in this state, oldest first.
 pub(super) async fn all(
     client: &Client,
     task: Option<TaskId>,

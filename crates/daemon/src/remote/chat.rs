@@ -171,7 +171,7 @@ struct Chat {
     /// The directory in which the agents of new tasks work.
     workspace: Option<String>,
     attached: Vec<String>,
-    /// The questions about calls that were printed already, so that each is printed once.
+    /// The questions about calls that were printed already; each is printed only once.
     asked: BTreeSet<ApprovalId>,
     printer: Arc<Mutex<Printer>>,
 }
@@ -211,8 +211,8 @@ struct Around {
 }
 
 impl Around {
-    /// Waits for some work. If the daemon has stopped, this can last until a daemon is back. Meanwhile this function
-    /// collects the lines of the user, and tells the user if the daemon has gone.
+    /// Waits for some work. If the daemon has stopped, the work may wait until a daemon is back. Meanwhile this
+    /// function collects the lines of the user, and tells the user if the daemon has stopped.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<Heard<T>, Failure> {
         let mut work = std::pin::pin!(work);
         loop {

@@ -176,7 +176,7 @@ async fn all_artifacts(client: &Client, task: &TaskId) -> Result<Vec<ArtifactVie
     }
 }
 
-/// Returns the artifacts of a task, and those of other tasks that are attached to its messages.
+/// Returns the artifacts of a task, and artifacts of other tasks that are attached to messages of this task.
 fn with_attached(export: &Export) -> Vec<ArtifactView> {
     let attached = export.messages.iter().flat_map(|message| &message.attachments);
     let mut seen = BTreeSet::new();
@@ -204,7 +204,7 @@ async fn write_artifacts(
     Ok(files)
 }
 
-/// Returns the file name for an artifact. It contains the id, so no two artifacts get the same name.
+/// Returns the file name for an artifact. The name contains the id, so no two artifacts get the same name.
 fn file_name(artifact: &ArtifactView) -> PathBuf {
     let own = own_name(artifact);
     let id = artifact.id.as_str();

@@ -75,7 +75,7 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the permissions of other users on a file. Tells the user if there were any.
+/// Removes the permissions of other users on a file. Tells the user if other users had permissions.
 fn keep_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {

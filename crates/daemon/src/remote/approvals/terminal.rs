@@ -29,7 +29,7 @@ pub(crate) enum Answerable {
 }
 
 impl Answerable {
-    /// Returns whether standard input and standard error are a terminal.
+    /// Returns `Yes` if standard input and standard error are a terminal.
     pub(crate) fn now() -> Self {
         if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() { Self::Yes } else { Self::No }
     }
@@ -93,7 +93,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-/// Prints on standard error. Ignores an error, because the user can answer elsewhere.
+/// Prints on standard error. Ignores an error, because the user can also answer in another program.
 fn show(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
