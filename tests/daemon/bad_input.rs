@@ -1,5 +1,5 @@
-//! Mistakes of the user: each gets a short and clear error message that does not look like a crash, and calls no
-//! model.
+//! Mistakes of the user. The error message must be short and clear, and must not look like a crash. No model is
+//! called.
 
 use std::time::Duration;
 

@@ -221,8 +221,8 @@ fn a_second_signal_ends_at_once_and_nothing_acknowledged_is_lost() {
 
 #[test]
 fn a_limit_stops_the_whole_tree_whatever_the_others_cost() {
-    // Only root's calls cost money. When the money is spent, its workers must stop as well, although their service is
-    // free.
+    // Only root's calls cost money. When the money is spent, root's workers must stop as well, although their service
+    // is free.
     let server = ScriptedServer::start(|asked| {
         let answer = match (asked.role_name().as_str(), asked.results_of("create_role").first()) {
             ("根智能体", None) => {

@@ -154,7 +154,7 @@ impl Run {
     /// The test's server notes the time before it answers, and the daemon counts the pause from the arrival of the
     /// answer, so the comparison needs no tolerance. With one call at a time, no request is under way when the
     /// service asks for the pause. With several calls at a time, requests of other agents may still arrive, but the
-    /// agent that got the answer sends none.
+    /// agent that got the answer sends no request.
     #[track_caller]
     fn check_pauses(&self) {
         let mut services: BTreeSet<&str> = BTreeSet::new();
@@ -189,8 +189,8 @@ impl Run {
     }
 }
 
-/// The beginning of the reason of a failure that a call shares: it waited for another call, and that call found the
-/// service still down.
+/// The beginning of the reason for a shared failure. The failed call had waited for another call, and the other call
+/// found the service still down.
 const SHARED: &str = "another call has found it still down";
 
 /// Plays and checks the society with each of the seeds, several at a time, because a run mostly waits.

@@ -38,9 +38,9 @@ enum Ended {
 /// The moment at which a process is killed.
 #[derive(Debug)]
 enum Moment {
-    /// When the process has printed this many more lines.
+    /// When the process has printed this many lines.
     Lines(usize),
-    /// When the server has got this many more requests, while it answers the last of them.
+    /// When the server has received this many requests from the process; the last of them may not be answered yet.
     Requests(usize),
     Never,
 }

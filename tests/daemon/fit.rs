@@ -169,8 +169,8 @@ fn bytes_that_changed_on_disk_are_told_as_unreadable_and_never_sent() {
     });
     let polity = home_with(&server, &["text", "vision"]);
     let path = write(&polity, "picture.png", PICTURE);
-    // The timeout ends the first run before it calls a model. The bytes are then on disk when the second run calls
-    // one.
+    // The timeout ends the first run before it calls a model. When the second run calls a model, the bytes are on
+    // disk.
     let stored = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
     assert_eq!(stored.code, Some(124), "{}", stored.stderr);
     let blob = files_below(&polity.data_dir().join("artifacts"))

@@ -203,7 +203,7 @@ fn counter(asked: &Conversation) -> Answer {
     }
 }
 
-/// Kills the process after each request in turn, and resumes it.
+/// Kills the process six times, each time after two more requests, and resumes the task.
 #[test]
 fn kill_9_repeats_and_loses_no_edit() {
     let server = ScriptedServer::start(counter);

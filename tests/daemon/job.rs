@@ -53,7 +53,8 @@ fn check(asked: &Conversation, mark: &str) -> Answer {
     Answer::call("bash", json!({"command": command}))
 }
 
-/// Returns the last result of `bash`, without the results that say that the outcome is unknown.
+/// Returns the last result of `bash` that is not an error. A command whose outcome is unknown has an error as its
+/// result.
 fn checked(asked: &Conversation) -> Option<ToolResult> {
     asked.results_of("bash").into_iter().rfind(|result| result.error().is_none())
 }

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum number of clock changes in one society.
 const STEPS: i64 = 200;
 
-/// Creates a home whose commands run above the library of `tests/layer`, which changes what system calls return.
+/// Creates a home whose commands load the library of `tests/layer`, which can change the results of system calls.
 fn home_on_layer(server: &ScriptedServer, app: &Value) -> (Polity, Layer) {
     let mut polity = home(server, app);
     let layer = Layer::below(&mut polity);

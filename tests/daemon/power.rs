@@ -1,5 +1,5 @@
-//! Power cuts at many moments and in many ways. After each, the database must be undamaged and contain everything
-//! that the daemon has told anybody.
+//! Power cuts at many moments and in many ways. After each power cut, the database must be undamaged and contain
+//! everything that the daemon has told anybody.
 
 mod disk;
 mod told;
@@ -53,7 +53,6 @@ pub(crate) struct Recorded {
     server: ScriptedServer,
     polity: Polity,
     journal: Vec<Record>,
-    /// The output of the run.
     pub(crate) output: Output,
 }
 

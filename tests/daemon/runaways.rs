@@ -58,7 +58,7 @@ impl Ran {
     }
 }
 
-/// Answers with a summary if the request forbids tool calls, as at a limit; otherwise with `otherwise`.
+/// If the request forbids tool calls, as it does at a limit, answers with a summary; otherwise calls `otherwise`.
 fn sum_up_or(asked: &Conversation, otherwise: impl Fn() -> Answer) -> Answer {
     if asked.body()["tool_choice"] == "none" { Answer::say("that is all") } else { otherwise() }
 }

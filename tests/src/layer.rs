@@ -53,7 +53,8 @@ pub struct Record {
 }
 
 impl Layer {
-    /// Loads the library into all later commands of a home. The library affects only files below `data/`.
+    /// Loads the library of `tests/layer` into all later commands of a home. The library affects only files below
+    /// `data/`.
     pub fn below(polity: &mut Polity) -> Self {
         let root = polity.data_dir().canonicalize().expect("a directory");
         let path = polity.home().join("control");
@@ -85,7 +86,8 @@ impl Layer {
 
     /// Waits until the library has made `count` calls fail.
     ///
-    /// # Panics If it has made fewer calls fail after a minute.
+    /// # Panics
+    /// If it has made fewer calls fail after a minute.
     #[track_caller]
     pub fn wait_for_refusals(&self, count: i64) {
         let deadline = Instant::now() + PATIENCE;

@@ -43,7 +43,8 @@ pub struct Output {
 impl Output {
     /// Returns the output if the process ended with the exit code `code`.
     ///
-    /// # Panics If the process ended in another way. The message contains everything that the process wrote.
+    /// # Panics
+    /// If the process ended in another way. The message contains everything that the process wrote.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         let Self { code: ended, stdout, stderr } = &self;
@@ -92,7 +93,8 @@ impl Polity {
 
     /// Runs a command to its end.
     ///
-    /// # Panics If the command has not ended after two minutes. The message contains its output.
+    /// # Panics
+    /// If the command has not ended after two minutes. The message contains its output.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.spawn(arguments).wait()
@@ -274,7 +276,8 @@ impl Running {
 
     /// Waits for the end of the process.
     ///
-    /// # Panics If the process has not ended after two minutes. The message contains its output.
+    /// # Panics
+    /// If the process has not ended after two minutes. The message contains its output.
     #[track_caller]
     pub fn wait(self) -> Output {
         self.wait_within(PATIENCE)
@@ -282,7 +285,8 @@ impl Running {
 
     /// Waits at most `patience` for the end of the process.
     ///
-    /// # Panics If the process has not ended by then. The message contains its output.
+    /// # Panics
+    /// If the process has not ended by then. The message contains its output.
     #[track_caller]
     pub fn wait_within(mut self, patience: Duration) -> Output {
         let deadline = Instant::now() + patience;
@@ -302,8 +306,8 @@ impl Running {
 
     /// Waits for a line on the standard output that contains `text`, and returns the line without its line break.
     ///
-    /// # Panics If the process ends, or two minutes pass, without such a line. The message contains the output of the
-    /// process.
+    /// # Panics
+    /// If the process ends, or two minutes pass, without such a line. The message contains the output of the process.
     #[track_caller]
     pub fn stdout_line(&self, text: &str) -> String {
         self.line(&self.stdout, text)

@@ -127,7 +127,8 @@ impl ScriptedServer {
 
     /// Waits until `condition` accepts the requests so far. The server receives no request while `condition` runs.
     ///
-    /// # Panics If `condition` has not accepted the requests after the time `within`.
+    /// # Panics
+    /// If `condition` has not accepted the requests after the time `within`.
     #[track_caller]
     pub fn wait_until(&self, within: Duration, condition: impl Fn(&[Captured]) -> bool) {
         let deadline = Instant::now() + within;

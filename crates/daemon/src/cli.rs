@@ -27,14 +27,15 @@ pub(crate) enum Command {
     /// the agents do.
     ///
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
-    /// 5 no model could be reached; 6 an agent waits for your answer, or asks whether it may make a call; 124 timeout; 130 interrupted, or the reader of
-    /// standard output has gone; 1 standard output cannot be written, or a bug in polity.
+    /// 5 no model could be reached; 6 an agent waits for your answer, or asks whether it may make a call; 124
+    /// timeout; 130 interrupted, or the reader of standard output has gone; 1 standard output cannot be written, or a
+    /// bug in polity.
     Run(remote::run::RunArguments),
     /// Run the daemon: it keeps the society at work, and serves the live view, the API and the other commands over
     /// HTTP.
     ///
-    /// On Ctrl-C or SIGTERM it lets the work in progress finish, within the grace period of app.json, and exits with 0.
-    /// A second signal ends it at once. The next start continues where this one stopped. Exit code 2: bad usage,
+    /// On Ctrl-C or SIGTERM the daemon lets the work in progress finish, within the grace period of app.json, and exits
+    /// with 0. A second signal ends the daemon at once. The next start continues the work. Exit code 2: bad usage,
     /// configuration, data directory or address.
     Serve(serve::ServeArguments),
     /// Send a message to root or to any other agent.
@@ -43,14 +44,14 @@ pub(crate) enum Command {
     ///
     /// Exit codes: 0 accepted; 2 bad usage, no daemon, or refused; with --wait the exit codes of `polity run`.
     Send(remote::send::Arguments),
-    /// Talk with root: it gets the lines that you write, and messages to you are shown as they arrive.
+    /// Talk with root: root gets the lines that you write, and messages to you are shown as they arrive.
     ///
     /// A line that begins with / is a command to the chat; /help lists these commands. If standard input is a pipe,
     /// each line is sent after the previous one was answered, and the exit code is that of `polity run`.
     Chat(remote::chat::Arguments),
     /// Watch the agents and the events live; in a pipe, print one line per event.
     ///
-    /// It keeps running when the daemon is restarted. On a terminal, q quits and the arrow keys scroll.
+    /// The command keeps running when the daemon is restarted. On a terminal, q quits and the arrow keys scroll.
     Watch(remote::watch::Arguments),
     /// List the agents as a tree.
     Agents(remote::agents::Arguments),
@@ -75,7 +76,7 @@ pub(crate) enum Command {
     ///
     /// Needs no daemon.
     Export(remote::export::Arguments),
-    /// Print an address that opens the live view without a token: it works once, within a minute.
+    /// Print an address that opens the live view without a token. The address works once, within a minute.
     View(remote::view::Arguments),
     /// List the calls that agents may make only if you allow it, or the permissions that you have given.
     Approvals(remote::approvals::Arguments),
@@ -85,7 +86,7 @@ pub(crate) enum Command {
     Deny(remote::approvals::DenyArguments),
     /// Stop a task, or the work of an agent and all its descendants; the agents stay and can still receive messages.
     Stop(remote::steer::Arguments),
-    /// Pause an agent and all its descendants: they do nothing until you resume them.
+    /// Pause an agent and all its descendants: these agents do nothing until you resume them.
     Pause(remote::steer::Arguments),
     /// Resume an agent and all its descendants, whether paused or parked.
     Resume(remote::steer::Arguments),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// `polity db`
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbCommand {
-    /// Read all stored data and print what is damaged; exits with 2 if something is. A daemon may be running.
+    /// Read all stored data and print what is damaged; exits with 2 if there is damage. A daemon may be running.
     Check {
         /// The data directory of the society [default: `polity` in your user data directory].
         #[arg(long, value_name = "DIR")]

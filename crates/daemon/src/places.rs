@@ -119,7 +119,7 @@ pub(crate) struct DataDirectory {
     _lock: File,
 }
 
-/// Locks the data directory: the named directory, else the user's own. Creates it if it does not exist.
+/// Locks the data directory: the named directory, else the user's own. Creates the directory if it does not exist.
 pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
     let path = data_path(named)?;
     let unusable = |source| Failure::Data { path: path.clone(), source };
@@ -156,7 +156,8 @@ fn remove_stale_note(data: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the path of the data directory: the named directory, else the user's own. Neither creates nor locks it.
+/// Returns the path of the data directory: the named directory, else the user's own. Does not create or lock the
+/// directory.
 pub(crate) fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     match named {
         Some(named) => Ok(named),
@@ -183,8 +184,8 @@ pub(crate) struct CaredFor {
     _lock: Option<File>,
 }
 
-/// Locks the data directory of a society for maintenance: the named directory, else the user's own. Fails if it does
-/// not exist.
+/// Locks the data directory of a society for maintenance: the named directory, else the user's own. Fails if the
+/// directory does not exist.
 pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, Failure> {
     let path = data_path(named)?;
     if !polity_store::maintenance::is_data_directory(&path) {

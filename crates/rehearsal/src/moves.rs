@@ -20,7 +20,7 @@ pub(crate) enum Move {
     Call(Vec<Call>),
 }
 
-/// A tool to be called.
+/// A tool that the agent calls, with the arguments.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Call {
     pub(crate) tool: Tool,

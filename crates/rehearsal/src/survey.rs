@@ -97,8 +97,8 @@ impl<'s, 'a> Survey<'s, 'a> {
         Ok(Surveyed { facts: facts.join("\n"), destination })
     }
 
-    /// Returns the call that writes the report into the workspace. After the call, returns the lines that begin the
-    /// answer.
+    /// Returns the call that writes the report into the workspace. If this call was made before, returns the lines
+    /// with which the answer begins.
     pub(crate) fn written(&self, report: &str, taken: &[String]) -> Result<String, Call> {
         let tried: Vec<&Called<'_>> = self.edits("create").collect();
         let Some(last) = tried.last() else {

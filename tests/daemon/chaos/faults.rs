@@ -84,7 +84,8 @@ impl Fault {
         }
     }
 
-    /// Returns whether the fault counts as a failure of the server; several of these open the circuit of the service.
+    /// Returns whether the fault counts as a failure of the server. Several such failures open the circuit of the
+    /// service.
     fn blames_server(self) -> bool {
         matches!(self.failure(), Some("passing" | "timed_out" | "broken_off"))
     }
@@ -112,7 +113,8 @@ impl Fault {
     }
 }
 
-/// Returns the intended calls, or two harmless ones, all with the same id. The history may already contain this id.
+/// Returns the intended calls, or two harmless calls if the model should only speak. All calls have the same id,
+/// which the history may already contain.
 fn with_one_id(act: Act) -> Answer {
     let calls = match act {
         Act::Call(calls) => calls,

@@ -1,9 +1,9 @@
 //! The script of the chaos tests: thirty agents, each of which adds its own number to the answer.
 //!
-//! Root hires an archivist and four leads, and each lead hires six workers. A worker stores its number as an artifact,
-//! reads it back and reports it. Only the first worker of each team does not read it back: it asks its lead for an
-//! introduction to the archivist, and asks the archivist to read the artifact. Leads and root add up all reports that
-//! they receive, so a lost or doubled report changes the answer.
+//! Root hires an archivist and four leads, and each lead hires six workers. A worker stores its number as an
+//! artifact, reads the artifact back and reports the number. The first worker of each team does not read its
+//! artifact: this worker asks its lead for an introduction to the archivist, and asks the archivist to read the
+//! artifact. Leads and root add up all reports that they receive, so a lost or doubled report changes the answer.
 
 use polity_tests::{Answer, Call, Conversation, Heard, Sender, ToolResult};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ const WORKERS: usize = 6;
 /// Number of all agents: root, the archivist, the leads and their workers.
 pub(super) const AGENTS: usize = 2 + LEADS + LEADS * WORKERS;
 
-/// Returns the final answer to the user. Each agent adds a different power of two to it.
+/// Returns the final answer to the user: a sum to which each agent adds a different power of two.
 pub(super) fn right_answer() -> String {
     format!("total {}", (1_u64 << AGENTS) - 1)
 }

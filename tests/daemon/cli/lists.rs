@@ -99,7 +99,7 @@ fn artifacts_go_in_and_come_out_byte_for_byte() {
     let stored = rows(&polity, &["artifact", "put", &text]);
     let reference = stored[0]["reference"].as_str().expect("a reference");
     assert_eq!(told(&polity, &["artifact", "get", reference]), "three 三 words");
-    // A message can have an attachment that is an artifact already stored.
+    // An artifact that is already stored can be attached to a message.
     let answer = told(&polity, &["send", "--wait", "Read it", "--attach", reference]);
     assert!(answer.contains("words.txt"), "{answer}");
 }

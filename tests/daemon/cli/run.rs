@@ -97,7 +97,8 @@ fn comparable(shown: &str) -> Vec<String> {
 }
 
 /// Begins two tasks whose workers wait at a gate, kills the daemon, and continues the tasks with `polity run
-/// --resume` on a terminal. `next` may start another daemon for it. Returns what the terminal has shown.
+/// --resume` on a terminal. `next` starts the next daemon, or returns `None` to continue without a daemon. Returns
+/// what the terminal has shown.
 #[track_caller]
 fn resumed(next: impl Fn(&Polity) -> Option<Running>) -> String {
     let gate = Gate::default();

@@ -14,8 +14,8 @@ pub(super) type Ledger = BTreeMap<String, usize>;
 
 /// Queries that return one line for each row that must exist exactly once.
 ///
-/// The queries leave out what agents say while they wait, because that depends on how many messages arrive together.
-/// They count the notice of a parked agent once, because every resumption that fails repeats it.
+/// The queries leave out what agents say while they wait, because these texts depend on how many messages arrive
+/// together. They count the notice of a parked agent once, because every resumption that fails repeats the notice.
 const LINES: &[&str] = &[
     "SELECT 'agent ' || id || ' of ' || coalesce(parent, '-') || ' as ' || coalesce(role, '-')
         || CASE WHEN ended_at IS NULL THEN '' ELSE ', ended' END
@@ -134,7 +134,7 @@ pub(super) struct Transcripts {
 
 impl Transcripts {
     /// Adds a problem if a conversation ends with calls without a result. The calls in `asked` wait for the user, so
-    /// they may have none.
+    /// it is no problem if these have no result.
     fn has_ended(&mut self, conversation: &str, open: &mut Vec<String>, asked: &[String]) {
         open.retain(|call| !asked.contains(call));
         if !open.is_empty() {

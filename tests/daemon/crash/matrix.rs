@@ -178,8 +178,7 @@ impl Undisturbed {
         counts
     }
 
-    /// Returns a kill at each point that only a process with unfinished work passes, if this scenario passes the
-    /// point.
+    /// Returns one kill for each point of [`RECOVERY`] that this scenario passes.
     fn recovery(&self) -> impl Iterator<Item = Kill> {
         let passed = RECOVERY.iter().filter(|point| self.passed.contains(point));
         passed.map(|point| Kill { point, hit: 1 })
@@ -242,7 +241,7 @@ impl Table {
         }
     }
 
-    /// Fails if a run had problems, or if no run was killed at some point that can be reached.
+    /// Fails if a run had problems, or if there is a point that can be reached and at which no run was killed.
     #[track_caller]
     fn assert_good(&self, kills: usize) {
         assert!(self.wrong.is_empty(), "{}", self.wrong.join("\n"));
@@ -331,14 +330,14 @@ fn at_once<T: Send>(work: Vec<T>, done: impl Fn(T) + Sync) {
     });
 }
 
-/// Kills the process at every point, in the first scenario that passes the point. Each point is tried twice: when it
-/// is reached for the first time, and once in the middle.
+/// Kills the process at every point, in the first scenario that passes the point. Each point is tried twice: when the
+/// process passes it for the first time, and in the middle of all times that the process passes it.
 #[test]
 fn everything_happens_once_wherever_the_process_dies() {
     let undisturbed = undisturbed();
     let table = Mutex::new(Table::default());
-    // Some scenarios pass a point only by chance. If the kill did not hit, it is tried in the next scenario that
-    // passes the point.
+    // Some scenarios pass a point only by chance. If the process did not die at the point, the next scenario that
+    // passes the point tries it again.
     for round in 0..SCENARIOS.len() {
         let mut work = Vec::new();
         for (scenario, here) in &undisturbed {
@@ -366,13 +365,14 @@ fn everything_happens_once_wherever_the_process_dies() {
     table.assert_good(KILLS);
 }
 
-/// Returns two kills at a point: at the first time that it is reached, and in the middle of `count` times.
+/// Returns two kills at a point that a scenario passes `count` times: at the first time, and at the time in the
+/// middle.
 fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
     BTreeSet::from([1, (count / 2).max(1)]).into_iter().map(move |hit| Kill { point, hit })
 }
 
-/// Kills at random times that a point is reached, in rounds, until there are enough kills. `just crash-matrix` runs
-/// this test.
+/// Plays all scenarios in rounds until there are enough kills. Each process dies at one of the times that it passes a
+/// point, chosen at random. `just crash-matrix` runs this test.
 #[test]
 #[ignore = "takes minutes: `just crash-matrix`"]
 fn crash_matrix() {
@@ -390,8 +390,8 @@ fn crash_matrix() {
         let mut work = Vec::new();
         for (scenario, undisturbed) in &undisturbed {
             let draw = |(point, count): (&'static str, usize)| {
-                // The first round kills at the first time, so that every point is hit. Later rounds stay below the
-                // known number of times, which varies a little between runs.
+                // In the first round, the process dies when it first passes a point, so that every point is tried.
+                // Later rounds stay below the known number of times, which varies a little between runs.
                 let hit = if rounds == 1 { 1 } else { lots.usize(1..=(count * 3 / 4).max(1)) };
                 Kill { point, hit }
             };

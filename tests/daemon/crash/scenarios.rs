@@ -16,7 +16,7 @@ use crate::support::{app, home, run, service};
 
 type Script = Box<dyn Fn(&Conversation) -> Answer + Send + Sync>;
 
-/// A command that a later command can continue after a crash, with everything that both need.
+/// A command, the command that continues it after a crash, and everything that both commands need.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     /// The command that begins the scenario; `again` continues it after a crash.

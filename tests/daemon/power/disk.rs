@@ -23,7 +23,7 @@ pub(crate) enum Left {
     Nothing,
     /// A random part of the unsynced changes survives.
     Some,
-    /// All unsynced changes survive, but of the last write only the beginning.
+    /// All unsynced changes survive, except the end of the last write.
     Torn,
 }
 
@@ -131,7 +131,7 @@ impl Disk {
         }
     }
 
-    /// Makes the same change on this disk as the record of the journal.
+    /// Makes on this disk the change that a record of the journal describes.
     pub(super) fn apply(&mut self, record: &Record) {
         let number = usize::try_from(record.number).expect("a small file");
         let path = record.path.as_path();
@@ -151,7 +151,7 @@ impl Disk {
             "truncate" => self.change(path, Change::Length(number)),
             "sync" => match self.now(path) {
                 Some(Node::File(file)) => self.files[file].sync(),
-                // `None` is the root, or a file without a name; no entry is below such a file.
+                // `None` stands for the root of the disk, or for a file without a name, which has no entries.
                 Some(Node::Directory) | None => {
                     for (name, entry) in &mut self.names {
                         if name.parent() == Some(path) {

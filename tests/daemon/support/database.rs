@@ -13,7 +13,6 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens the database for reading.
     #[track_caller]
     pub(crate) fn read(data: &Path) -> Self {
         Self::open(data, |options| options.read_only(true))

@@ -54,7 +54,6 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Decodes the output of [`base64`].
 #[track_caller]
 pub(crate) fn from_base64(text: &str) -> Vec<u8> {
     STANDARD.decode(text).expect("base64")

@@ -20,7 +20,6 @@ impl Gate {
         changed.notify_all();
     }
 
-    /// Returns whether the gate is open.
     pub(crate) fn is_open(&self) -> bool {
         *self.0.0.lock().expect("no panic before")
     }

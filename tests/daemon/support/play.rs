@@ -82,7 +82,6 @@ impl Play {
 pub(crate) struct Performed {
     /// The JSON lines that the run printed.
     pub(crate) lines: Vec<Value>,
-    /// The output of the run.
     pub(crate) output: Output,
     /// The server, which has kept all requests.
     pub(crate) server: ScriptedServer,
@@ -153,7 +152,6 @@ pub(crate) fn hears(asked: &Conversation, words: &str) -> bool {
     asked.heard().iter().any(|heard| heard.text.contains(words))
 }
 
-/// Returns a step that creates a role.
 pub(crate) fn role(name: &str) -> CallBatch {
     role_with(name, json!({}))
 }

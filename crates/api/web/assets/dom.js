@@ -32,8 +32,8 @@ function listen(element, type, handler) {
 }
 
 /**
- * Returns the handlers of an element that `h` made, by event type. If `handlers` is given, these replace the old
- * ones.
+ * Returns the handlers of an element that `h` made, by event type. If `handlers` is given, first replaces the old
+ * handlers by these.
  */
 export function handlersOf(element, handlers) {
   if (handlers) {

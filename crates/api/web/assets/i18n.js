@@ -4,7 +4,7 @@
 import en from "./i18n/en.js";
 import zh from "./i18n/zh.js";
 
-/** The available languages, by their tags. */
+/** The available languages, by language tag. */
 export const LANGUAGES = { en, zh };
 
 /**

@@ -1,6 +1,6 @@
 // Keyboard shortcuts that work on every page. While the person writes, only Escape works.
 
-/** All shortcuts, in the order of the help. `does` names the action and the key of its text. */
+/** All shortcuts, in the order of the help. `does` is the name of the action, and also the key of its text. */
 export const SHORTCUTS = [
   { keys: ["1", "…", "6"], does: "page" },
   { keys: ["t"], does: "tree" },

@@ -3,7 +3,10 @@
 
 import { append, handlersOf } from "./dom.js";
 
-/** Attributes that the person changes. `morph` does not change them; a view that wants to must set them itself. */
+/**
+ * Attributes that the person changes. `morph` does not change them; a view that needs another value must set it
+ * itself.
+ */
 const OWN = new Set(["open", "value"]);
 
 /** Gives an element these children. If an existing child corresponds to a new one, it is updated and not replaced. */

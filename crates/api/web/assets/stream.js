@@ -6,7 +6,10 @@
 import { ApiError, address, refusal } from "./api.js";
 import { parse } from "./sse.js";
 
-/** After this silence the page closes the stream as broken: a live server sends a keep-alive every 15 seconds. */
+/**
+ * If a stream is silent for this long, the page closes it as broken. A live server sends a keep-alive every 15
+ * seconds.
+ */
 const SILENCE_MS = 45_000;
 const FIRST_PAUSE_MS = 300;
 const LONGEST_PAUSE_MS = 5_000;

@@ -17,9 +17,9 @@ export function newestOf(page) {
 }
 
 /**
- * Merges a new read of the newest page. If messages may be missing between the held messages and the page, it depends
- * on the person: at the end of the list, the page replaces the held messages; elsewhere these stay, and the part is
- * `behind`.
+ * Merges a new read of the newest page. If the page may not follow the held messages without a gap, the person's
+ * place in the list decides: at the end of the list, the page replaces the held messages; elsewhere the held messages
+ * stay, and the part is `behind`.
  */
 export function caughtUp(held, page, atEnd) {
   if (held.messages.length === 0 && !held.behind) return newestOf(page);

@@ -71,7 +71,7 @@ pub(super) async fn look(
     (sections, mended)
 }
 
-/// Checks that no other user may read or change a file or directory; returns nothing if it does not exist.
+/// Checks that no other user may read or change a file or directory. Returns nothing if there is no such file.
 fn privacy(path: &Path, wanted: u32, mode: Mode, mended: &mut Vec<Mended>) -> Option<Finding> {
     let found = fs::metadata(path).ok()?.permissions().mode() & 0o777;
     let shown = path.display();

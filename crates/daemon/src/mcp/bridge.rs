@@ -102,7 +102,8 @@ async fn pass(
     let body = message.to_string().into_bytes();
     let told = loop {
         match client.relay(&headers, body.clone()).await {
-            // No daemon was found, so no daemon has received the message: sending it to the next one is safe.
+            // No daemon was found, so no daemon has received the message. Send the message again when the next daemon
+            // is there.
             Err(Error::Find(_)) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
             Err(error) => break Err(error),
             Ok(mut relayed) => {

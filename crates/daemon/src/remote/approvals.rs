@@ -64,7 +64,7 @@ pub(crate) struct DenyArguments {
     /// The id of the question, such as q3.
     #[arg(value_name = "ID")]
     id: String,
-    /// The reason, which the agent is told.
+    /// The reason for the refusal; the agent gets this text.
     #[arg(value_name = "REASON")]
     reason: Option<String>,
     #[command(flatten)]

@@ -225,7 +225,7 @@ pub(crate) fn own_name(artifact: &ArtifactView) -> PathBuf {
     PathBuf::from(named.map_or_else(|| artifact.id.to_string(), |name| shortened(&name, LONGEST_NAME)))
 }
 
-/// Cuts a name to `longest` bytes, before its file extension if that is short.
+/// Cuts a name to `longest` bytes. A short file extension stays; then the cut is before the extension.
 fn shortened(name: &str, longest: usize) -> String {
     if name.len() <= longest {
         return name.to_owned();

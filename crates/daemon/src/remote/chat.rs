@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn a_history() {
-        // This is the form for a terminal. In a pipe, control characters stay.
+        // The snapshot shows the form for a terminal. In a pipe, control characters stay.
         insta::assert_snapshot!(harmless(&history_in_words(&messages())), @r#"
 > 看看这张图片
 + artifact:mmpqmm6wc2

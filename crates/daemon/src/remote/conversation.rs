@@ -135,8 +135,8 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
-    /// Marks a message as shown, after it was printed. If the process crashes between the two, the next start prints
-    /// the message again, which is better than never.
+    /// Marks a message as shown, after it was printed. If the process crashes between printing and marking, the next
+    /// start prints the message again, which is better than never.
     async fn mark_shown(&self, id: &MessageId) -> Result<(), Failure> {
         self.client.mark_shown(id).await?;
         polity_points::point!("output::noted");
@@ -396,7 +396,7 @@ mod tests {
         let titles = [Some("what?"), None, None, None];
         let words: Vec<String> =
             messages().iter().zip(titles).map(|(message, title)| in_words(message, title)).collect();
-        // This is the form for a terminal. In a pipe, control characters stay.
+        // The snapshot shows the form for a terminal. In a pipe, control characters stay.
         insta::assert_snapshot!(harmless(&words.join("\n---\n")), @r#"
 [task: what?]
 [user user]

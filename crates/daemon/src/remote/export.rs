@@ -120,8 +120,8 @@ async fn gather(client: &Client, task: TaskView, format: Format) -> Result<Expor
             conversations.push(conversation);
         }
         let detail = client.agent(&agent.id).await?;
-        // The list was filtered by the task, so its view of the agent covers only this task; `detail.agent` covers
-        // all tasks.
+        // The list of agents was filtered by the task, so `agent` covers only this task; `detail.agent` covers all
+        // tasks.
         agents.push(AgentDetail { agent, ..detail });
         meter.at(read);
     }
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_task_as_markdown() {
-        // This is the form for a terminal. In a file, control characters stay.
+        // The snapshot shows the form for a terminal. In a file, control characters stay.
         insta::assert_snapshot!(harmless(&markdown(&export())), @r#"
 # 看看这张图片
 

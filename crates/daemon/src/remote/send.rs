@@ -117,7 +117,7 @@ pub(crate) async fn post(
     }
     if bytes <= MOST_IN_MESSAGE {
         match client.send_with_files(&message, &files).await {
-            // Each file may be small enough on its own, so they are stored one by one below.
+            // Each file alone may be small enough, so the files are stored one by one below.
             Err(polity_client::Error::Refused(problem)) if problem.status == TOO_LARGE && files.len() > 1 => {
             }
             sent => return Ok(sent?),

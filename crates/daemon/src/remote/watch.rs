@@ -165,8 +165,8 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
                 asking = None;
                 match answer {
                     Ok((there, _)) => (state.agents, drawn) = (there, Drawn::Old),
-                    // If the daemon has gone, the event stream fails too, and the screen then shows that. Ask again
-                    // in the next period.
+                    // If the daemon has gone, the event stream fails too, and the screen then shows that the daemon
+                    // has gone. Ask again in the next period.
                     Err(error) => {
                         asked = Drawn::Old;
                         tracing::debug!(%error, "failed to fetch the agents");
@@ -219,7 +219,7 @@ async fn answered<F: Future>(asking: &mut Option<Pin<Box<F>>>) -> F::Output {
     }
 }
 
-/// Whether the drawn screen, or the list of agents, is up to date. Used for each of the two.
+/// Whether something is up to date: the drawn screen, or the list of agents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Drawn {
     New,

@@ -33,7 +33,7 @@ export function showAgent(app, id, title, body, signal) {
   fill(title, app.nameOf(id));
 
   const head = h("div.agent-head");
-  // The user also has this view, but it has only an overview and no tabs.
+  // The user has this view, too, but only with an overview, so there are no tabs.
   const tabs = offered.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
   const panel = h("div.panel", tabs ? { role: "tabpanel", id: "agent-panel", tabindex: "0" } : {});
   const calls = h("div.calls");
