@@ -26,7 +26,7 @@ fn writer(asked: &Conversation) -> Answer {
     }
 }
 
-/// Creates a home with a directory `project`. Its root wants to write the file `note.txt` there.
+/// Creates a home with a directory `project`, and a server whose script lets root write the file `note.txt` there.
 fn wanting() -> (ScriptedServer, Polity, PathBuf) {
     let server = ScriptedServer::start(writer);
     let polity = home(&server, &json!({}));

@@ -99,7 +99,7 @@ pub(crate) enum Command {
     /// Free disk space; no other polity may use the data directory meanwhile.
     ///
     /// Removes stored bytes that no artifact needs, and events beyond the limits of `retention` in app.json. With
-    /// --older-than it also removes artifacts. It removes what agents and people have said only if
+    /// --older-than, the command also removes artifacts. The command removes what agents and people have said only if
     /// `retention.maxDatabaseBytes` is set and the database is larger.
     Gc(gc::GcArguments),
     /// Find problems with the configuration, the services and the data directory, and advise what to do.

@@ -269,8 +269,8 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// Plays a scenario again and again until all planned kills are done. One society dies at several points if it
-/// reaches them.
+/// Plays a scenario again and again until a process has died at each planned point. The next process resumes the
+/// society, so one society can die at several points.
 fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, table: &Mutex<Table>) {
     let mut left = VecDeque::from(kills);
     while !left.is_empty() {
