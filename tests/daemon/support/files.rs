@@ -10,7 +10,7 @@ use polity_tests::Polity;
 /// The example picture of the repository, a PNG.
 pub(crate) const PICTURE: &[u8] = include_bytes!("../../../examples/picture.png");
 
-/// Writes a file into the home and returns its path as an argument.
+/// Writes a file into the home and returns its path for use as a command-line argument.
 #[track_caller]
 pub(crate) fn write(polity: &Polity, name: &str, bytes: &[u8]) -> String {
     let path = polity.home().join(name);

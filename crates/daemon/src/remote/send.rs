@@ -93,8 +93,8 @@ pub(crate) async fn stored(client: &Client, attachment: &Path) -> Result<String,
     Ok(artifacts::put(client, attachment).await?.reference)
 }
 
-/// Maximum total size of files that are sent in one request with their message, in bytes, because the client holds
-/// them in memory. Larger files are stored one by one before the message is sent.
+/// Maximum total size of files that are sent in one request with their message, in bytes, because the client holds the
+/// files in memory. Larger files are stored one by one before the message is sent.
 const MOST_IN_MESSAGE: u64 = 64 << 20;
 /// The HTTP status of a request whose files are too large together.
 const TOO_LARGE: u16 = 413;
