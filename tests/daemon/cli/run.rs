@@ -96,9 +96,8 @@ fn comparable(shown: &str) -> Vec<String> {
     lines
 }
 
-/// Begins two tasks whose workers wait at a gate, kills the daemon, and continues the tasks with `polity run
-/// --resume` on a terminal. `next` starts the next daemon, or returns `None` to continue without a daemon. Returns
-/// what the terminal has shown.
+/// Begins two tasks whose workers wait at a gate, and kills the daemon. Then runs `polity run --resume` on a terminal.
+/// `next` starts the next daemon, or returns `None` to continue without a daemon. Returns what the terminal has shown.
 #[track_caller]
 fn resumed(next: impl Fn(&Polity) -> Option<Running>) -> String {
     let gate = Gate::default();
