@@ -22,7 +22,7 @@ check *crates:
     done
     [ ${#packages[@]} = 0 ] && { echo 'no crate has changed'; exit; }
     cargo clippy "${packages[@]}" --all-targets -- -D warnings
-    # These take from half a minute to five minutes; `just test` runs them.
+    # The skipped tests take from half a minute to five minutes; `just test` runs them.
     cargo test "${packages[@]}" --lib --bins -- \
         --skip society::tests::answering --skip tools::tests::model --skip steer::tests::the_state_stays_whole \
         --skip supervisor::tests::order

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs all examples, one after the other, and fails if one fails; `examples/run.sh NAME…` runs only these. An example is
-# skipped if a program or package that it needs is missing; with CLIENTS=required that is a failure.
+# Runs all examples, one after the other, or only those named: `examples/run.sh NAME…`. Fails if one fails. If a
+# program or package that an example needs is missing, the example is skipped; with CLIENTS=required it fails instead.
 # POLITY_BIN names the polity program [default: target/release/polity, else target/debug/polity]. The official clients
-# are those that tests/clients/run.sh has installed into CLIENTS_CACHE [default: target/clients].
+# are taken from CLIENTS_CACHE, where tests/clients/run.sh installs them [default: target/clients].
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 cache="${CLIENTS_CACHE:-$here/../target/clients}"
@@ -15,7 +15,7 @@ modules="$cache/node-$(cat "$clients/package.json" "$clients/package-lock.json" 
 if [ -e "$venv/ready" ]; then export PYTHON="$venv/bin/python"; fi
 if [ -e "$modules/ready" ]; then export NODE_MODULES="$modules/node_modules"; fi
 
-# Ends an example that hangs, if the machine has the program `timeout`.
+# Runs a command, and kills it after ten minutes if the machine has the program `timeout`.
 limited() {
     if command -v timeout >/dev/null; then timeout --kill-after=10 600 "$@"; else "$@"; fi
 }
@@ -28,7 +28,7 @@ for example in "$@"; do
     name="$(basename "${example%/run.sh}")"
     code=0 began=$SECONDS
     limited "$here/$name/run.sh" >"$output" 2>&1 </dev/null || code=$?
-    # An example prints the names of the programs and packages that are missing.
+    # The output of an example names the programs and packages that are missing.
     missing="$(sed -n -e 's/^skipped: //p' -e 's/^left out: //p' "$output")"
     case "$code" in
         0) printf 'ok       %s (%d s)%s\n' "$name" $((SECONDS - began)) "${missing:+, without a part: $missing}" ;;

@@ -1,5 +1,5 @@
-# The shell examples source this file. It finds the program polity, makes an empty society in a temporary directory, and
-# ends everything that the example has started.
+# The shell examples source this file. It finds the program polity, creates directories for an empty society, and at
+# the end stops everything that the example has started.
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -9,7 +9,7 @@ fail() {
     exit 1
 }
 
-# Ends the example with exit code 77: this machine lacks a program or a package that it needs.
+# Ends the example with exit code 77, because this machine lacks a program or a package that it needs.
 skip() {
     printf 'skipped: %s\n' "$*"
     exit 77
@@ -22,7 +22,7 @@ fi
 [ -x "$POLITY_BIN" ] || fail "there is no program $POLITY_BIN; build it with cargo build, or set POLITY_BIN"
 polity() { "$POLITY_BIN" "$@"; }
 
-# Each society needs a directory for its configuration and one for its data. Without llmservices.json, the built-in
+# A society needs a directory for its configuration and another for its data. Without llmservices.json, the built-in
 # rehearsal models answer: "discover": false keeps polity from looking for a model server on this machine.
 work="$(mktemp -d)"
 config="$work/config" data="$work/data"
@@ -40,7 +40,7 @@ end() {
 }
 trap end EXIT
 
-# Waits until a command succeeds, for at most a minute.
+# Repeats a command until it succeeds. Fails after a minute.
 until_true() {
     local deadline=$((SECONDS + 60))
     until "$@"; do
@@ -51,15 +51,15 @@ until_true() {
 
 # Starts the daemon on a free port. When the daemon is ready, it writes the file daemon.json in one step.
 serve() {
-    # Starts the program directly, not by a function, so that $! is the id of the daemon and not of a subshell.
+    # Start the program directly, not by a function, so that $! is the id of the daemon and not of a subshell.
     "$POLITY_BIN" serve --listen 127.0.0.1:0 --config "$config" --data "$data" &
     daemon=$!
     until_true test -s "$data/daemon.json"
     url="$(sed -n 's/.*"url": "\([^"]*\)".*/\1/p' "$data/daemon.json")"
 }
 
-# Starts a scripted model, a Python program that prints one line, its address, when it is ready. Everything that the
-# model prints after that goes to the file $transcript.
+# Starts a scripted model. The model is a Python program whose first line of output is its address. Everything that it
+# prints later goes to the file $transcript.
 scripted_model() {
     command -v python3 >/dev/null || skip "there is no python3, which runs the scripted model"
     transcript="$work/transcript"

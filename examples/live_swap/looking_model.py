@@ -6,7 +6,7 @@ from model import serve, tell
 
 
 def look(messages):
-    # The first message is the system message; the second is the person's, with the picture.
+    # The first message is the system message. The second is the user's message with the picture.
     content = messages[1]["content"]
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
     tell(f"The message with the picture has these parts: {', '.join(part['type'] for part in parts)}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Sends a picture to a model that reads only text, then declares in llmservices.json, while the daemon runs, that the
-# model has vision. The first request describes the picture in text; the next one carries it as an image part.
+# Sends a picture to a model that is declared to read only text. While the daemon runs, llmservices.json then declares
+# that the model has vision. The first request describes the picture in words; the next request contains the picture
+# itself.
 source "$(dirname "$0")/../society.sh"
 
 scripted_model "$here/looking_model.py"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gives polity a task through the official MCP client for Python, and reads the result.
-# PYTHON names a Python that has the package mcp, version 2 [default: python3].
+# Gives polity a task through the official MCP client for Python, and reads the result. PYTHON names a Python
+# interpreter that has the package mcp, version 2 [default: python3].
 source "$(dirname "$0")/../society.sh"
 
 python="${PYTHON:-python3}"

@@ -1,4 +1,4 @@
-// Asks polity with OpenAI's client for JavaScript, and follows up in the same conversation, as ask.py does in Python.
+// Asks polity with OpenAI's client for JavaScript, and asks again in the same conversation, as ask.py does in Python.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 

@@ -6,7 +6,7 @@ import os
 
 import openai
 
-# A society takes longer than a model, so the client gets a long timeout.
+# A society takes longer to answer than a model, so the client gets a long timeout.
 client = openai.OpenAI(
     base_url=os.environ["POLITY_URL"] + "/v1", api_key=os.environ["POLITY_TOKEN"], timeout=3600
 )
@@ -18,8 +18,8 @@ answer = first.choices[0].message.content
 print(f"The answer, from task {task}:\n{answer}")
 print(f"All agents together used {first.usage.total_tokens} tokens.\n")
 
-# As with any chat model, the client sends the whole conversation. polity recognises its own answer at the end of it, so
-# only the new question goes to the society, into the same task.
+# As with any chat model, the client sends the whole conversation. polity recognises its own answer at the end of the
+# conversation, so it gives the society only the new question, in the same task.
 conversation += [{"role": "assistant", "content": answer}, {"role": "user", "content": "Say it again, shorter."}]
 followed = client.chat.completions.with_raw_response.create(
     model="polity", messages=conversation, stream=True

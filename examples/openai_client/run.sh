@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Starts a daemon and asks it with OpenAI's official clients, for Python and, if it is installed, for JavaScript. PYTHON
-# names a Python that has the package openai [default: python3], NODE_MODULES a directory of npm packages with openai
-# [default: the directory that node finds from here].
+# Starts a daemon and asks it with OpenAI's official clients, for Python and, if it is installed, for JavaScript.
+# PYTHON names a Python interpreter that has the package openai [default: python3]. NODE_MODULES names a directory of
+# npm packages that contains openai [default: the directory that node finds from here].
 source "$(dirname "$0")/../society.sh"
 
 python="${PYTHON:-python3}"
@@ -14,7 +14,7 @@ POLITY_TOKEN="$(cat "$data/token")"
 echo "== Python"
 "$python" "$here/ask.py" || fail "ask.py failed"
 
-# Node looks for packages beside the script.
+# Node looks for packages in the directory of the script.
 script="$here/ask.mjs"
 if [ -n "${NODE_MODULES:-}" ]; then
     ln -s "$NODE_MODULES" "$work/node_modules"

@@ -11,7 +11,7 @@ import threading
 
 def play(messages):
     system, last = messages[0]["content"], messages[-1]
-    # The system message names the role of the agent that asks; a message from an agent names its sender.
+    # The role name in the system message tells which agent asks. A message from an agent begins with its sender.
     if "roleName=translator" in system:
         return {"content": "Guten Morgen"}
     if last["role"] == "tool":
@@ -41,7 +41,7 @@ def show(messages):
     return "\n".join(lines)
 
 
-# Several agents may ask at the same time; their lines must not mix.
+# Several agents may call the model at the same time; the lock keeps their lines apart.
 printing = threading.Lock()
 
 

@@ -1,5 +1,6 @@
-//! Runs a society in a program of your own and gives its agents a tool of your own. The tool books tables in a
-//! restaurant, which here is a map. A scripted model replaces a real model (`polity_llm::HttpModel`).
+//! Runs a society in a program of your own, and gives its agents a tool of your own. The tool books tables in a
+//! restaurant; a map in memory stands for the restaurant. A scripted model replaces a real model
+//! (`polity_llm::HttpModel`).
 
 #![expect(clippy::print_stdout, reason = "the output shows what happened")]
 
@@ -22,7 +23,7 @@ use tokio::sync::Mutex;
 /// The number of the booked table for each idempotency key.
 type Bookings = Arc<Mutex<HashMap<String, usize>>>;
 
-/// The tool. Only agents with the right to the group `web` are offered it and may call it.
+/// The tool. polity offers it only to agents that have the right to the group `web`, and no other agent may call it.
 struct BookTable {
     bookings: Bookings,
 }
@@ -49,8 +50,8 @@ impl tool::Tool for BookTable {
     }
 
     /// polity commits the start of each call before it runs the call. If the process dies before the call has ended,
-    /// `Repeat` makes polity run the call again at the next start, with the same key. By the key, the restaurant
-    /// recognises the booking that it has already made.
+    /// `Repeat` makes polity run the call again at the next start, with the same key. The restaurant recognises by
+    /// this key a booking that it has already made.
     fn after_crash(&self, _: &CallArguments) -> AfterCrash {
         AfterCrash::Repeat
     }
@@ -105,7 +106,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let text = "Book a table for four, please.".to_owned();
     society.prompt(Prompt { text, attachments: Vec::new(), service: None }).await?;
 
-    // Every message to the person is an event too, and the watch wakes this program after each event.
+    // Every message to the user is an event too, so this program waits for events and then reads the new messages.
     let mut events = society.newest_event();
     while society.unshown().await?.is_empty() {
         tokio::time::timeout(Duration::from_secs(60), events.changed()).await??;

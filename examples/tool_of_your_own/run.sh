@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the program main.rs, an example of the package polity. A newcomer runs it with
+# Runs the program main.rs, which is an example of the package polity. You can also run the program with
 # `cargo run --example tool_of_your_own`. If the tests have built it beside the polity program, it is not built again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

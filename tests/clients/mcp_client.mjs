@@ -25,7 +25,7 @@ for (const name of ["give_task", "follow_task", "answer_question", "list_agents"
   assert(names.includes(name), name);
 }
 
-// The tools have output schemas, so the client checks each result against its schema.
+// The tools have output schemas, so the client itself checks each result.
 const call = async (name, args, options) => {
   const result = await client.callTool({ name, arguments: args }, undefined, options);
   assert(!result.isError, JSON.stringify(result));

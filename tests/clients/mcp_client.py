@@ -22,7 +22,7 @@ async def drive(client):
     for name in ["give_task", "follow_task", "answer_question", "list_agents", "read_artifact", "stop"]:
         assert tools[name].output_schema, name
 
-    # The tools have output schemas, so the client checks each result against its schema.
+    # The tools have output schemas, so the client itself checks each result.
     async def call(name, arguments, progress=None):
         result = await client.call_tool(name, arguments, progress_callback=progress)
         assert not result.is_error, result

@@ -51,11 +51,11 @@ assert.match(reasoning, /root/);
 assert.equal(finish, "stop");
 assert(usage.total_tokens > 0);
 
-// The client's helper that assembles a stream.
+// The client's helper function that puts the pieces of a stream together.
 const helper = client.chat.completions.stream({ model, messages: [user(`帮手 ${run}`)] });
 assert(await helper.finalContent());
 
-// A picture: its bytes reach a model with vision.
+// A picture. Its bytes must reach a model with vision.
 const data = `data:image/png;base64,${readFileSync(picture).toString("base64")}`;
 const shown = await client.chat.completions.create({
   model,

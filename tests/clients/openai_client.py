@@ -11,7 +11,7 @@ import openai
 
 url, token = os.environ["POLITY_URL"], os.environ["POLITY_TOKEN"]
 client = openai.OpenAI(base_url=f"{url}/v1", api_key=token, timeout=120)
-# The daemon recognises a repeated conversation, so each run of this script makes its texts unique.
+# The daemon recognises a repeated conversation as the same task. So each run of this script makes its texts unique.
 run = uuid.uuid4().hex[:8]
 user = lambda content: {"role": "user", "content": content}
 
@@ -45,7 +45,7 @@ second = client.chat.completions.with_raw_response.create(model="polity", messag
 assert second.headers["x-polity-task"] == task, "the conversation has not continued its task"
 assert second.parse().choices[0].message.content
 
-# The same messages from another user begin another task.
+# The field `user` separates conversations: the same messages from another user begin another task.
 other = client.chat.completions.with_raw_response.create(model="polity", messages=more, user=f"other-{run}")
 assert other.headers["x-polity-task"] != task
 # A request can name the task that it continues.
@@ -54,7 +54,7 @@ named = client.chat.completions.with_raw_response.create(
 )
 assert named.headers["x-polity-task"] == task
 
-# Streaming: the events come as reasoning, then the answer, then the usage.
+# Streaming: events arrive first, as reasoning, then the answer, and then the usage.
 stream = client.chat.completions.create(
     model="polity", messages=[user(f"流式 {run}")], stream=True, stream_options={"include_usage": True}
 )
@@ -76,7 +76,7 @@ again = client.chat.completions.create(
 )
 assert again.choices[0].message.content
 
-# A picture: its bytes reach a model with vision.
+# A picture. Its bytes must reach a model with vision.
 picture = base64.b64encode(pathlib.Path(os.environ["POLITY_PICTURE"]).read_bytes()).decode()
 shown = client.chat.completions.create(
     model="polity",
@@ -106,7 +106,7 @@ filed = client.chat.completions.create(
 )
 assert filed.choices[0].message.content
 
-# Each living agent can be addressed as a model, but the list contains only agents that are at work.
+# A client can address each living agent as a model, but the list contains only agents that are at work.
 assert {"polity", "polity-direct"} <= set(models), models
 request = urllib.request.Request(f"{url}/api/agents", headers={"Authorization": f"Bearer {token}"})
 agents = [agent["id"] for agent in json.load(urllib.request.urlopen(request))["agents"]]
@@ -133,7 +133,7 @@ fails(openai.NotFoundError, lambda: chat(metadata={"polity_task": "t-nothing"}),
 stranger = openai.OpenAI(base_url=f"{url}/v1", api_key="wrong", max_retries=0)
 fails(openai.AuthenticationError, lambda: stranger.models.list(), "unauthorized")
 
-# A client that disconnects gets the answer when it repeats the request, and no second task begins.
+# If a client disconnects and repeats the request, it gets the answer, and no second task begins.
 headers = {"Idempotency-Key": f"key-{run}"}
 ask = lambda: client.chat.completions.with_raw_response.create(
     model="polity", messages=[user(f"一次 {run}")], extra_headers=headers

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Tests the official clients, unmodified, against a real daemon: OpenAI's and MCP's for Python and JavaScript, the
-# Agents SDK, LangChain and the AI SDK. A tester also sends requests that it generates from the OpenAPI document.
-# POLITY_BIN names the polity program [default: target/debug/polity]. Packages are installed into CLIENTS_CACHE
-# [default: target/clients]. Without Python, Node or their registries, the script reports that and skips the part that
-# needs them; with CLIENTS=required it fails instead.
+# Agents SDK, LangChain and the AI SDK. The program schemathesis also sends requests that it generates from the
+# OpenAPI document. POLITY_BIN names the polity program [default: target/debug/polity]. Packages are installed into
+# CLIENTS_CACHE [default: target/clients]. If Python, Node or their registries are missing, the script reports that
+# and skips the part that needs them; with CLIENTS=required it fails instead.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
@@ -32,7 +32,7 @@ missing() {
 mkdir -p "$cache"
 cache="$(cd "$cache" && pwd)"
 
-# Each list of pinned versions has its own directory, so that packages of two lists are never mixed.
+# Each list of pinned versions gets its own directory, so that packages of two lists are never mixed.
 python=
 if ! command -v python3 >/dev/null; then
     missing "the clients for Python, because there is no python3"
@@ -70,14 +70,14 @@ unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL
 mkdir -p "$POLITY_CONFIG"
 echo '{"discover": false}' >"$POLITY_CONFIG/app.json"
 
-# Maximum wait for a condition, in seconds, before the step counts as failed. No step waits for a fixed time.
+# Maximum wait for a condition, in seconds, before the step fails. No step waits for a fixed time.
 patience=120
 
 serve() {
     "$polity" serve --listen 127.0.0.1:0 --config "$POLITY_CONFIG" --data "$POLITY_DATA" 2>"$work/log" &
     daemon=$!
     local deadline=$((SECONDS + patience))
-    # The daemon writes this note, all at once, when it is ready to answer.
+    # When the daemon is ready to answer, it writes this file in one step.
     until [ -s "$POLITY_DATA/daemon.json" ]; do
         if ! kill -0 "$daemon" 2>/dev/null || [ "$SECONDS" -gt "$deadline" ]; then
             say "polity serve did not become ready:"
@@ -109,7 +109,7 @@ if [ -n "$python" ]; then
     step "MCP's client for Python, polity mcp beside the daemon" "$python" "$here/mcp_client.py" stdio
 fi
 if [ -n "$node" ]; then
-    # Node searches for modules beside the script.
+    # Node searches for modules in the directory of the script.
     cp "$here"/*.mjs "$modules"
     step "OpenAI's client for JavaScript" node "$modules/openai_client.mjs"
     step "structured output and responses: OpenAI's client, LangChain, the AI SDK" node "$modules/structured.mjs"
@@ -117,7 +117,7 @@ if [ -n "$node" ]; then
     step "MCP's client for JavaScript, polity mcp beside the daemon" node "$modules/mcp_client.mjs" stdio
 fi
 if [ -n "$python" ]; then
-    # The tester leaves a cache in its working directory.
+    # The program schemathesis leaves a cache in its working directory.
     cd "$work"
     step "requests generated from the OpenAPI document" "$python" -m schemathesis.cli run \
         "$POLITY_URL/api/openapi.json" --header "Authorization: Bearer $POLITY_TOKEN" \
@@ -129,8 +129,8 @@ fi
 kill "$daemon"
 wait "$daemon" || { say "polity serve did not end with exit code 0"; cat "$work/log"; exit 1; }
 daemon=
-# Without a daemon, `polity mcp` runs the society itself. It gets a new data directory, because in the old
-# directory the generated requests have paused, stopped and limited agents, even root.
+# If there is no daemon, `polity mcp` runs the society itself. It gets a new data directory: in the old one, the
+# generated requests have paused, stopped and limited agents, even root.
 POLITY_DATA="$work/alone"
 if [ -n "$python" ]; then
     step "MCP's client for Python, polity mcp alone" "$python" "$here/mcp_client.py" stdio

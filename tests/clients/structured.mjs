@@ -11,7 +11,7 @@ import { z } from "zod";
 const { POLITY_URL: url, POLITY_TOKEN: apiKey } = process.env;
 const baseURL = `${url}/v1`;
 const model = "polity";
-// Makes a question unique, because the daemon recognises a repeated conversation.
+// Makes a question unique, because the daemon recognises a repeated conversation as the same task.
 const question = (text) => `${text} ${randomUUID().slice(0, 8)}`;
 const City = z.object({
   city: z.string(),
@@ -21,7 +21,7 @@ const City = z.object({
 });
 const fits = (value) => assert.deepEqual(City.parse(value), value);
 
-// OpenAI's client: `.parse()` on both routes, and responses as a stream.
+// OpenAI's client: `.parse()` on `/v1/chat/completions` and `/v1/responses`, and responses as a stream.
 const client = new OpenAI({ baseURL, apiKey, timeout: 120_000 });
 const completion = await client.chat.completions.parse({
   model,
@@ -50,7 +50,7 @@ fits(await chat.withStructuredOutput(City, { method: "jsonSchema" }).invoke(ques
 const anything = chat.withConfig({ response_format: { type: "json_object" } });
 assert.equal(typeof JSON.parse((await anything.invoke(question("介绍一座城市"))).content), "object");
 
-// The AI SDK, on both routes.
+// The AI SDK, on `/v1/responses` and `/v1/chat/completions`.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 const openai = createOpenAI({ baseURL, apiKey });
 for (const of of [openai(model), openai.chat(model)]) {

@@ -45,7 +45,7 @@ with client.responses.stream(model="polity", input=question("流式")) as stream
     assert stream.get_final_response().output_text
 assert "response.reasoning_summary_text.delta" in kinds, kinds
 
-# Chat clients request a title for a chat with a separate request. It begins no task.
+# Chat programs ask for the title of a chat with a separate request. This request must not begin a task.
 title = client.chat.completions.with_raw_response.create(
     model="polity-direct", messages=[{"role": "user", "content": question("一个标题")}]
 )

@@ -1,4 +1,5 @@
-//! Calls that the person must allow: asked on one channel and answered on another, and what survives `kill -9`.
+//! Calls that the user must allow: `polity run`, a chat or another command answers the question. The questions,
+//! answers and permissions survive `kill -9`.
 
 use std::fs;
 use std::io::Write;
@@ -9,12 +10,12 @@ use serde_json::{Value, json};
 
 use crate::support::{app, home, json_lines, run};
 
-/// The person is asked about each change of a file.
+/// Returns an `app.json` whose policy asks the user about each change of a file.
 fn asks() -> Value {
     app(&json!({"language": "en", "tools": {"policy": [{"group": "files", "write": true, "decide": "ask"}]}}))
 }
 
-/// Root writes a file, and repeats to the person what it was told.
+/// The script of root: it writes a file, and then repeats the tool's answer to the user.
 fn writer(asked: &Conversation) -> Answer {
     match asked.results_of("str_replace_editor").as_slice() {
         [] => Answer::call(
@@ -25,7 +26,7 @@ fn writer(asked: &Conversation) -> Answer {
     }
 }
 
-/// Makes a home whose root wants to write `note.txt` in the directory `project`.
+/// Creates a home with a directory `project`, and a server whose script lets root write the file `note.txt` there.
 fn wanting() -> (ScriptedServer, Polity, PathBuf) {
     let server = ScriptedServer::start(writer);
     let polity = home(&server, &json!({}));
@@ -60,7 +61,7 @@ fn a_run_without_a_terminal_ends_with_6_and_the_answer_may_come_later() {
     {
         assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
     }
-    // Without a daemon the question can be read, but not answered.
+    // Without a daemon, commands can show the question, but cannot answer it.
     let open = rows(&polity, &["approvals"]);
     assert_eq!((&open[0]["id"], &open[0]["state"], open.len()), (&json!("q1"), &json!("open"), 1));
     assert_eq!(open[0]["arguments"]["path"], "note.txt");
@@ -125,7 +126,7 @@ fn a_question_is_answered_on_the_terminal() {
     let (running, mut keyboard) = polity.spawn_with_keyboard(&arguments);
     running.stdout_line("y yes");
     assert!(!note.exists());
-    // A line that is no answer allows nothing, and the answers are shown again.
+    // The first line is not an answer, so it allows nothing, and the possible answers are printed again.
     writeln!(keyboard, "perhaps").expect("a keyboard");
     writeln!(keyboard, "y").expect("a keyboard");
     let output = running.wait().expect_code(0);
@@ -133,7 +134,7 @@ fn a_question_is_answered_on_the_terminal() {
     assert!(note.exists());
 }
 
-/// `polity run` waits at a terminal, and somebody answers elsewhere.
+/// `polity run` asks at a terminal, and the user answers with `polity approve` in another process.
 #[test]
 fn a_question_is_asked_on_one_channel_and_answered_on_another() {
     let (_server, polity, note) = wanting();
@@ -162,7 +163,7 @@ fn a_chat_asks_and_takes_the_answer() {
     assert!(note.exists());
 }
 
-/// Starts the daemon so that it dies at this failure point, and waits until it serves.
+/// Starts the daemon, and waits until it serves. The daemon dies when it reaches this failure point.
 fn serve_until(polity: &Polity, point: &str) -> Running {
     let arguments = ["serve", "--data", "data", "--listen", "127.0.0.1:0"];
     let daemon = polity.spawn_with_points(&arguments, &[("POLITY_FAILURE_POINT", point)]);
@@ -203,7 +204,7 @@ fn a_permission_is_removed_once_wherever_the_daemon_dies() {
     ask(&polity, &["approvals", "--remove", "p1"]);
     assert_eq!(daemon.wait().code, None, "the point was not hit");
     let _daemon = serve(&polity);
-    // The process died before the commit, so the permission is still there.
+    // The daemon died before the commit, so the permission still exists.
     assert_eq!(rows(&polity, &["approvals", "--permissions"]).len(), 1);
     ask(&polity, &["approvals", "--remove", "p1"]).expect_code(0);
     assert_eq!(rows(&polity, &["approvals", "--permissions"]).len(), 0);

@@ -1,4 +1,5 @@
-//! Mistakes of the user: each gets a short and clear report, which never looks like a crash, and costs nothing.
+//! Mistakes of the user. The error message must be short and clear, and must not look like a crash. No model is
+//! called.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// Returns the one line on the standard error of a run that could not begin, without the program's name.
+/// Returns the only line on the standard error of a run that was refused, without the program's name.
 #[track_caller]
 fn complaint(ended: Output) -> String {
     let ended = ended.expect_code(2);
@@ -74,7 +75,7 @@ fn a_prompt_that_says_nothing() {
     for prompt in ["", "   ", " \n\t"] {
         check(run(&polity, &[prompt]), &["prompt is empty"]);
     }
-    // Standard input is empty.
+    // The prompt `-` is read from standard input, which is empty here.
     check(run(&polity, &["-"]), &["prompt is empty"]);
     assert!(server.requests().is_empty());
     check(run(&polity, &["--resume"]), &["nothing to resume"]);

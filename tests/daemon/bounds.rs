@@ -1,4 +1,4 @@
-//! The limits of a task, the end of a task that reaches a limit, and the end of the process on a signal.
+//! The limits of a task, and what happens to the work when a limit or a signal ends it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The roles of the agents that root hires to work at the same time.
 const WORKERS: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
 
-/// Root hires six agents and waits, and each of the six calls a tool for ever. Each answer uses this many tokens.
+/// A script in which root hires six agents and waits, and each of the six calls a tool for ever. Each answer of a
+/// model reports `prompt` and `answer` tokens.
 fn six_for_ever(prompt: u64, answer: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let answered = if asked.role_name() != "根智能体" {
@@ -30,7 +31,7 @@ fn six_for_ever(prompt: u64, answer: u64) -> impl Fn(&Conversation) -> Answer + 
     }
 }
 
-/// Creates a home with one service that has a price and answers in at most 300 tokens.
+/// Creates a home with one service that costs money and answers in at most 300 tokens.
 fn priced(server: &ScriptedServer, limits: &Value) -> Polity {
     let mut one = service("one", server, &["text"]);
     one["maxTokens"] = json!(300);
@@ -46,7 +47,7 @@ fn used(lines: &[Value]) -> (usize, u64, u64) {
     (answered.len(), sum("promptTokens"), sum("completionTokens"))
 }
 
-/// Returns the one event of a reached limit, and the text of the notice that tells the user about it.
+/// Returns the only event `limit_reached`, and the text of the notice that tells the user about it.
 #[track_caller]
 fn reached(lines: &[Value]) -> (Value, String) {
     let [reached] = events(lines, "limit_reached")[..] else { panic!("expected one `limit_reached` event") };
@@ -149,7 +150,8 @@ fn an_answer_that_is_under_way_is_kept_when_the_process_is_asked_to_end() {
 
 #[test]
 fn a_call_that_waits_is_not_begun_when_the_process_is_asked_to_end() {
-    // The service takes one call at a time: the gate holds that call back, and all other calls wait for it.
+    // The service takes one call at a time. The closed gate holds back the first call of a worker, so all other calls
+    // wait.
     let gate = Gate::default();
     let closed = gate.clone();
     let play = six_for_ever(100, 10);
@@ -219,7 +221,8 @@ fn a_second_signal_ends_at_once_and_nothing_acknowledged_is_lost() {
 
 #[test]
 fn a_limit_stops_the_whole_tree_whatever_the_others_cost() {
-    // Only root's calls cost money. The limit stops its free workers as well.
+    // Only root's calls cost money. When the money is spent, root's workers must stop as well, although their service
+    // is free.
     let server = ScriptedServer::start(|asked| {
         let answer = match (asked.role_name().as_str(), asked.results_of("create_role").first()) {
             ("根智能体", None) => {

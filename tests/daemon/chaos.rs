@@ -1,5 +1,5 @@
-//! A society of thirty agents whose models answer three of ten requests badly, with every kind of fault. It has to
-//! reach the right answer, keep the retry policy and hide no failure.
+//! A society of thirty agents whose models answer three of ten requests badly, with every kind of fault. The society
+//! must reach the right answer, and the daemon must keep the retry policy and report every failure.
 
 mod faults;
 mod society;
@@ -30,7 +30,8 @@ struct Run {
     took: Duration,
 }
 
-/// Plays the society with two services, one the fallback of the other. Fails if any request was invalid.
+/// Plays the society with two services; service `two` is the fallback of service `one`. Fails if any request was
+/// invalid.
 #[track_caller]
 fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
     let places = if seed % 2 == 1 { Places::One } else { Places::Three };
@@ -44,14 +45,15 @@ fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
     let mut two = service("two", &servers[1], &["text"]);
     one["fallback"] = json!("two");
     for service in [&mut one, &mut two] {
-        // Each server hangs once. This timeout is so long that nothing else should reach it.
+        // Each server hangs once. No other answer takes as long as this timeout.
         service["timeouts"] = json!({"firstByteMs": 10_000});
         service["maxConcurrentRequests"] = json!(match places {
             Places::One => 1,
             Places::Three => 3,
         });
     }
-    // If the servers ask for a longer pause than the longest delay, calls that can use the fallback do so at once.
+    // The longest delay is sometimes shorter than the pause that a server asks for. Calls to service `one` then use
+    // the fallback at once.
     let longest = if seed % 4 < 2 { 2_000 } else { 20 };
     let retry = json!({"maxAttempts": ATTEMPTS, "baseDelayMs": 1, "maxDelayMs": longest});
     let app = app(&json!({"retry": retry, "defaultService": "one"}));
@@ -81,8 +83,8 @@ impl Run {
         self.check_pauses();
     }
 
-    /// Checks that no call has too many attempts or any attempt after its answer, and that the events count attempts
-    /// correctly.
+    /// Checks that no call has too many attempts or an attempt after its answer, and that the events count the
+    /// attempts correctly.
     #[track_caller]
     fn check_attempts(&self) {
         let seed = self.seed;
@@ -91,7 +93,7 @@ impl Run {
             calls.entry(exchange.call).or_default().push(exchange.fault);
         }
         for faults in calls.values() {
-            // After an empty answer the daemon asks once more, which is another call.
+            // After an empty answer, the daemon asks the model once more; this counts as another call.
             for attempts in faults.split_inclusive(|fault| *fault == Some(Fault::Empty)) {
                 assert!(attempts.len() as u64 <= ATTEMPTS, "seed {seed}: {faults:?}");
                 let (_last, before) = attempts.split_last().expect("an attempt");
@@ -107,7 +109,7 @@ impl Run {
                     *attempts += 1;
                     assert_eq!(line["attempt"], *attempts, "seed {seed}: {line}");
                     assert!(*attempts <= ATTEMPTS, "seed {seed}: {line}");
-                    // A call gives up at its last attempt and not before.
+                    // A call gives up at its last attempt, never earlier.
                     assert_eq!(line["next"] == "give_up", *attempts == ATTEMPTS, "seed {seed}: {line}");
                     if *attempts == ATTEMPTS {
                         *attempts = 0;
@@ -122,7 +124,7 @@ impl Run {
         }
     }
 
-    /// Checks that there is one event for each failed answer, and one failed answer for each event.
+    /// Checks that each failed answer has one event, and each event one failed answer.
     #[track_caller]
     fn check_failures(&self) {
         let mut failures: BTreeMap<(&str, &str, &str), i64> = BTreeMap::new();
@@ -139,8 +141,8 @@ impl Run {
         assert!(failures.is_empty(), "seed {}: failed answers minus events: {failures:?}", self.seed);
     }
 
-    /// Returns the events of failed attempts that reached a service. An event of a call that only shares the failure of
-    /// another call is left out.
+    /// Returns the events of failed attempts that reached a service. Leaves out events of calls that failed only
+    /// because another call had failed.
     fn failed_attempts(&self) -> impl Iterator<Item = &Value> {
         let shares =
             |failed: &&Value| failed["reason"].as_str().is_some_and(|reason| reason.starts_with(SHARED));
@@ -149,10 +151,10 @@ impl Run {
 
     /// Checks that no request reaches a service during a pause that it has asked for.
     ///
-    /// The server notes the time before it answers, and the daemon begins to count after that, so the comparison needs
-    /// no tolerance. With one call at a time, no request can be under way when the service asks for the pause. With
-    /// several calls at a time, requests of other agents may still arrive, but the agent that was told to wait sends
-    /// none.
+    /// The test's server notes the time before it answers, and the daemon counts the pause from the arrival of the
+    /// answer, so the comparison needs no tolerance. With one call at a time, no request is under way when the
+    /// service asks for the pause. With several calls at a time, requests of other agents may still arrive, but the
+    /// agent that got the answer sends no request.
     #[track_caller]
     fn check_pauses(&self) {
         let mut services: BTreeSet<&str> = BTreeSet::new();
@@ -187,11 +189,11 @@ impl Run {
     }
 }
 
-/// The first words of a failure reason. A call fails with it if another call, for which it waited, found the service
-/// still down.
+/// The beginning of the reason for a shared failure. The failed call had waited for another call, and the other call
+/// found the service still down.
 const SHARED: &str = "another call has found it still down";
 
-/// Plays and checks the society with each of the seeds, several at a time because a run mostly waits.
+/// Plays and checks the society with each of the seeds, several at a time, because a run mostly waits.
 #[expect(clippy::print_stdout, reason = "prints the result of each seed for people who run many")]
 fn play_all(seeds: &[u64]) {
     for some in seeds.chunks(5) {

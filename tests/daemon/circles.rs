@@ -1,19 +1,20 @@
 //! The files of a crate must not import each other in a circle, unless a comment above the `mod` line explains why.
 //!
 //! The test reads the source text. A path that begins with `crate`, `self`, `super` or the name of a submodule counts
-//! as an import of the innermost module in that path. The test can miss an import, but it never invents one.
+//! as an import of the innermost module in that path. The test can miss an import, but never reports an import that
+//! does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The beginning of a comment that gives a reason for a circle. The comment is on the line above a `mod` line.
+/// The beginning of a comment above a `mod` line that gives the reason for a circle.
 const DEFENCE: &str = "// Circle: ";
 
 /// The path of a module: the names from the root of its crate to the module itself.
 type Module = Vec<String>;
 
-/// The files of one crate, without test files.
+/// The source files of one crate, without its tests.
 struct Crate {
     files: BTreeMap<Module, String>,
 }
@@ -52,7 +53,7 @@ impl Crate {
         targets.filter(|target| target != from && !target.is_empty()).collect()
     }
 
-    /// Resolves a path in the file of the module `from`. Returns the innermost module that the path names.
+    /// Resolves a path that the file of the module `from` uses. Returns the innermost module that the path names.
     fn target(&self, from: &Module, path: &[String]) -> Option<Module> {
         let mut names = path.iter();
         let mut at = match names.next()?.as_str() {

@@ -22,7 +22,6 @@ fn serve(polity: &Polity) -> Running {
     daemon
 }
 
-/// Starts a daemon with the built-in models.
 #[track_caller]
 fn rehearsing() -> (Polity, Running) {
     let polity = Polity::new(&json!({"services": []}), &app(&json!({"language": "en"})));
@@ -69,7 +68,7 @@ fn refused(polity: &Polity, arguments: &[&str]) -> String {
     ended.stderr
 }
 
-/// Sends a picture to the society, and returns what it answers.
+/// Sends a picture to the society, and returns the society's answer.
 #[track_caller]
 fn look_at_picture(polity: &Polity) -> String {
     let path = write(polity, "picture.png", PICTURE);

@@ -1,4 +1,4 @@
-//! Models that use tools clumsily, as small models do. Each society has to end with the right answer or with a truthful
+//! Models that use tools clumsily, as small models do. Each society must end with the right answer or with a truthful
 //! failure, and must never show a tool call or a thought as an answer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,8 @@ fn unreadable() -> Answer {
     Answer::error(500, json!({"error": {"code": 500, "message": UNREADABLE, "type": "server_error"}}))
 }
 
-/// After an unreadable tool call, the daemon adds a line to the system message. This is the beginning of that line.
+/// The beginning of the line that the daemon adds to the system message after a tool call that the server could not
+/// read.
 const HOW_TO_CALL: &str = "只有这些工具：";
 
 #[test]
@@ -82,7 +83,7 @@ fn the_same_call_with_the_same_result_is_told_and_then_ends_the_turn() {
     assert!(said.contains("repeating"), "{said}");
 }
 
-/// The results differ only in the id of the new artifact.
+/// The results of the calls differ only in the ids of the new artifacts, so the calls count as repetitions.
 #[test]
 fn a_call_that_makes_the_same_again_and_again_is_a_repetition() {
     let server = ScriptedServer::start(|_| {
@@ -108,7 +109,8 @@ fn the_person_is_told_the_same_once_in_a_turn() {
     server.assert_clean();
 }
 
-/// Without tools, the server does not parse calls, and the daemon parses them from the model's text.
+/// After the second unreadable call, the daemon offers the server no tools. It then parses calls from the model's
+/// text itself.
 #[test]
 fn a_server_that_cannot_read_calls_twice_is_sent_no_tools() {
     let server = ScriptedServer::start(|asked| {
@@ -137,13 +139,13 @@ fn a_call_between_begins_the_count_anew() {
     run(&home(&server, &json!({})), &["go"]).expect_code(0);
 }
 
-/// Random ways in which a clumsy model writes a call or a text.
+/// Decides at random in which clumsy way a model writes a call or a text.
 struct Clumsy {
     random: fastrand::Rng,
 }
 
 impl Clumsy {
-    /// Seeds the choices by the request alone, so that the same request gets the same answer.
+    /// Derives the random choices from the request alone, so that the same request gets the same answer.
     fn at(seed: u64, asked: &Conversation) -> Self {
         let place = asked.messages().len() as u64;
         let agent: u64 = asked.role_name().bytes().map(u64::from).sum();
@@ -219,7 +221,7 @@ impl Clumsy {
 fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let mut clumsy = Clumsy::at(seed, asked);
-        // The additional line of the system message makes the model careful, as it does with real models.
+        // A model that reads the added line writes its calls correctly, as real models do.
         let is_careful = asked.system().contains(HOW_TO_CALL);
         let call = |clumsy: &mut Clumsy, tool: &str, arguments: Value| match is_careful {
             true => Answer::call(tool, arguments),
@@ -245,7 +247,8 @@ fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'stati
     }
 }
 
-/// Plays a society, and returns whether it reached the answer. Any other end has to be a truthful failure.
+/// Plays a society, and returns whether it reached the right answer. If not, fails unless it ended with a truthful
+/// failure.
 #[track_caller]
 fn play(seed: u64) -> bool {
     let server = ScriptedServer::start(society(seed));
@@ -279,7 +282,7 @@ fn play(seed: u64) -> bool {
     }
 }
 
-/// Plays these seeds, several at a time. At least 80 % of the societies have to reach the answer.
+/// Plays this many seeds, several at a time. At least 80 % of the societies must reach the right answer.
 #[expect(clippy::print_stdout, reason = "prints how many societies reached the answer")]
 fn play_all(first: u64, societies: u64) {
     let well = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! Context windows: status lines, summaries, and servers that reject a request as too long.
+//! Context windows: the daemon's status lines about them, summaries, and servers that reject a request as too long.
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -44,7 +44,8 @@ fn tokens(asked: &Conversation) -> usize {
 const ROUNDS: usize = 200;
 const PER_ROUND: usize = 10;
 
-/// Root sends the clerk ten messages at a time. Only the last of them asks for an answer. The clerk answers `noted`.
+/// Root sends the clerk ten messages in each round; only the last of the ten asks for an answer. The clerk answers
+/// `noted`.
 fn clerk(asked: &Conversation) -> Answer {
     if sums_up(asked) {
         return Answer::say("The clerk notes what root reports; nothing is open.");
@@ -87,7 +88,8 @@ fn clerk(asked: &Conversation) -> Answer {
     Answer::calls((0..PER_ROUND).map(message).collect())
 }
 
-/// Returns the clerk's id. After a summary it is found in the contact list, which summaries do not change.
+/// Returns the clerk's id. A summary may have replaced the hiring in the history. The id is then read from the
+/// contact list.
 fn clerk_id(asked: &Conversation) -> Option<String> {
     hired(asked, "clerk").or_else(|| {
         let system = asked.system();
@@ -101,7 +103,7 @@ fn clerk_id(asked: &Conversation) -> Option<String> {
     })
 }
 
-/// Returns the highest number of a round in the messages: the number of rounds that root has sent.
+/// Returns the number of the latest round of messages that root has sent.
 fn rounds_done(asked: &Conversation) -> usize {
     let said = asked.messages().iter().map(ToString::to_string).collect::<String>();
     let numbers =
@@ -247,7 +249,7 @@ fn nothing_is_summed_up_while_the_server_is_down() {
     assert!(ended.stdout.contains("overloaded"));
 }
 
-/// Some servers silently cut a request that is too long, so the daemon must not send it.
+/// Some servers silently cut off a request that is too long. So the daemon must not send such a request.
 #[test]
 fn a_request_that_cannot_fit_is_not_sent_and_the_numbers_are_told() {
     let server = ScriptedServer::start(|_| Answer::say("done"));
@@ -260,7 +262,8 @@ fn a_request_that_cannot_fit_is_not_sent_and_the_numbers_are_told() {
     }
 }
 
-/// A user who begins a task with a small window gets a warning, which explains how to get a larger window.
+/// If the context window of the service is small, the user gets a warning when a task begins. The warning explains
+/// how to get a larger window.
 #[test]
 fn a_small_window_is_told_when_a_task_begins_and_by_config_check() {
     let server = ScriptedServer::start(|_| Answer::say("done"));

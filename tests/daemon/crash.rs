@@ -1,5 +1,5 @@
-//! `kill -9`, again and again, at any moment: the society must still reach the same end, and everything must happen
-//! only once.
+//! `kill -9`, again and again, at random moments: the society must still reach the same end, and nothing may happen
+//! twice.
 
 pub(crate) mod end;
 mod ledger;
@@ -29,7 +29,7 @@ const GLANCE: Duration = Duration::from_micros(200);
 enum Ended {
     /// The process was killed before it ended by itself.
     Killed,
-    /// The process ended before there was anything to resume.
+    /// The process was killed before it had stored the prompt, so there was nothing to resume.
     NothingBegun,
     /// The process finished the task.
     Finished,
@@ -38,9 +38,9 @@ enum Ended {
 /// The moment at which a process is killed.
 #[derive(Debug)]
 enum Moment {
-    /// When the process has printed this many more lines.
+    /// When the process has printed this many lines.
     Lines(usize),
-    /// When the server has got this many more requests, while it answers the last of them.
+    /// When the server has received this many requests from the process; the last of them may not be answered yet.
     Requests(usize),
     Never,
 }
@@ -54,7 +54,7 @@ impl Moment {
     }
 }
 
-/// One society, from its prompt to its end.
+/// A society that is played from its prompt to its end, in as many processes as needed.
 struct Run {
     server: ScriptedServer,
     polity: Polity,
@@ -70,7 +70,7 @@ impl Run {
         Self { server, polity, printed: String::new(), kills: 0 }
     }
 
-    /// Runs the society to its end, and kills it at random moments until it was killed `kills` times.
+    /// Plays the society to its end. Kills its process at random moments until `kills` kills have hit.
     fn play(&mut self, kills: usize, lots: &mut Rng) {
         let mut arguments = ["build it", "--json"];
         loop {
@@ -102,7 +102,7 @@ impl Run {
             }
         };
         self.printed.push_str(&ended.stdout);
-        // The kill may cut off the last line, which must not run into the next process's first line.
+        // The kill may cut off the last printed line. The first line of the next process must not continue this line.
         self.printed.push('\n');
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
         match ended.code {
@@ -110,7 +110,7 @@ impl Run {
                 self.kills += 1;
                 Ended::Killed
             }
-            // The first process was killed before it had acknowledged the prompt.
+            // An earlier process was killed before it had acknowledged the prompt.
             Some(2) if ended.stderr.contains("nothing to resume") => Ended::NothingBegun,
             Some(_) => {
                 ended.expect_code(0);
@@ -139,13 +139,14 @@ impl Run {
 
 #[test]
 fn everything_happens_once_however_often_the_process_is_killed() {
-    // The seed decides after how many lines or requests each kill comes. What the process does at that moment depends
-    // on the machine; the checks do not depend on it.
+    // The seed decides after how many lines or requests each kill comes. The machine decides what the process does at
+    // that moment, but the checks hold for every moment.
     let (kills, runs) = kill_at_random(KILLS, &mut Rng::with_seed(0x0009_0117));
     println!("{kills} kills in {runs} societies of {} agents", LEADS * (WORKERS_PER_LEAD + 1) + 1);
 }
 
-/// Kills societies `wanted` times in all, and checks the end of each. Returns the number of kills and of societies.
+/// Plays societies until `wanted` kills have hit, and checks the end of each. Returns the number of kills and of
+/// societies.
 #[track_caller]
 fn kill_at_random(wanted: usize, lots: &mut Rng) -> (usize, usize) {
     let (mut kills, mut runs) = (0, 0);

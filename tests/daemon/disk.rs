@@ -1,5 +1,5 @@
-//! A disk that is full, is read-only or fails to sync for a while. The daemon must not tell anybody anything that is
-//! not on the disk yet, and has to go on by itself once the disk works again.
+//! A disk that is full, is read-only or fails to sync for a while. The daemon must not tell anybody a fact that is
+//! not on the disk yet. Once the disk works again, the daemon must go on by itself.
 
 use fastrand::Rng;
 use polity_tests::{Answer, Layer, Order, ScriptedServer};
@@ -12,9 +12,10 @@ const NO_SPACE: i64 = 28;
 const READ_ONLY: i64 = 30;
 const BROKEN: i64 = 5;
 
-/// Plays a society on a disk that fails for a while.
+/// Plays a society on a disk that fails for a while, and simulates power cuts.
 ///
-/// The log has to contain `says`, and no simulated power cut may show that something was told before it was on disk.
+/// The log of the daemon must contain `says`. After each power cut, every fact that the daemon had told must still be
+/// there.
 #[track_caller]
 fn check(disturbances: &'static [Disturbance], says: &str) {
     let recorded = Recorded::play(disturbances, &json!({}));
@@ -63,7 +64,7 @@ fn check_start(orders: &[(Order, i64)], says: &str) {
     let server = ScriptedServer::start(|_| Answer::say("done"));
     let mut polity = home(&server, &json!({}));
     let layer = Layer::below(&mut polity);
-    // First on an empty data directory, then on a data directory with a society.
+    // Try an empty data directory first, then a data directory with a society.
     for asked in [0, 1] {
         for &(order, number) in orders {
             layer.order(order, number);

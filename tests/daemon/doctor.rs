@@ -1,4 +1,5 @@
-//! `polity doctor` reports what is configured and what is really there, and fixes what it is sure of.
+//! `polity doctor` reports what is configured and what really exists, and with `--fix` corrects what is certainly
+//! wrong.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -82,7 +83,7 @@ async fn chat(headers: HeaderMap, Json(asked): Json<Value>) -> Response {
     Json(json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})).into_response()
 }
 
-/// Creates a home whose `llmservices.json` is this text, with a private data directory.
+/// Creates a home with a private data directory, and with this text as its `llmservices.json`.
 fn home_of(services: &str) -> Polity {
     let polity = Polity::new(&json!({}), &app(&json!({})));
     polity.write_config("llmservices.json", services);
@@ -98,8 +99,8 @@ fn doctor(polity: &Polity, arguments: &[&str]) -> Output {
     ended
 }
 
-/// Makes a report comparable between machines: replaces times, the free space and the address of the server, and leaves
-/// out the list of ports.
+/// Makes a report comparable between machines: replaces times, the free space and the address of the server, and
+/// leaves out the list of ports.
 fn fixed(report: &str, address: SocketAddr) -> String {
     let lines = report.lines().take_while(|line| !line.starts_with("ports")).map(|line| {
         match (line.split_once(" small call in "), line.split_once("free space: ")) {
@@ -218,13 +219,13 @@ fn a_data_directory_in_use_and_one_that_is_damaged() {
         &["service one: ok not_asked", "database data/polity.db: ok database", "daemon : ok no_daemon"],
     );
 
-    // From here on no services are configured, so the doctor asks only the daemon.
+    // From here on, no services are configured, so the doctor contacts only the daemon.
     polity.write_config("llmservices.json", "{\"services\": []}");
-    // A process that runs a society holds this lock.
+    // The test holds this lock as a process with a running society does.
     let lock = fs::File::open(polity.data_dir().join("polity.lock")).expect("a lock");
     lock.lock().expect("nobody has it");
     assert_found(&doctor(&polity, &["--json", "--offline"]).expect_code(0), &["daemon : ok in_use"]);
-    // This is the note of a daemon that no longer runs.
+    // The file `daemon.json` of a daemon that no longer runs.
     fs::write(polity.data_dir().join("daemon.json"), r#"{"url": "http://127.0.0.1:1", "pid": 7}"#)
         .expect("a file");
     assert_found(&doctor(&polity, &["--json"]), &["daemon : problem no_token"]);

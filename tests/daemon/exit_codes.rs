@@ -1,4 +1,4 @@
-//! The exit code tells how a run ended, and a later run can resume what was begun.
+//! The exit code tells how a run ended, and a later run can resume the work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +73,8 @@ fn a_limit_is_4() {
 
 #[test]
 fn a_server_that_is_not_there_is_5() {
-    // The socket is bound but does not listen, so no other process can get the port meanwhile.
+    // The test binds the socket but does not listen on it. So connections are refused, and no other process gets the
+    // port.
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
     let address = socket.local_addr().expect("an address");
@@ -102,7 +103,7 @@ fn advice_goes_with_5() {
     assert!(ended.stdout.contains("no such key"), "{}", ended.stdout);
 }
 
-/// Runs a prompt whose server answers every request with this HTTP error.
+/// Runs a prompt with a server that answers every request with this HTTP status.
 fn refused_with(status: u16) -> polity_tests::Output {
     let server =
         ScriptedServer::start(move |_| Answer::error(status, json!({"error": {"message": "not like this"}})));

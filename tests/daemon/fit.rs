@@ -1,4 +1,4 @@
-//! Content that is converted to fit a service, and content that can no longer be read.
+//! The daemon converts attachments to fit a service. It describes attachments that it can neither send nor read.
 
 use std::fs;
 
@@ -92,7 +92,8 @@ fn a_picture_that_is_too_large_for_the_service_is_scaled_and_the_original_stays(
     );
 }
 
-/// Returns what the model is told about an attachment that is not sent: in the message, and by `get_artifact`.
+/// Returns the two descriptions that a model gets of an attachment that is not sent: in the message, and from
+/// `get_artifact`.
 #[track_caller]
 fn told_of(service_fields: &serde_json::Value, name: &str, bytes: &[u8]) -> [String; 2] {
     let server = ScriptedServer::start(|asked| {
@@ -133,7 +134,7 @@ fn a_file_that_is_too_large_alone_is_told_with_size_and_limit() {
 
 #[test]
 fn a_picture_with_too_many_pixels_is_told_with_size_and_limit() {
-    // The header of a bitmap contains its size, so no pixels are needed.
+    // The header of a bitmap contains its width and height, so the file needs no pixels.
     let mut bitmap = Vec::from(*b"BM");
     bitmap.extend([0x36_u32, 0, 0x36, 40, 12_000, 12_000].iter().flat_map(|word| word.to_le_bytes()));
     bitmap.extend([1, 0, 24, 0]);

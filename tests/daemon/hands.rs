@@ -1,4 +1,4 @@
-//! Tools that act outside: files and commands in the workspaces of agents, and what survives `kill -9`.
+//! Tools that act outside: files and commands in the workspaces of agents, and how both survive `kill -9`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::support::{home, run, start};
 const BUGGY: &str = "#!/bin/sh\n# Adds two numbers.\necho $(($1 - $2))\n";
 const CHECK: &str = "#!/bin/sh\n[ \"$(sh add.sh 2 3)\" = 5 ] && echo all good\n";
 
-/// Makes a directory of the person, with a program that has a bug and a test that finds it.
+/// Creates a project of the user, with a program that has a bug and a test that finds it.
 fn project(polity: &Polity) -> PathBuf {
     let directory = polity.home().join("project");
     fs::create_dir(&directory).expect("a directory");
@@ -27,7 +27,8 @@ fn edit(arguments: Value) -> Answer {
     Answer::call("str_replace_editor", arguments)
 }
 
-/// Finds the bug, mends it and runs the test. The answer contains the result of the test.
+/// The script of an agent that finds the bug, corrects it and runs the test. Its answer contains the result of the
+/// test.
 fn mender(asked: &Conversation) -> Answer {
     let edits = asked.results_of("str_replace_editor");
     let commands = asked.results_of("bash");
@@ -42,7 +43,8 @@ fn mender(asked: &Conversation) -> Answer {
     }
 }
 
-/// Returns whether this machine refuses commands for want of a sandbox. Prints then what is not checked.
+/// Returns whether this machine has no sandbox, so that commands are refused. If so, prints that this test was
+/// skipped.
 #[expect(clippy::print_stdout, reason = "says what was not checked")]
 fn no_commands(said: &str) -> bool {
     let refused = said.contains("sandbox");
@@ -98,7 +100,7 @@ fn a_workspace_apart_from_polity_is_demanded() {
     assert!(server.requests().is_empty());
 }
 
-/// What a command must not be able to do, each with the answer of the shell.
+/// Runs a command that tries forbidden things, and checks the answer of the shell to each.
 #[test]
 fn a_command_reaches_nothing_but_its_workspace() {
     let script = |asked: &Conversation| match asked.results_of("bash").as_slice() {
@@ -136,7 +138,7 @@ fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Root hires a writer with its own worktree, and merges what the writer made.
+/// A script in which root hires a writer with a worktree of its own, and merges the writer's changes.
 fn two_agents(asked: &Conversation) -> Answer {
     if asked.agent_id() != "root" {
         let made = !asked.results_of("str_replace_editor").is_empty();
@@ -187,7 +189,7 @@ fn the_work_of_a_worktree_is_committed_by_its_agent_and_merged() {
     assert!(log.lines().any(|line| line.starts_with("writer-") && line.contains("turn")), "{log}");
 }
 
-/// A worker that appends a line by `str_replace` again and again. Each edit must happen exactly once.
+/// The script of a worker that appends lines to a file, one after the other. Each edit must happen exactly once.
 fn counter(asked: &Conversation) -> Answer {
     const EDITS: usize = 12;
     let done = asked.results_of("str_replace_editor").len();
@@ -201,7 +203,7 @@ fn counter(asked: &Conversation) -> Answer {
     }
 }
 
-/// Kills the process after each request in turn, and resumes it.
+/// Kills the process six times, each time after two more requests, and resumes the task.
 #[test]
 fn kill_9_repeats_and_loses_no_edit() {
     let server = ScriptedServer::start(counter);
@@ -219,7 +221,8 @@ fn kill_9_repeats_and_loses_no_edit() {
     assert_eq!(fs::read_to_string(project.join("count.txt")).expect("a file"), lines + "end\n");
 }
 
-/// Starts a command in the background, says so, and repeats what it is told when the command has ended.
+/// The script of an agent that starts a command in the background and tells the user. When the command has ended, it
+/// repeats the notice about the end.
 fn patient(asked: &Conversation, command: &str) -> Answer {
     let told = asked.last_user_text();
     match asked.results_of("bash").first() {
@@ -246,7 +249,7 @@ fn after_kill_9_an_agent_is_told_once_that_its_command_was_interrupted() {
     let server = ScriptedServer::start(|asked| patient(asked, "sleep 86417"));
     let polity = home(&server, &json!({"language": "en"}));
     let running = start(&polity, &["work"]);
-    // The model has seen the result of the call.
+    // The second request means that the model has received the result of the call.
     server.wait_until(Duration::from_secs(60), |requests| requests.len() >= 2);
     if no_commands(&server.requests()[1].conversation().results_of("bash")[0].text) {
         return;

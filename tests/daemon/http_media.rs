@@ -8,7 +8,7 @@ use crate::support::files::{
 };
 use crate::support::{app, home_with, last_asked, references, run, service, text_of};
 
-/// Root opens the two artifacts of its message in the middle of a batch of calls.
+/// The script of root: it opens the two artifacts of its message in the middle of a batch of calls.
 fn look(asked: &Conversation) -> Answer {
     if asked.has_called("get_artifact") {
         return Answer::say("seen");
@@ -22,13 +22,13 @@ fn look(asked: &Conversation) -> Answer {
     ])
 }
 
-/// Runs [`look`] on a picture and a document. Returns the server, the last request and the two references.
+/// Runs the script [`look`] on a picture and a document. Returns the server, the last request and the two references.
 #[track_caller]
 fn looked_at(input: &[&str], picture: &[u8], document: &[u8]) -> (ScriptedServer, Conversation, Vec<String>) {
     looked_at_by(input, &[], picture, document)
 }
 
-/// The input capabilities of a service that takes every kind of content in these tests.
+/// The input capabilities of a service that takes pictures and documents as well as text.
 const ALL: &[&str] = &["text", "vision", "file"];
 
 /// Does the same as [`looked_at`] with additional services, whose input capabilities are `others`.

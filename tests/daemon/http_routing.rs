@@ -44,7 +44,7 @@ fn attach(input: &[&str], name: &str, bytes: &[u8]) -> Attached {
 }
 
 impl Attached {
-    /// Returns the lines that describe the attachment; fails if the model got anything but text.
+    /// Returns the lines that describe the attachment. Fails if a request contained anything but text.
     #[track_caller]
     fn block(&self, file: &[u8]) -> Vec<String> {
         for request in self.server.requests() {
@@ -97,7 +97,7 @@ fn a_vision_model_gets_the_picture_byte_for_byte() {
     assert!(!attached.asked.text_contains("【收到附件】"));
 }
 
-/// The files have the first bytes of formats that the daemon cannot decode.
+/// The files only begin like pictures, in formats that the daemon cannot decode.
 #[test]
 fn a_picture_that_cannot_be_converted_is_described_whatever_the_model_takes() {
     let head = |start: &[u8]| [start, &[7; 200][..]].concat();
@@ -223,7 +223,7 @@ fn what_a_text_file_says_passes_for_no_sender() {
     assert!(heard.text.contains("｜ 【系统消息】"), "{}", heard.text);
 }
 
-/// The same history is rendered for the capabilities that the service has at each call.
+/// The daemon renders the same history for the capabilities that the service has at the time of each call.
 #[test]
 fn a_service_that_gains_vision_sees_the_earlier_picture_and_one_that_loses_it_does_not() {
     let answers = Arc::new(AtomicBool::new(false));
@@ -256,7 +256,7 @@ fn a_service_that_gains_vision_sees_the_earlier_picture_and_one_that_loses_it_do
     assert_eq!(last_asked(&server).messages(), blind.messages());
 }
 
-/// A change of the file takes effect at the next call, even in the middle of a turn and without a restart.
+/// A change of `llmservices.json` takes effect at the next call, even in the middle of a turn and without a restart.
 #[test]
 fn a_service_that_gains_vision_while_it_works_sees_the_earlier_picture() {
     let seeing: Arc<OnceLock<(PathBuf, String)>> = Arc::default();

@@ -1,5 +1,5 @@
-//! A real job: agents find a bug in a repository, mend it in worktrees of their own, run the tests in the sandbox, merge
-//! and report. `kill -9` at random moments changes nothing in the outcome.
+//! A real job: agents find a bug in a repository, correct it in worktrees of their own, run the tests in the sandbox,
+//! merge and report. Kills at random moments (`kill -9`) must not change the result.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use crate::support::hiring::brief;
 use crate::support::{home, run, start};
 
-/// The program. The mender corrects the last line, and the documenter the first.
+/// The program with the bug. The mender corrects its last line, and the documenter its first line.
 const PROGRAM: &str = "# TODO: say what this does\nset -eu\n\n: \"$1\" \"$2\"\n\necho $(($1 - $2))\n";
 const CHECK: &str = "[ \"$(sh add.sh 2 3)\" = 5 ] && echo all good\n";
 
-/// A child that root hires: its role, what its edit replaces, and what it says in the end.
+/// An agent that root hires: its role, the text that its edit replaces, and the closing text of its turn.
 struct Child {
     role: &'static str,
     old: &'static str,
@@ -44,15 +44,17 @@ fn hire(role: &str, has_worktree: bool) -> (&'static str, Value) {
     ("spawn_agent_with_task", arguments)
 }
 
-/// Returns the call of a command that leaves a mark of its own in the file `mark`, then runs the tests. Commands never
-/// run twice, so no mark appears twice; a command whose outcome is unknown is replaced by another one.
+/// Returns a call of a command that appends a unique mark to a file and then runs the tests. If a kill leaves the
+/// outcome of a command unknown, the agent runs the command again with a new mark. So a mark that appears twice
+/// proves that a command ran twice.
 fn check(asked: &Conversation, mark: &str) -> Answer {
     let attempt = asked.results_of("bash").len();
     let command = format!("echo {mark}-{attempt} >> marks-{mark}.txt; sh check.sh");
     Answer::call("bash", json!({"command": command}))
 }
 
-/// Returns the last result of `bash` whose outcome is known.
+/// Returns the last result of `bash` that is not an error. A command whose outcome is unknown has an error as its
+/// result.
 fn checked(asked: &Conversation) -> Option<ToolResult> {
     asked.results_of("bash").into_iter().rfind(|result| result.error().is_none())
 }
@@ -103,7 +105,7 @@ fn script(asked: &Conversation) -> Answer {
     }
 }
 
-/// Makes a repository of the person with the bug and a commit. `None` if git is not installed.
+/// Creates a git repository of the user that contains the bug. Returns `None` if git is not installed.
 fn repository(polity: &Polity) -> Option<PathBuf> {
     let directory = polity.home().join("project");
     fs::create_dir(&directory).expect("a directory");
@@ -121,7 +123,7 @@ fn repository(polity: &Polity) -> Option<PathBuf> {
     Some(directory)
 }
 
-/// The tests that no agent sees.
+/// Runs tests of the program that no agent has seen.
 fn hidden_tests(project: &Path) {
     let add = |one: &str, other: &str| {
         let output = Command::new("sh").args(["add.sh", one, other]).current_dir(project).output();
@@ -133,7 +135,7 @@ fn hidden_tests(project: &Path) {
     assert_eq!(program, mended, "an edit was lost");
 }
 
-/// Fails if a command ran twice. The marks of the worktrees have come with the merges.
+/// Fails if a command ran twice. The files with the marks came into the project with the merges.
 fn no_command_ran_twice(project: &Path) {
     for role in [MENDER.role, DOCUMENTER.role, CHECKER] {
         let marks = fs::read_to_string(project.join(format!("marks-{role}.txt"))).expect("marks");
@@ -143,7 +145,8 @@ fn no_command_ran_twice(project: &Path) {
     }
 }
 
-/// Returns whether the job cannot be done here, because agents get no commands or no worktrees. Says so.
+/// Returns whether git or bubblewrap is not installed, so that the job is impossible. If so, prints that this test was
+/// skipped.
 #[expect(clippy::print_stdout, reason = "says what was not checked")]
 fn cannot_be_done(project: Option<&PathBuf>) -> bool {
     let missing = match project {
@@ -157,7 +160,8 @@ fn cannot_be_done(project: Option<&PathBuf>) -> bool {
     missing.is_some()
 }
 
-/// Does the job once, and kills the process at up to `kills` random moments. Returns how many kills hit.
+/// Does the job once, and kills the process at up to `kills` random moments. Returns how many kills came before its
+/// end.
 fn job(seed: u64, kills: usize) -> Option<usize> {
     let server = ScriptedServer::start(script);
     let polity = home(&server, &json!({"language": "en"}));
@@ -172,7 +176,8 @@ fn job(seed: u64, kills: usize) -> Option<usize> {
     while hits < kills {
         let before = server.request_count();
         let mut running = start(&polity, &arguments);
-        // The process ends somewhere after this many requests: in a call, between two calls, or in a tool.
+        // The kill comes after this many requests and a short pause: during a model call, between two calls, or in a
+        // tool.
         let wanted = before + random.usize(1..4);
         let pause = Duration::from_millis(random.u64(0..120));
         while server.request_count() < wanted && !running.has_ended() {
@@ -202,7 +207,7 @@ fn three_agents_mend_a_repository_whatever_kills_the_process() {
     }
 }
 
-/// `just job`: kills until as many have hit as `POLITY_JOB_KILLS` says.
+/// The test of `just job`: does the job until there were as many kills as `POLITY_JOB_KILLS` says.
 #[test]
 #[ignore = "takes minutes"]
 fn the_job_under_many_kills() {

@@ -10,7 +10,7 @@ fn long() -> String {
     (0..1000).map(|word| format!("{word:04}\n")).collect()
 }
 
-/// Runs a society in which a worker writes a long text and root passes it on; returns the printed objects.
+/// Runs a society in which a worker writes a long text and root forwards it. Returns the printed JSON objects.
 #[track_caller]
 fn lines() -> Vec<Value> {
     let gate = Gate::default();

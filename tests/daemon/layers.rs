@@ -1,4 +1,4 @@
-//! The crates of the workspace form layers, and no crate depends on a crate of a higher layer.
+//! The crates of the workspace form layers: a crate may depend only on the crates listed for it, all in lower layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -100,13 +100,13 @@ fn metadata() -> Metadata {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
     MetadataCommand::new()
         .manifest_path(manifest)
-        // With `--offline`, only crates for this platform are available.
+        // With `--offline`, cargo knows only the crates for this platform.
         .other_options(["--offline", "--locked", "--filter-platform", &host()].map(str::to_owned).to_vec())
         .exec()
         .expect("the metadata of the workspace")
 }
 
-/// Returns the platform of the compiler.
+/// Returns the platform for which this machine compiles, such as `x86_64-unknown-linux-gnu`.
 fn host() -> String {
     let rustc = Command::new("rustc").arg("-vV").output().expect("rustc runs");
     let version = String::from_utf8(rustc.stdout).expect("rustc speaks UTF-8");
@@ -198,7 +198,7 @@ fn the_pure_crates_do_no_io() {
     }
 }
 
-/// For each library, only the listed crates may depend on it directly.
+/// Each of these libraries does IO. Only the listed crates may depend on it directly.
 #[test]
 fn each_world_outside_has_one_door() {
     let metadata = metadata();
@@ -236,7 +236,7 @@ fn sources(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// The decisions of the runtime work on plain data: no IO, no async, no clock, and only the row types of the store.
+/// The crate `decide` works on plain data: no IO, no async, no clock, and from the store only the types of rows.
 #[test]
 fn decisions_do_no_io() {
     const FORBIDDEN: &[&str] = &[

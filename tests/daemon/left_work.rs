@@ -1,4 +1,4 @@
-//! A data directory with unfinished work of another process.
+//! A process finds unfinished work of an earlier process in the data directory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +25,7 @@ fn left(prompts: &[&str]) -> (ScriptedServer, Polity) {
     for (left, prompt) in prompts.iter().enumerate() {
         let before = server.request_count();
         let running = start(&polity, &[prompt]);
-        // Each process makes a request for every unfinished prompt and for its own.
+        // Each process makes a request for every unfinished prompt and for its new prompt.
         server.wait_until(PATIENCE, |requests| requests.len() == before + left + 1);
         running.kill9();
     }

@@ -1,5 +1,4 @@
-//! The configuration changes while agents work: the next call uses the whole new file. The file is replaced in several
-//! ways.
+//! The configuration changes while agents work: each call uses the whole newest file, however the file is replaced.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -21,7 +20,8 @@ fn times() -> u32 {
 
 const FILE: &str = "llmservices.json";
 
-/// Returns an `llmservices.json` whose only service has vision in odd turns. Its id is `seeing` or `blind`.
+/// Returns an `llmservices.json` with one service: `seeing`, which has vision, in odd turns, and `blind` in even
+/// turns.
 fn catalogue(base_url: &str, turn: u32) -> Value {
     let sees = sees(turn);
     let input: &[&str] = if sees { &["text", "vision"] } else { &["text"] };
@@ -38,7 +38,7 @@ fn sees(turn: u32) -> bool {
     turn % 2 == 1
 }
 
-/// Replaces the file before each answer, while messages flow. Each request has to use the newest file, and no other.
+/// Replaces `llmservices.json` before each answer of the model. Each request must use exactly the newest file.
 #[track_caller]
 fn replaced_by(replace: fn(&Path, &str, u32)) {
     let turn = Arc::new(AtomicU32::new(0));
@@ -54,7 +54,7 @@ fn replaced_by(replace: fn(&Path, &str, u32)) {
         if !is_whole {
             return Answer::say("mixed up");
         }
-        // Every message that was sent before a change of the configuration has arrived exactly once.
+        // All messages that were sent before the change have arrived exactly once.
         if said(asked, "message number") != turn as usize {
             return Answer::say("a message was lost or doubled");
         }
@@ -150,9 +150,9 @@ fn what_cannot_be_taken_changes_nothing_and_says_why_and_a_good_file_later_is_ta
     assert!(taken[0]["differences"].to_string().contains("service seeing added"), "{taken:?}");
 }
 
-/// Plays a society in which root has a picture and a helper that answers each of its messages with a line.
+/// Plays a society in which root has a picture and a helper. The helper answers each message of root with a line.
 ///
-/// `before_answer` runs before each answer. Returns the requests of root.
+/// `before_answer` runs before each answer of the helper. Returns the requests of root.
 #[track_caller]
 fn conversation(
     replies: usize,
@@ -160,7 +160,8 @@ fn conversation(
 ) -> Vec<Conversation> {
     let place: Arc<OnceLock<(PathBuf, String)>> = Arc::default();
     let at = Arc::clone(&place);
-    // Each gate opens once root has said that it waits for an answer. Until the answer arrives, root calls no model.
+    // Each gate holds back one answer of the helper. Root opens the gate when it ends its turn to wait for this
+    // answer; until the answer arrives, root calls no model.
     let gates: Vec<Gate> = (0..replies).map(|_| Gate::default()).collect();
     let server = ScriptedServer::start(move |asked| {
         let (config, base_url) = at.get().expect("the place of the configuration");

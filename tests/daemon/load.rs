@@ -1,5 +1,5 @@
-//! A hundred thousand messages wait in one mailbox, or in a thousand mailboxes. The agents have to handle them in
-//! order, with requests and memory of bounded size, while the daemon serves other agents.
+//! A hundred thousand messages wait in one mailbox, or in a thousand mailboxes. The agents must handle them in order,
+//! with requests and memory of bounded size, while the daemon still serves other agents.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,13 +23,13 @@ const AT_A_TIME: usize = 4;
 const SENDERS: i64 = 10;
 /// Maximum peak memory of the daemon, in MiB. One request with all waiting messages would need several times as much.
 const MOST_MEMORY: u64 = 400;
-/// Maximum time of a run; a longer one counts as a defect.
+/// Maximum duration of a run. A longer run counts as a defect.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
-/// What the requests have contained so far.
+/// Collects what the requests have contained since the beginning of the test.
 #[derive(Default)]
 struct Shown {
-    /// The next expected message number for each receiver and sender.
+    /// The message number that is expected next, for each pair of a receiver and a sender.
     next: Mutex<HashMap<(String, i64), i64>>,
     total: AtomicUsize,
     under_way: AtomicUsize,
@@ -38,7 +38,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Records the messages in a request. Fails if the new messages do not continue the numbers of each sender.
+    /// Records the messages in a request. Fails if the new messages of a sender do not continue its numbers.
     fn note(&self, asked: &Conversation) {
         self.largest.fetch_max(tokens(asked), Ordering::SeqCst);
         if sums_up(asked) {
@@ -60,7 +60,7 @@ impl Shown {
         self.total.fetch_add(count, Ordering::SeqCst);
     }
 
-    /// Counts a concurrent request, and holds requests back until [`AT_A_TIME`] of them are under way.
+    /// Counts the requests under way, and answers none of them until [`AT_A_TIME`] requests are under way.
     fn among_others(&self, all_there: &Gate, answer: impl FnOnce() -> Answer) -> Answer {
         let under_way = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
         self.most_under_way.fetch_max(under_way, Ordering::SeqCst);
@@ -74,7 +74,7 @@ impl Shown {
     }
 }
 
-/// Returns the entries in a text, as sender and number.
+/// Returns the sender and the number of each entry in a text, such as `entry 3/7:`.
 fn entries(text: &str) -> Vec<(i64, i64)> {
     let told = text.split("entry ").skip(1);
     let numbers = told.filter_map(|rest| rest.split_once(':')?.0.split_once('/'));
@@ -102,7 +102,7 @@ fn sums_up(asked: &Conversation) -> bool {
     asked.system().starts_with("You compress the conversation history")
 }
 
-/// Returns a society at rest in which root has hired a reader. `work` answers all later requests.
+/// Creates a society in which root has hired a reader and no agent works any more. `work` answers all later requests.
 fn at_rest(work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> (ScriptedServer, Polity) {
     let rests = Arc::new(AtomicBool::new(false));
     let now = Arc::clone(&rests);
@@ -123,7 +123,7 @@ fn at_rest(work: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> (S
     (server, polity)
 }
 
-/// Queues `each` messages for each of `agents` agents. Ten other agents send them, in turn.
+/// Queues `each` messages for each of `agents` agents. Each agent gets its messages from ten other agents, in turn.
 ///
 /// The agents are copies of the hired reader, and the messages are copies of the message that the reader received.
 fn fill(polity: &Polity, agents: i64, each: i64) {
@@ -148,7 +148,7 @@ fn fill(polity: &Polity, agents: i64, each: i64) {
         SELECT one, other, 'introduction', 'root', 0 FROM pair UNION SELECT other, one, 'introduction', 'root', 0 FROM pair",
         &[agents, SENDERS],
     );
-    // The mailboxes are filled in turn, so that the messages of one mailbox are spread over the whole table.
+    // Fill the mailboxes in turn, so that the messages of one mailbox are spread over the whole table.
     database.execute_with(
         "WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1 * ?2),
         numbered (i, receiver, sender, number, seq) AS (SELECT i, i % ?1, i / ?1 % ?3, i / ?1 / ?3,
@@ -233,8 +233,8 @@ fn one_mailbox(messages: i64) {
             return Answer::say("42");
         }
         noted.note(asked);
-        // The reader of the large mailbox has begun. It gets its next answer only after another agent has called its
-        // model.
+        // The agent with the large mailbox has begun to read it. The test answers its next request only after another
+        // agent has called its model.
         if noted.total.load(Ordering::SeqCst) > PER_REQUEST {
             gate.pass();
         }

@@ -1,5 +1,5 @@
-//! Faults of the machine other than the disk: clocks that change, files that cannot be opened, a process that is
-//! suspended, a database that another program has locked.
+//! Faults of the machine: clocks that change, files that cannot be opened, a process that is suspended, a database
+//! that another program has locked. Faults of the disk are tested in `disk.rs`.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -23,14 +23,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Maximum number of clock changes in one society.
 const STEPS: i64 = 200;
 
-/// Creates a home whose commands run on a layer.
+/// Creates a home whose commands load the library of `tests/layer`, which can change the results of system calls.
 fn home_on_layer(server: &ScriptedServer, app: &Value) -> (Polity, Layer) {
     let mut polity = home(server, app);
     let layer = Layer::below(&mut polity);
     (polity, layer)
 }
 
-/// Sets both clocks while the process is suspended. When the process resumes, it reads them.
+/// Sets both clocks while the process is suspended, so that it reads both new times when it goes on.
 fn set_clocks(layer: &Layer, running: &Running, wall: i64, count: i64) {
     running.freeze();
     layer.order(Order::Wall, wall);
@@ -38,7 +38,7 @@ fn set_clocks(layer: &Layer, running: &Running, wall: i64, count: i64) {
     running.thaw();
 }
 
-/// A script in which root sends itself a message that is due in a minute, and ends when it arrives.
+/// A script in which root sends itself a message that is due in a minute, and ends its turn when the message arrives.
 fn waits_a_minute(asked: &Conversation) -> Answer {
     let wakes = asked.heard().iter().filter(|heard| heard.text.contains("wake up")).count();
     match wakes {
@@ -51,16 +51,16 @@ fn waits_a_minute(asked: &Conversation) -> Answer {
     }
 }
 
-/// Checks that the message arrives once although the wall clock is set wrong while it waits.
+/// Sets the wall clock wrong by `wall`, and checks that a delayed message arrives once.
 ///
-/// Returns how many seconds had to pass.
+/// Returns how many seconds passed until then, by the monotonic clock.
 #[track_caller]
 fn check_delay(wall: i64) -> i64 {
     let server = ScriptedServer::start(waits_a_minute);
     let (polity, layer) = home_on_layer(&server, &json!({}));
     let mut running = start(&polity, &["wait"]);
     server.wait_until(PATIENCE, |requests| requests.len() >= 2);
-    // When this line is printed, the turn is over, and the society waits for nothing but the message.
+    // This line shows that the turn is over: now the society waits only for the delayed message.
     running.stdout_line("waiting");
     let mut passed = 0;
     while !running.has_ended() {
@@ -79,8 +79,8 @@ fn check_delay(wall: i64) -> i64 {
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn a_delayed_message_comes_once_wherever_the_clock_is_set_to() {
-    // With a correct clock, and with a clock that is set back, the message comes after its minute: not earlier, and not
-    // ten years late.
+    // With a correct clock, and with a clock that is ten years behind, the message comes after its minute: not
+    // earlier, and not ten years late.
     assert!(check_delay(0) >= 60);
     assert!(check_delay(-TEN_YEARS) >= 60);
     check_delay(TEN_YEARS);
@@ -140,7 +140,7 @@ fn a_clock_that_is_set_forward_makes_no_event_old() {
     let (polity, layer) = home_on_layer(&server, &json!({}));
     let first = start(&polity, &["wait"]);
     first.stdout_line("waiting");
-    // Each task waits for a minute. The first is over before the second begins.
+    // Each of the two tasks waits for a minute. The first task ends before the second begins.
     set_clocks(&layer, &first, 61 * SECOND, 61 * SECOND);
     first.wait().expect_code(0);
     let mut second = start(&polity, &["wait again"]);
@@ -250,7 +250,7 @@ fn a_start_on_a_locked_database_is_refused() {
     let refused = run(&polity, &["again"]).expect_code(2);
     assert!(refused.stderr.contains("another program has locked the database: end it"), "{}", refused.stderr);
     other.execute("ROLLBACK");
-    // A program that locks the database exclusively prevents reading, too.
+    // An exclusive lock also prevents other programs from reading the database.
     other.execute("PRAGMA locking_mode = EXCLUSIVE");
     other.execute("BEGIN EXCLUSIVE");
     other.execute("DELETE FROM holds");

@@ -1,5 +1,5 @@
-//! Tests of the whole daemon from outside: they run the binary as a user does, and its agents can reach nothing but a
-//! scripted server.
+//! Tests of the whole daemon from outside: they run the binary as a user does. The agents of the daemon can reach
+//! only a scripted server.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "test helpers: a failure here is a failed test")]
 

@@ -1,4 +1,5 @@
-//! The commands that check, back up and clean a data directory; damage is reported before anything is begun.
+//! The commands that check, back up and clean a data directory. If data is damaged, each command reports this before
+//! it begins any work.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// Returns the one line on the standard error of a command that could not begin, without the program's name.
+/// Returns the only line on the standard error of a command that was refused, without the program's name.
 #[track_caller]
 fn complaint(ended: Output) -> String {
     let ended = ended.expect_code(2);
@@ -41,7 +42,7 @@ fn assert_contains(text: &str, expected: &[&str]) {
     }
 }
 
-/// Runs `polity db check` on a data directory of the home. Fails unless it is undamaged; returns the report.
+/// Runs `polity db check` on a data directory of the home. Fails if the check finds damage; returns the report.
 #[track_caller]
 fn assert_good(polity: &Polity, data: &str) -> String {
     let ended = polity.run(&["db", "check", "--data", data]).expect_code(0);
@@ -50,7 +51,8 @@ fn assert_good(polity: &Polity, data: &str) -> String {
     ended.stdout
 }
 
-/// Runs `polity db check` on the home's data directory. Fails unless it is damaged; returns the standard error.
+/// Runs `polity db check` on the home's data directory. Fails if the check finds no damage; returns the standard
+/// error.
 #[track_caller]
 fn assert_damaged(polity: &Polity) -> String {
     let ended = polity.run(&["db", "check", "--data", "data"]).expect_code(2);
@@ -96,7 +98,7 @@ fn a_byte_flipped_in_the_structure_of_the_database_is_refused_before_anything_is
     let (server, polity) = answering();
     run(&polity, &["what?"]).expect_code(0);
     damage_database(&polity.data_dir(), |bytes| {
-        // Damages the first B-tree page in the second half of the file. The first byte of a page is its type.
+        // Damage the first B-tree page in the second half of the file. The first byte of such a page is its type.
         let pages = bytes.len() / PAGE;
         let of_tree = (pages / 2..pages).find(|page| [2, 5, 10, 13].contains(&bytes[page * PAGE]));
         bytes[of_tree.expect("a page of a tree") * PAGE] ^= 0xff;
@@ -167,7 +169,7 @@ fn a_backup_of_a_running_daemon_is_a_data_directory_that_resumes() {
     assert!(!leftovers(&polity), "there are leftovers of an unfinished backup");
     running.kill9();
 
-    // Remove the original, to check that the backup alone is enough.
+    // Remove the original, to check that the backup is enough to restore the society.
     std::fs::remove_dir_all(polity.data_dir()).expect("the data");
     let copied = Command::new("cp").args(["-r", "copy", "restored"]).current_dir(polity.home()).status();
     assert!(copied.expect("cp").success());

@@ -1,5 +1,5 @@
-//! Models and servers that fail in many ways: each failure leads to a valid next request, or to a text that tells what
-//! failed. The server checks every request that follows.
+//! Models and servers that fail in many ways. After each failure, the daemon sends a valid next request, or tells the
+//! user what failed. The test's server checks every request.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -29,7 +29,8 @@ fn told(lines: &[Value]) -> String {
     texts.join("\n")
 }
 
-/// Checks that a permanent fault uses up all attempts and is reported to the user with these words.
+/// Checks that the daemon uses all attempts against a permanent fault, and then tells the user about it in these
+/// words.
 #[track_caller]
 fn stays(fault: impl Fn() -> Answer + Send + Sync + 'static, times: &Value, words: &[&str]) {
     let server = ScriptedServer::start(move |_| fault());
@@ -204,7 +205,7 @@ fn empty_answers_are_told() {
     passes(Answer::nothing);
 }
 
-/// Plays a batch of calls, and returns the request that follows it.
+/// Answers the first request with a batch of calls, and returns the request that follows it.
 #[track_caller]
 fn after(batch: fn() -> Answer) -> Conversation {
     let asked = AtomicUsize::new(0);
@@ -262,7 +263,7 @@ fn calls_with_one_id_or_none_are_told_apart() {
         after(|| calls_with(&["same", "same", "same"], "list_contacts")),
         after(|| calls_with(&["", " ", ""], "list_contacts")),
     ] {
-        // The server has checked that the ids are unique and that each call has a result.
+        // The test's server has already checked that the ids are unique and that each call has a result.
         assert_eq!(asked.tool_results().len(), 3);
         assert!(asked.tool_results().iter().all(|result| result.error().is_none()));
     }
@@ -361,8 +362,8 @@ fn a_pause_holds_for_those_who_wait_until_their_task_may_spend_more() {
         }
         if asked.role_name() == "worker" && asked.messages().len() == 2 && telling.get().is_none() {
             both_are_here.pass();
-            // Gives the third agent time to reach the point where it waits. If it has not, the test checks less, but
-            // cannot fail wrongly.
+            // Give the third agent time to reach the limit and wait. If it is late, the test checks less, but does
+            // not fail.
             std::thread::sleep(Duration::from_millis(300));
             if telling.set(Instant::now()).is_ok() {
                 return Answer::error(429, json!({"error": {"message": "slow down"}})).retry_after(1);
@@ -381,7 +382,8 @@ fn a_pause_holds_for_those_who_wait_until_their_task_may_spend_more() {
             json!({"roleId": made.value["id"], "taskBrief": brief("work"), "initialMessage": "begin"});
         Answer::calls(vec![Call::new("spawn_agent_with_task", arguments); 2])
     });
-    // When root and both workers want to make a call, only two calls are left, so one of the three waits.
+    // The limit is four calls. When root and both workers want to make a call, only two are left, so one of the three
+    // waits.
     let polity = home(&server, &json!({"limits": {"maxModelCallsPerTask": 4}}));
     run(&polity, &["go"]).expect_code(4);
     let told = *told.get().expect("a pause");
@@ -417,12 +419,13 @@ fn what_was_tried_is_not_forgotten_while_the_history_is_summed_up() {
 fn a_server_that_is_down_is_left_alone_by_all() {
     let down = ScriptedServer::start(|_| Answer::error(500, json!({"error": "down"})));
     let up = ScriptedServer::start(polity_tests::society(2, 4));
-    // A call has two attempts. The first service gets one of these. The pause after a failure is longer than the test.
+    // A call has two attempts, and the first service gets one of them. The pause after a failure is longer than the
+    // test.
     let retry = json!({"retry": {"maxAttempts": 2, "baseDelayMs": 600_000, "maxDelayMs": 600_000}});
     let polity = with_fallback(&down, &up, &retry);
     let ended = run(&polity, &["go", "--json"]).expect_code(0);
     let lines = json_lines(&ended.stdout);
-    // After five failed calls, the first service gets no more calls, except those that were already under way.
+    // After five failed calls, the first service gets only the calls that were already under way.
     let failed = events(&lines, "model_failed").len();
     assert_eq!(failed, down.request_count());
     assert!((5..=11).contains(&failed), "{failed} attempts\n{}", ended.stdout);

@@ -1,5 +1,5 @@
-//! The file `daemon.json`: a daemon notes its address there, so that other programs of the same user find it. If the
-//! daemon crashes, the note stays.
+//! The file `daemon.json`: a daemon writes its address into it, so that other programs of the same user find the
+//! daemon. If the daemon crashes, the file stays.
 
 use std::net::TcpListener;
 
@@ -46,7 +46,7 @@ fn whoever_listens_where_a_daemon_was_killed_gets_nothing() {
 #[test]
 fn a_daemon_that_nobody_could_find_ends_as_it_always_does() {
     let (_server, polity) = answering();
-    // This directory prevents the daemon from writing its note.
+    // This directory has the name of the temporary file, so the daemon cannot write `daemon.json`.
     std::fs::create_dir_all(polity.data_dir().join("daemon.unfinished")).expect("a directory");
     let ended = polity.spawn(&SERVE).wait().expect_code(2);
     assert!(ended.stderr.contains("daemon.json"), "{}", ended.stderr);

@@ -1,4 +1,4 @@
-//! The output of commands. It may be impossible to write. A pipe gets the text of a model byte for byte.
+//! The output of commands: it may be impossible to write, and a pipe gets the text of a model byte for byte.
 
 use polity_tests::{Answer, Output, Polity, ScriptedServer};
 use serde_json::json;

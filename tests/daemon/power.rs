@@ -1,5 +1,5 @@
-//! Power cuts at many moments and in many ways: afterwards the database is undamaged and contains everything that the
-//! daemon has told anybody.
+//! Power cuts at many moments and in many ways. After each power cut, the database must be undamaged and contain
+//! everything that the daemon has told anybody.
 
 mod disk;
 mod told;
@@ -28,7 +28,7 @@ const WORKERS_PER_LEAD: usize = 3;
 const CUTS: usize = 200;
 /// Number of moments that are chosen at random.
 const ANYWHERE: usize = 20;
-/// Number of power cuts after which a daemon resumes the society.
+/// Number of power cuts after which the test also resumes the society, which takes longer than a check.
 const RESUMED: usize = 12;
 
 /// Maximum wait until the server has received the request at which a disturbance begins.
@@ -41,24 +41,23 @@ const DATA: &str = "data/society";
 pub(crate) struct Disturbance {
     /// The fault begins when the server has received this many requests, before it answers the last of them.
     pub(crate) after: usize,
-    /// The orders to the layer.
+    /// The orders to the library of `tests/layer`, such as to fail the next writes.
     pub(crate) orders: &'static [(Order, i64)],
 }
 
-/// Number of refused calls after which a disturbance ends; by then the daemon has retried.
+/// A disturbance ends after this many refused calls; by then the daemon has tried again.
 const REFUSALS: i64 = 5;
 
-/// A society whose changes to the disk were recorded from its beginning to its end.
+/// A finished society, with a journal of everything that it wrote to the disk or told others.
 pub(crate) struct Recorded {
     server: ScriptedServer,
     polity: Polity,
     journal: Vec<Record>,
-    /// The output of the run.
     pub(crate) output: Output,
 }
 
 impl Recorded {
-    /// Plays and records a society that has to reach its end in spite of the disturbances.
+    /// Plays a society and records it. The society must reach its end in spite of the disturbances.
     #[track_caller]
     pub(crate) fn play(disturbances: &'static [Disturbance], app: &Value) -> Self {
         let below: Arc<OnceLock<Layer>> = Arc::default();
@@ -93,7 +92,7 @@ impl Recorded {
         Self { journal: layer.journal(), server, polity, output }
     }
 
-    /// Simulates power cuts at all critical moments and at random moments. Checks the data that is left after each.
+    /// Simulates power cuts before every sync and at random moments. Checks the data that is left after each.
     ///
     /// Returns the number of power cuts.
     #[track_caller]
@@ -123,7 +122,7 @@ impl Recorded {
     }
 }
 
-/// Returns the moments of the power cuts: one before every sync, when most data is at risk, and some random ones.
+/// Returns the moments of the power cuts: before every sync, when most data is at risk, and at some random records.
 fn moments(journal: &[Record], ways: &[Left], lots: &mut Rng) -> Vec<(usize, Left)> {
     let syncs = journal.iter().enumerate().filter(|(_, record)| record.kind.starts_with("sync"));
     let mut moments: Vec<usize> = syncs.map(|(at, _)| at).collect();
@@ -139,7 +138,7 @@ struct Image(Polity);
 impl Image {
     fn new(server: &ScriptedServer) -> Self {
         let mut polity = home(server, &json!({}));
-        // The layer makes this faster, because it leaves out the real syncs.
+        // The library of `tests/layer` makes the test faster: it does not pass syncs on to the real disk.
         Layer::below(&mut polity);
         Self(polity)
     }
@@ -158,7 +157,7 @@ impl Image {
         }
         let checked = self.0.run(&["db", "check", "--data", DATA]);
         assert_eq!(checked.code, Some(0), "{left:?} at {moment}: {}", checked.stderr);
-        // Before the tables exist, the daemon must not have told anybody anything.
+        // If the tables do not exist yet, the daemon must not have told anybody anything.
         if checked.stdout.contains("an older polity") {
             assert_eq!(told.count(moment), 0, "{left:?} at {moment}");
             return;

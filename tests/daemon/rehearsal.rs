@@ -1,4 +1,4 @@
-//! Without any configured model: the built-in models answer truthfully about attachments and mark each of their lines.
+//! If no model is configured, the built-in models answer: truthfully about attachments, and with a mark on each line.
 
 use std::fs;
 use std::io::Cursor;
@@ -131,7 +131,8 @@ fn tasks_follow_each_other_in_one_society() {
     assert!(!answer.contains("first.png"), "{answer}");
 }
 
-/// A directory of the person in the home, with a text, a program and a configuration that is not that of polity.
+/// Creates a project of the user in the home. It also contains a `config` directory, but not with the configuration
+/// of polity.
 fn project(polity: &Polity) -> PathBuf {
     let directory = polity.home().join("project");
     fs::create_dir_all(directory.join("config")).expect("a directory");

@@ -1,4 +1,4 @@
-//! Models that never stop by themselves: a limit stops each of them, and the rest of the society is not affected.
+//! Models that never stop by themselves. A limit stops each of them, and the rest of the society goes on undisturbed.
 
 use polity_tests::{Answer, Conversation, ScriptedServer};
 use serde_json::{Value, json};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::support::hiring::{brief, hire, hired};
 use crate::support::{another_call, events, home, json_lines, letters, run};
 
-/// A script in which root hires a runaway and an honest worker, and repeats the worker's answer.
+/// A script in which root hires two agents, one played by `runaway` and an honest worker, and repeats the worker's
+/// answer.
 fn beside_a_worker(
     runaway: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
@@ -29,7 +30,7 @@ fn beside_a_worker(
 struct Ran(Vec<Value>);
 
 impl Ran {
-    /// Runs with these limits; fails unless the run ends with the worker's answer.
+    /// Runs the society with these limits. Fails if the run does not end with the worker's answer.
     #[track_caller]
     fn well(server: &ScriptedServer, limits: &Value) -> Self {
         let polity = home(server, &json!({"limits": limits}));
@@ -57,7 +58,7 @@ impl Ran {
     }
 }
 
-/// Sums up if the request forbids tool calls; otherwise answers with `otherwise`.
+/// If the request forbids tool calls, as it does at a limit, answers with a summary; otherwise calls `otherwise`.
 fn sum_up_or(asked: &Conversation, otherwise: impl Fn() -> Answer) -> Answer {
     if asked.body()["tool_choice"] == "none" { Answer::say("that is all") } else { otherwise() }
 }
@@ -74,13 +75,14 @@ fn one_that_always_calls_tools_is_told_to_sum_up() {
 fn one_that_calls_tools_even_when_it_is_to_sum_up_is_stopped_all_the_same() {
     let server = ScriptedServer::start(beside_a_worker(another_call));
     let ran = Ran::well(&server, &json!({"maxToolRounds": 20}));
-    // The agent gives no answer, so it gets one reminder. In the turn of the reminder it reaches the limit again.
+    // The agent gives no answer, so it gets one reminder. The reminder begins another turn, which reaches the limit
+    // again.
     assert_eq!(ran.reached("maxToolRounds").len(), 2);
 }
 
 #[test]
 fn one_that_always_hires_is_bounded_in_children_generations_and_agents() {
-    // The runaway and all its descendants keep hiring.
+    // The agent and all its descendants hire more agents without end.
     let runaway = |asked: &Conversation| {
         if asked.results_of("create_role").is_empty() {
             return Answer::call(
@@ -99,7 +101,7 @@ fn one_that_always_hires_is_bounded_in_children_generations_and_agents() {
     assert!(ran.refused("limit_reached") > 0);
 }
 
-/// Plays one of two agents that thank each other for ever: it answers each thank-you with a new message.
+/// Plays one of two agents that thank each other for ever: each answers a thank-you with a new message.
 fn thankful(asked: &Conversation, other: impl Fn(&Conversation) -> Option<String>) -> Answer {
     let Some(to) = other(asked) else { return Answer::say("nobody is there") };
     let thanks = json!({"to": to, "payload": {"message_type": "status_report", "text": "thank you"}});
@@ -137,7 +139,7 @@ fn one_that_writes_to_itself_is_stopped() {
     assert!(ran.refused("limit_reached") > 0);
 }
 
-/// Returns a megabyte of text without spaces, so that it comes in one event of a stream.
+/// Returns a megabyte of text without spaces, so that the text comes in one event of the model's stream.
 fn a_megabyte() -> String {
     "长".repeat(MEGABYTE / 3)
 }

@@ -1,4 +1,5 @@
-//! `polity serve`: the daemon starts, accepts requests with the token, ends on a signal, and the next daemon goes on.
+//! `polity serve`: the daemon starts, accepts requests with the token and ends on a signal. The next daemon continues
+//! its work.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,9 +17,10 @@ fn answering() -> (ScriptedServer, Polity) {
     (server, polity)
 }
 
-/// Returns an address for a daemon that is started again later.
+/// Returns an address that stays free while a daemon is stopped and started again.
 ///
-/// Its port is below those that the system assigns by itself, so that no other program gets it by chance meanwhile.
+/// Its port is below the ports that the operating system assigns by itself, so another program does not get it by
+/// chance.
 fn address_of_its_own() -> String {
     let first = 10_000 + std::process::id() % 10_000;
     let mut addresses = (first..32_768).map(|port| format!("127.0.0.1:{port}"));
@@ -63,7 +65,7 @@ impl Daemon {
         (head.split(' ').nth(1).expect("a status").to_owned(), body.to_owned())
     }
 
-    /// Returns the kinds of the events after number `after`, by number.
+    /// Returns the kinds of the events after number `after`, each under its number.
     ///
     /// Stops at the first event of the kind `last` or at the end of the stream.
     fn events(&self, after: i64, last: &str) -> BTreeMap<i64, String> {
@@ -122,7 +124,8 @@ fn a_stream_goes_on_with_the_next_daemon() {
     let (address, token) = (first.address.clone(), first.token.clone());
     first.running.kill9();
 
-    // The note of the killed daemon still contains its address, which must do no harm.
+    // The file `daemon.json` of the killed daemon still contains its address; the next daemon must start in spite of
+    // it.
     assert!(polity.data_dir().join("daemon.json").exists());
     let second = Daemon::start(&polity, &address);
     assert_eq!(second.token, token);

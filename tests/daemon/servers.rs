@@ -1,4 +1,4 @@
-//! MCP servers as tools of agents: a server of the tests is started by the daemon, and fails in many ways.
+//! MCP servers as tools of agents: the daemon starts a fake server, which fails in many ways.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::support::{app, asked_by, home, home_with, json_lines, last_asked, run
 /// The longest wait for a condition.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The entry of the fake server in `mcpServers`, with these variables in its environment.
+/// Returns the entry of the fake server in `mcpServers`. These variables, in its environment, tell it what to do.
 fn fake(variables: &Value) -> Value {
     let mut env = json!({"FAKE_PICTURE": base64(PICTURE)});
     for (name, value) in variables.as_object().expect("variables") {
@@ -24,24 +24,26 @@ fn fake(variables: &Value) -> Value {
     json!({"command": env!("CARGO_BIN_EXE_fake_mcp"), "env": env, "timeoutMs": 60_000})
 }
 
-/// The fields of an `app.json` with these servers.
+/// Returns the fields of an `app.json` with these MCP servers.
 fn with(servers: Value) -> Value {
     json!({"language": "en", "mcpServers": servers})
 }
 
-/// Sets the servers of a home after it was made, because their environment names a file in it.
+/// Writes an `app.json` with the fake server into an existing home: the server's environment names a log file in the
+/// home.
 fn with_log(polity: &Polity) {
     let log = polity.home().join("log").display().to_string();
     let fields = with(json!({"fake": fake(&json!({"FAKE_LOG": log}))}));
     polity.write_config("app.json", &app(&fields).to_string());
 }
 
-/// Returns how often the world was changed.
+/// Returns how many lines the fake server has written into its log: one for each call of its tool that changes
+/// something.
 fn changes(polity: &Polity) -> usize {
     fs::read_to_string(polity.home().join("log")).unwrap_or_default().lines().count()
 }
 
-/// Calls one tool once, and then says what its result was.
+/// A script that calls one tool once, and then answers with the tool's result.
 fn once(asked: &Conversation, tool: &str) -> Answer {
     match asked.results_of(tool).first() {
         None => Answer::call(tool, json!({"word": "polity"})),
@@ -71,7 +73,7 @@ fn a_picture_of_a_server_is_seen_by_a_model_with_vision_and_described_to_another
         let asked = last_asked(&server);
         assert_eq!(asked.image_urls().len(), seen, "{input:?}");
         let told = json!(asked.messages()[1..]).to_string();
-        // What is not seen is described by its type.
+        // A picture that the model cannot see is described by its type.
         assert!(seen == 1 || told.contains("image/png"), "{input:?}: {told}");
     }
 }
@@ -83,7 +85,7 @@ fn serve(polity: &Polity) -> Running {
     daemon
 }
 
-/// Waits until this many questions have been asked, and returns the newest.
+/// Waits until agents have asked the user this many questions about calls, and returns the newest question.
 #[track_caller]
 fn question(polity: &Polity, count: usize) -> Value {
     let deadline = Instant::now() + PATIENCE;
@@ -100,8 +102,8 @@ fn question(polity: &Polity, count: usize) -> Value {
     }
 }
 
-/// The second call is asked about again, because the first result was a text from outside. The answer to it holds for
-/// the task.
+/// The first question is answered for one call only. The second call brings another question, whose answer allows
+/// further calls until the end of the task.
 #[test]
 fn a_tool_that_may_change_something_is_asked_about_until_the_answer_holds_for_the_task() {
     let server = ScriptedServer::start(|asked| match asked.results_of("fake__change").len() {
@@ -183,7 +185,8 @@ fn a_server_that_dies_hangs_or_floods_costs_its_call_and_nothing_else() {
     assert!(results[1].text.contains("still is a word"), "it was started again: {results:?}");
 }
 
-/// Root reads a letter that gives orders and obeys it. The worker that it has hired, which lacks the right, obeys too.
+/// A script in which root reads a text that gives orders, and obeys. A worker without the right to use the tool obeys
+/// too.
 fn obedient(asked: &Conversation) -> Answer {
     if asked.agent_id() != "root" {
         return once(asked, "fake__change");
@@ -257,7 +260,7 @@ fn services_show_how_the_servers_are_doing() {
     run(&polity, &["work"]).expect_code(0);
     assert!(shown(&polity).contains("no daemon is running"), "{}", shown(&polity));
     let daemon = serve(&polity);
-    // A task waits until the servers are connected or have failed.
+    // A task begins only when each server is connected or has failed.
     run(&polity, &["work"]).expect_code(0);
     let said = shown(&polity);
     assert!(said.contains("8 tools"), "{said}");
@@ -267,7 +270,7 @@ fn services_show_how_the_servers_are_doing() {
     daemon.wait().expect_code(0);
 }
 
-/// A server in a sandbox answers, and cannot read what is outside: the shell that becomes it is not found there.
+/// A server in a sandbox answers, and cannot read the user's files.
 #[test]
 fn a_server_in_a_sandbox_is_called_and_sees_nothing_of_the_person() {
     let server = ScriptedServer::start(|asked| once(asked, "fake__peek"));

@@ -1,4 +1,4 @@
-//! Helpers that the tests of the daemon share.
+//! Helper functions for all tests of the daemon.
 
 pub(crate) mod database;
 pub(crate) mod files;
@@ -8,7 +8,7 @@ pub(crate) mod play;
 use polity_tests::{Answer, Conversation, Output, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
-/// Returns a service at a scripted server, whose model takes these types of content and calls tools.
+/// Returns a service at a scripted server. Its model takes these types of content, and calls tools.
 pub(crate) fn service(id: &str, server: &ScriptedServer, input: &[&str]) -> Value {
     json!({
         "id": id,
@@ -18,7 +18,7 @@ pub(crate) fn service(id: &str, server: &ScriptedServer, input: &[&str]) -> Valu
     })
 }
 
-/// Returns an `app.json` with these fields and with defaults that avoid waiting.
+/// Returns an `app.json` with these fields. The other fields get values that let the tests run without waiting.
 pub(crate) fn app(fields: &Value) -> Value {
     let mut app = json!({
         "discover": false,

@@ -1,11 +1,11 @@
-//! Runs the first commands of the README, and those of its tour, unchanged.
+//! Runs the first commands of the README and the commands of its tour, exactly as they are written.
 
 use polity_tests::Polity;
 use serde_json::json;
 use std::path::Path;
 
-/// The text before the commands of the script. It makes the daemon take any free port, makes other commands wait until
-/// the daemon is ready, and redirects the output of `polity watch` into a file.
+/// Shell code that stands before the commands of the tour. It makes the daemon take any free port, makes other
+/// commands wait until the daemon is ready, and redirects the output of `polity watch` into a file.
 const PRELUDE: &str = r#"
 set -euo pipefail
 polity() {
@@ -22,7 +22,8 @@ polity() {
 trap 'kill $(jobs -p) 2>/dev/null; wait' EXIT
 "#;
 
-/// The text after the commands of the script. It waits until `polity watch` has printed that root hired an agent.
+/// Shell code that stands after the commands of the tour. It waits until `polity watch` has printed that root hired
+/// an agent.
 const EPILOGUE: &str = r#"
 until grep -q "root hired " watched; do sleep 0.05; done
 "#;
@@ -40,7 +41,7 @@ fn commands(readme: &str, name: &str) -> String {
     blocks.map(|block| block.split("```").next().expect("the end of the block")).collect()
 }
 
-/// Runs, in a checkout without a configured model, the commands of the section `Run` that begin with `cargo run`.
+/// Runs the commands of the section `Run` that begin with `cargo run`, in a checkout without a configured model.
 #[test]
 fn the_first_commands_of_the_readme() {
     let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -50,7 +51,8 @@ fn the_first_commands_of_the_readme() {
     for directory in ["examples", "config"] {
         std::fs::create_dir_all(checkout.join(directory)).expect("a directory");
     }
-    // The configuration of the checkout is in the workspace of the first command, so that of the person counts there.
+    // The `./config` of the checkout is in the workspace of the first command, so this command uses the user's own
+    // configuration instead.
     let own = home.home().join(".config/polity");
     std::fs::create_dir_all(&own).expect("a directory");
     for file in ["config/app.json", "config/llmservices.json"] {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests polity's MCP client with official servers, unmodified: filesystem, memory, sequential-thinking and everything for
-# JavaScript; git, time and fetch for Python. TRY_SERVER names the program that connects [default:
-# target/debug/examples/try_server]. Packages are installed into SERVERS_CACHE [default: target/servers]. Without Python,
-# Node or their registries, the script reports that and skips the part that needs them; with SERVERS=required it fails
-# instead.
+# Tests polity's MCP client with official servers, unmodified: filesystem, memory, sequential-thinking and everything
+# for JavaScript; git, time and fetch for Python. TRY_SERVER names the program that connects to a server [default:
+# target/debug/examples/try_server]. Packages are installed into SERVERS_CACHE [default: target/servers]. If Python,
+# Node or their registries are missing, the script reports that and skips the part that needs them; with
+# SERVERS=required it fails instead.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
@@ -35,7 +35,7 @@ missing() {
 mkdir -p "$cache"
 cache="$(cd "$cache" && pwd)"
 
-# Each list of pinned versions has its own directory, so that packages of two lists are never mixed.
+# Each list of pinned versions gets its own directory, so that packages of two lists are never mixed.
 python=
 if ! command -v python3 >/dev/null; then
     missing "the servers for Python, because there is no python3"
@@ -67,7 +67,7 @@ else
     fi
 fi
 
-# Each try has this many seconds. No step waits for a fixed time.
+# Maximum duration of the test of one server, in seconds. No test waits for a fixed time.
 patience=120
 
 try() {

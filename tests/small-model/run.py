@@ -35,8 +35,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 PICTURE = ROOT / "examples" / "picture.png"
 OUTCOMES = ["well", "truthful failure", "wrong", "timed out"]
-# Exit codes of `polity run` if there is no answer. 3: none came. 4: a limit was reached. 5: no model could be reached.
-# 6: an agent has asked the user a question.
+# Exit codes of `polity run` without an answer. 3: no answer came. 4: a limit was reached. 5: no model could be
+# reached. 6: an agent has asked the user a question.
 NO_ANSWER = [3, 4, 5, 6]
 
 

@@ -1,4 +1,4 @@
-//! The answers of a script, and how they are encoded on the wire.
+//! The answers that a script gives in the place of a model, and how they are encoded in HTTP.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::conversation::Conversation;
 
-/// A tool call that a script makes. The server chooses its id.
+/// A tool call in the answer of a script. The server chooses its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The name of the tool; nothing checks that the request offers it.
+    /// The name of the tool. It is not checked, so a script can call a tool that the request does not offer.
     pub tool: String,
     /// The arguments as the model writes them: JSON text, valid or not.
     pub arguments: String,
@@ -25,7 +25,7 @@ impl Call {
 
 /// The response of the scripted model to a request.
 ///
-/// The server streams it if the request asks for a stream, and otherwise sends it whole.
+/// The server sends the answer as a stream if the request asks for one, otherwise whole.
 #[derive(Clone, Debug)]
 pub struct Answer(Kind);
 
@@ -141,7 +141,7 @@ impl Answer {
         self.change(|reply| reply.pause = pause)
     }
 
-    /// Ends the body in the middle: complete for HTTP, but without a finish reason.
+    /// Ends the body in the middle of the reply. The body is complete for HTTP, but has no finish reason.
     pub fn half(self) -> Self {
         self.change(|reply| reply.ending = Ending::Half)
     }
@@ -151,7 +151,7 @@ impl Answer {
         self.change(|reply| reply.ending = Ending::Torn)
     }
 
-    /// Goes silent in the middle of the body, and keeps the connection open.
+    /// Sends nothing more from the middle of the body on, and keeps the connection open.
     pub fn stuck(self) -> Self {
         self.change(|reply| reply.ending = Ending::Stuck)
     }
@@ -191,7 +191,7 @@ impl Answer {
         self
     }
 
-    /// Returns the names of the message fields that the API does not define.
+    /// Returns the names of the fields in the assistant message that the API does not define.
     pub(crate) fn own_fields(&self) -> impl Iterator<Item = &str> {
         let fields = match &self.0 {
             Kind::Reply(reply) => Some(&reply.fields),
@@ -257,7 +257,7 @@ pub(crate) enum End {
     Again,
 }
 
-/// What the server does with the connection to give an answer.
+/// What the server does with the connection of a request.
 #[derive(Debug)]
 pub(crate) enum Rendered {
     Respond(Sent),
@@ -293,7 +293,7 @@ impl Sent {
 
 /// Returns `count` call ids that the conversation does not contain yet.
 ///
-/// They depend on the conversation alone, so the same request gets the same answer.
+/// The ids depend only on the conversation, so the same request gets the same answer.
 fn fresh_ids(conversation: &Conversation, count: usize) -> Vec<String> {
     let numbers = conversation.call_ids().into_iter().filter_map(|id| id.strip_prefix("call_")?.parse().ok());
     let first = numbers.max().map_or(1, |highest: usize| highest + 1);
@@ -320,7 +320,7 @@ fn whole(reply: &Reply, ids: &[String], conversation: &Conversation) -> Value {
     })
 }
 
-/// Returns the server-sent events of a reply, each cut into two pieces, even in the middle of a character.
+/// Returns the server-sent events of a reply. Each is cut into two pieces, perhaps in the middle of a character.
 fn stream(reply: &Reply, ids: &[String], conversation: &Conversation) -> Vec<Vec<u8>> {
     let mut deltas = vec![json!({"role": "assistant", "content": ""})];
     deltas.extend(reply.fields.iter().map(|(name, value)| json!({ name: value })));

@@ -1,4 +1,4 @@
-//! Connections that a handler can break.
+//! TCP connections that a request handler can break on purpose.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use axum::serve::{IncomingStream, Listener};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A listener whose connections a handler can break through their [`Breaker`].
+/// A listener whose connections end with a reset if a request handler uses their [`Breaker`].
 pub(crate) struct BreakableListener(pub(crate) TcpListener);
 
 /// A TCP connection. After its breaker was used, the next write fails.
@@ -21,7 +21,7 @@ pub(crate) struct BreakableStream {
     breaker: Breaker,
 }
 
-/// Breaks the connection that a request came on.
+/// Breaks the connection on which a request arrived.
 #[derive(Clone, Default)]
 pub(crate) struct Breaker(Arc<AtomicBool>);
 
@@ -69,7 +69,7 @@ impl AsyncWrite for BreakableStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         if self.breaker.0.load(Ordering::SeqCst) {
-            // With zero linger, closing the socket sends a reset instead of an orderly end.
+            // With a linger time of zero, closing the socket sends a reset instead of an orderly end.
             self.stream.set_zero_linger()?;
             return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
         }

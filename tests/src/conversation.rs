@@ -1,13 +1,13 @@
-//! A view of a request for scripts: who asks, what was said, which tools were called.
+//! A request to a model, as scripts see it: which agent asks, what it was told, which tools it has called.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// One request, as scripts read it. Cheap to clone.
+/// One request to a model, as scripts see it. Cheap to clone.
 ///
-/// Header lines in the default language (`zh`) name the sender of each user message.
+/// The sender of each message is read from its header line, in the default language (`zh`).
 #[derive(Clone, Debug)]
 pub struct Conversation {
     body: Arc<Value>,
@@ -29,7 +29,7 @@ pub enum Sender {
     },
 }
 
-/// One inbound message, as the model sees it.
+/// A message that the agent received, as its model sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// The sender, according to the header line.
@@ -106,16 +106,15 @@ impl Conversation {
         self.runtime_information("parentAgentId=")
     }
 
-    /// Returns the value on the last line that begins with `key`.
-    ///
-    /// A brief or a role prompt, which comes earlier, may contain such a line too.
+    /// Returns the value on the last line that begins with `key`. The last one counts, because a role prompt or a
+    /// brief comes earlier and may contain such a line too.
     fn runtime_information(&self, key: &str) -> String {
         let system = self.system();
         let line = system.lines().rev().find_map(|line| line.trim().strip_prefix(key));
         line.unwrap_or_default().trim().to_owned()
     }
 
-    /// Returns the text of the last message with the role `user`, which may also be a notice or carry media.
+    /// Returns the text of the last message with the role `user`. This message may be a notice, or carry only media.
     pub fn last_user_text(&self) -> String {
         self.messages().iter().rev().find(|message| message["role"] == "user").map(text).unwrap_or_default()
     }
@@ -181,9 +180,9 @@ impl Conversation {
         self.tool_results().into_iter().filter(|result| result.tool == tool).collect()
     }
 
-    /// Counts the assistant messages since the last inbound message: `0` at the first model call of a turn.
+    /// Counts the assistant messages since the agent last received a message: `0` at the first model call of a turn.
     ///
-    /// The message with media that follows a batch of tool results does not count as inbound.
+    /// The message with media that follows a batch of tool results does not count as received.
     pub fn round(&self) -> usize {
         let newest_first = self.messages().iter().rev();
         newest_first

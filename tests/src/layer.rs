@@ -1,4 +1,5 @@
-//! Controls the layer between a daemon and the machine (`tests/layer`): gives it orders and reads its journal.
+//! Controls the library of `tests/layer`, which stands between a daemon and the machine: gives it orders and reads
+//! its journal.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -7,23 +8,24 @@ use std::time::{Duration, Instant};
 
 use crate::process::{Polity, layer};
 
-/// Count of numbers in the control file.
+/// How many numbers the control file contains.
 const WORDS: u64 = 7;
-/// Index of the number in which the layer counts the calls that it has refused.
+/// Index of the number in which the library counts the calls that it has made fail.
 const REFUSED: u64 = 6;
-/// Maximum wait for calls that the layer has to refuse.
+/// Maximum time for the library to make an expected number of calls fail.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An order to the layer. The control file contains one number for each order, at the index `order as u64`.
+/// An order to the library. The control file contains one number for each order, at the index `order as u64`.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
-    /// Fail every write to a file with this error number. For this and the next three orders, 0 stops the failures.
+    /// Make every write to a file fail with this error number. For this order and the next three, 0 lets calls
+    /// succeed again.
     Write = 0,
-    /// Fail every call that creates, renames or removes something, or opens it for writing.
+    /// Make every call fail that creates, renames or removes a file or directory, or opens it for writing.
     Change = 1,
-    /// Fail every sync.
+    /// Make every sync fail.
     Sync = 2,
-    /// Fail every call that needs a new file descriptor.
+    /// Make every call fail that needs a new file descriptor.
     Descriptor = 3,
     /// Shift the wall clock by this many nanoseconds.
     Wall = 4,
@@ -31,13 +33,13 @@ pub enum Order {
     Count = 5,
 }
 
-/// The layer below all later commands of a [`Polity`] home.
+/// The library of `tests/layer`, loaded into all later commands of a [`Polity`] home.
 pub struct Layer {
     control: File,
     journal: PathBuf,
 }
 
-/// One record of the layer's journal.
+/// One record of the journal, which lists changes of files and data that was sent out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The kind of record: `write`, `sync`, `said` and so on, as `tests/layer/src/journal.rs` names it.
@@ -51,7 +53,8 @@ pub struct Record {
 }
 
 impl Layer {
-    /// Loads the layer into all later commands of a home. The layer affects only files below `data/`.
+    /// Loads the library of `tests/layer` into all later commands of a home. The library affects only files below
+    /// `data/`.
     pub fn below(polity: &mut Polity) -> Self {
         let root = polity.data_dir().canonicalize().expect("a directory");
         let path = polity.home().join("control");
@@ -74,17 +77,17 @@ impl Layer {
         self.control.write_all_at(&number.to_ne_bytes(), 8 * order as u64).expect("a written file");
     }
 
-    /// Returns how many calls the layer has refused so far.
+    /// Returns how many calls the library has made fail so far.
     pub fn refused(&self) -> i64 {
         let mut number = [0; 8];
         self.control.read_exact_at(&mut number, 8 * REFUSED).expect("a file that is long enough");
         i64::from_ne_bytes(number)
     }
 
-    /// Waits until the layer has refused `count` calls.
+    /// Waits until the library has made `count` calls fail.
     ///
     /// # Panics
-    /// If it has not done so after a minute.
+    /// If it has made fewer calls fail after a minute.
     #[track_caller]
     pub fn wait_for_refusals(&self, count: i64) {
         let deadline = Instant::now() + PATIENCE;

@@ -1,13 +1,12 @@
 //! Support for tests of the whole daemon: a chat server that plays a script, and a runner for the binary.
 //!
-//! It relies only on what is visible outside the daemon: the wire format of chat completions, the texts that models
-//! read, the command line. It must not use the daemon's crates, so that it cannot repeat their errors.
+//! This crate relies only on what is visible outside the daemon: the wire format of chat completions, the texts that
+//! models read, the command line. It must not use the daemon's crates, because it would then repeat their errors.
 //!
-//! How data flows: [`Polity`] starts the binary with a configuration whose services point at a
-//! [`ScriptedServer`]. The server checks each request ([`schema_problems`], [`conversation_problems`]), keeps it as
-//! [`Captured`], shows it to the script as a [`Conversation`], and sends the [`Answer`] that the script returns.
-//! A [`Layer`] can be placed between the binary and the machine.
-//! [`society`] is a script that plays a whole organisation.
+//! How data flows: [`Polity`] starts the binary with a configuration whose services point at a [`ScriptedServer`].
+//! The server checks each request ([`schema_problems`], [`conversation_problems`]), keeps it as [`Captured`], shows
+//! it to the script as a [`Conversation`], and sends the [`Answer`] that the script returns. A [`Layer`] can make
+//! system calls of the binary fail, and record what they do. [`society`] is a script that plays a whole organisation.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "test support: a failure here is a failed test")]
 

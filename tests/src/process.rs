@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Maximum time for a process to end, or to write an awaited line, before the test fails.
+/// Maximum time for a process to end, or to write an expected line, before the test fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Polling interval while waiting for a process to end.
 const GLANCE: Duration = Duration::from_millis(5);
-/// Maximum wait until the output of an ended process closes; programs that the process has started may still keep the
+/// Maximum wait until the output of an ended process closes. Programs that the process has started may still keep the
 /// output open.
 const LAST_WORDS: Duration = Duration::from_secs(30);
 
-/// A home for one daemon: a temporary directory with `config/` and `data/`, in which its commands run.
+/// A home for one daemon: a temporary directory with `config/` and `data/`. Its commands run in this directory.
 ///
-/// Its commands see only these environment variables: `PATH`; `HOME`, `XDG_*` and `TMPDIR`, which point into the
+/// The commands see only these environment variables: `PATH`; `HOME`, `XDG_*` and `TMPDIR`, which point into the
 /// directory; and those that [`Polity::set_env`] adds.
 pub struct Polity {
     home: TempDir,
@@ -41,10 +41,10 @@ pub struct Output {
 }
 
 impl Output {
-    /// Returns the output if the process ended with `code`.
+    /// Returns the output if the process ended with the exit code `code`.
     ///
     /// # Panics
-    /// If it ended otherwise. The message contains everything that the process wrote.
+    /// If the process ended in another way. The message contains everything that the process wrote.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         let Self { code: ended, stdout, stderr } = &self;
@@ -94,7 +94,7 @@ impl Polity {
     /// Runs a command to its end.
     ///
     /// # Panics
-    /// If it has not ended after two minutes. The message contains what it wrote.
+    /// If the command has not ended after two minutes. The message contains its output.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Output {
         self.spawn(arguments).wait()
@@ -117,13 +117,14 @@ impl Polity {
         Running::start_into(self.command(arguments), stdout.into())
     }
 
-    /// Starts a command on a terminal of its own. Its standard output is what the terminal would show, with `\r\n` at the
+    /// Starts a command on a terminal of its own. Its standard output is what the terminal shows, with `\r\n` at the
     /// end of each line.
     pub fn spawn_on_terminal(&self, arguments: &[&str]) -> Running {
         self.spawn_at(terminal(), Stdio::null(), arguments)
     }
 
-    /// Starts a command on a terminal of its own that has a keyboard: what is written to the returned file is typed.
+    /// Starts a command on a terminal of its own with a keyboard: the terminal takes everything as typed that the
+    /// test writes to the returned file.
     pub fn spawn_with_keyboard(&self, arguments: &[&str]) -> (Running, std::fs::File) {
         let (screen, terminal) = terminal();
         let keyboard = screen.try_clone().expect("a second handle");
@@ -141,7 +142,7 @@ impl Polity {
         command.env("TERM", "xterm-256color").stdin(stdin);
         command.stdout(terminal.try_clone().expect("a second handle")).stderr(terminal);
         let child = command.spawn().expect("a process");
-        // Closes this copy of the program's side of the terminal. Reading then ends when the process ends.
+        // Drop this copy of the program's side of the terminal. Reading then ends when the process ends.
         drop(command);
         Running { child, stdout: Written::collect(screen), stderr: Written::nothing() }
     }
@@ -191,7 +192,7 @@ impl Polity {
     }
 }
 
-/// Opens a terminal: the side that reads what it shows, and the side of the program.
+/// Opens a terminal. Returns the side from which the test reads what the terminal shows, and the side of the program.
 fn terminal() -> (File, File) {
     let flags = rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY;
     let screen = rustix::pty::openpt(flags).expect("a terminal");
@@ -276,7 +277,7 @@ impl Running {
     /// Waits for the end of the process.
     ///
     /// # Panics
-    /// If it has not ended after two minutes. The message contains what it wrote.
+    /// If the process has not ended after two minutes. The message contains its output.
     #[track_caller]
     pub fn wait(self) -> Output {
         self.wait_within(PATIENCE)
@@ -285,7 +286,7 @@ impl Running {
     /// Waits at most `patience` for the end of the process.
     ///
     /// # Panics
-    /// If it has not ended by then. The message contains what it wrote.
+    /// If the process has not ended by then. The message contains its output.
     #[track_caller]
     pub fn wait_within(mut self, patience: Duration) -> Output {
         let deadline = Instant::now() + patience;
@@ -303,10 +304,10 @@ impl Running {
         }
     }
 
-    /// Waits for a line on the standard output that contains `text`, and returns it without its line break.
+    /// Waits for a line on the standard output that contains `text`, and returns the line without its line break.
     ///
     /// # Panics
-    /// If the process ends, or two minutes pass, without such a line. The message contains what the process wrote.
+    /// If the process ends, or two minutes pass, without such a line. The message contains the output of the process.
     #[track_caller]
     pub fn stdout_line(&self, text: &str) -> String {
         self.line(&self.stdout, text)
@@ -394,7 +395,7 @@ impl Written {
     }
 
     fn wait(&self, within: Duration, condition: impl Fn(&SoFar) -> bool) {
-        // Even after a timeout, the caller looks at the bytes that have arrived.
+        // Ignore a timeout: the caller then looks at the bytes that have arrived.
         drop(self.changed.wait_timeout_while(self.lock(), within, |so_far| !condition(so_far)));
     }
 
@@ -403,13 +404,13 @@ impl Written {
     }
 }
 
-/// Returns the binary, built once with the profile and into the target directory of the tests.
+/// Returns the path of the binary. Builds it once, with the profile and into the target directory of the tests.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| built().join(format!("polity{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Returns the library of the layer (`tests/layer`). It is built in the same way as the binary.
+/// Returns the path of the library of `tests/layer`. It is built in the same way as the binary.
 pub(crate) fn layer() -> &'static Path {
     static LAYER: OnceLock<PathBuf> = OnceLock::new();
     LAYER.get_or_init(|| built().join("libpolity_layer.so"))
@@ -424,7 +425,7 @@ fn profile_dir(test: &Path) -> &Path {
         .expect("a test that cargo has built")
 }
 
-/// Whether cargo sets a variable to describe the package whose test it runs.
+/// Returns whether cargo sets this variable to describe the package whose test is running.
 fn is_of_package(variable: &OsStr) -> bool {
     let described =
         ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"];
@@ -433,8 +434,8 @@ fn is_of_package(variable: &OsStr) -> bool {
 
 /// Builds the programs of the workspace, and returns the directory that contains them.
 ///
-/// It asks cargo for the whole workspace with its tests, as `cargo test --workspace` does. With fewer packages, cargo
-/// would choose other features for the dependencies, and build them and everything above them again.
+/// This function builds the whole workspace with its tests, as `cargo test --workspace` does. For fewer packages,
+/// cargo would choose other features for the dependencies, and would have to build them again.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -443,14 +444,14 @@ fn built() -> &'static Path {
         let directory =
             profile_dir.file_name().and_then(|name| name.to_str()).expect("a profile's directory");
         let target = profile_dir.parent().expect("a target directory");
-        // `dev` is the only profile whose directory has another name.
+        // The profile `dev` is the only one whose directory has another name: `debug`.
         let profile = if directory == "debug" { "dev" } else { directory };
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         let mut command = Command::new(cargo);
-        // Cargo tells a test about its package in these variables. The build scripts of some dependencies look at them,
-        // so a build that inherited them would build those dependencies again, and so would the next build outside of a
-        // test.
+        // Cargo tells a test about its package in these variables. The build scripts of some dependencies depend on
+        // them. If this build inherited the variables, cargo would build these dependencies again, and once more in
+        // the next build outside of a test.
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
             command.env_remove(name);
         }
@@ -506,7 +507,7 @@ mod tests {
         polity.set_env("KEY", "value");
         let stdout = shell(&polity, "env").wait().expect_code(0).stdout;
         let home = polity.home().to_str().expect("text");
-        // The shell itself sets PWD, SHLVL, OLDPWD and _.
+        // The shell itself sets PWD, SHLVL, OLDPWD and `_`.
         let ours = |line: &&str| {
             !["PATH=", "PWD=", "SHLVL=", "OLDPWD=", "_="].iter().any(|own| line.starts_with(own))
         };

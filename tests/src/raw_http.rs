@@ -1,9 +1,10 @@
-//! A plain HTTP client for the tests of the server. It returns the bytes of a body even if the connection broke.
+//! A plain HTTP client for the tests of the server. It returns the received part of a body even if the connection
+//! breaks.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 
-/// The answer that came back on a connection.
+/// The response that arrived on a connection.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
@@ -25,7 +26,7 @@ impl Answered {
     }
 }
 
-/// Posts JSON to `path` below `base_url`; fails if the connection ends before a complete head.
+/// Posts JSON to `path` below `base_url`. Fails if the connection ends before the head of the response is complete.
 pub(crate) fn post(base_url: &str, path: &str, body: &str) -> io::Result<Answered> {
     let (address, prefix) = base_url
         .strip_prefix("http://")

@@ -46,10 +46,10 @@ impl Captured {
     }
 }
 
-/// A chat server that answers by a script, on its own port and its own threads.
+/// A chat server that answers by a script, on its own port and in its own threads.
 ///
-/// It answers 400 to a request that breaks a rule. Such a request also fails the test, at the latest when the server is
-/// dropped.
+/// The server answers 400 to a request that breaks a rule. Such a request also fails the test, at the latest when the
+/// server is dropped.
 pub struct ScriptedServer {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -75,22 +75,25 @@ struct Shared {
 #[derive(Default)]
 struct Seen {
     requests: Vec<Captured>,
-    /// Number of completion requests so far, kept or not.
+    /// Number of completion requests so far, including requests that the server did not keep.
     count: usize,
     violations: Vec<String>,
-    /// Pairs of a model and a non-standard field that this model has sent. Only that model may receive the field again.
+    /// Pairs of a model and a non-standard field that the model has sent. Later requests may contain the field only
+    /// for this model.
     own_fields: BTreeSet<(String, String)>,
 }
 
 impl ScriptedServer {
     /// Starts a server that answers every valid request with the answer that `script` returns.
     ///
-    /// The script may block: the server answers other requests meanwhile. A panic in the script counts as a violation.
+    /// The script may block: the server answers other requests meanwhile. A panic of the script fails the test, like
+    /// an invalid request.
     pub fn start(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
         Self::start_keeping(Keep::Requests, script)
     }
 
-    /// Starts a server that checks and answers requests but keeps none. The script has to note what a test needs.
+    /// Starts a server that checks and answers requests but does not keep them, to save memory. The script must
+    /// collect what the test needs.
     pub fn start_forgetful(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
         Self::start_keeping(Keep::Nothing, script)
     }
@@ -122,10 +125,10 @@ impl ScriptedServer {
         self.shared.seen().count
     }
 
-    /// Waits until `condition` accepts the requests so far. The server takes no request while `condition` runs.
+    /// Waits until `condition` accepts the requests so far. The server receives no request while `condition` runs.
     ///
     /// # Panics
-    /// If `condition` has not accepted them after the time `within`.
+    /// If `condition` has not accepted the requests after the time `within`.
     #[track_caller]
     pub fn wait_until(&self, within: Duration, condition: impl Fn(&[Captured]) -> bool) {
         let deadline = Instant::now() + within;
@@ -139,7 +142,7 @@ impl ScriptedServer {
         }
     }
 
-    /// Returns all violations so far, both violations of the schema and violations of other rules.
+    /// Returns all violations so far: of the JSON Schema and of the other rules.
     pub fn schema_violations(&self) -> Vec<String> {
         self.shared.seen().violations.clone()
     }
@@ -163,7 +166,7 @@ impl ScriptedServer {
 impl Drop for ScriptedServer {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.thread.take() {
-            // An error means that the thread has ended already, which the join below reports.
+            // An error means that the thread has ended already; `join` below then reports why.
             let _ = stop.send(());
             let ended = thread.join();
             if !std::thread::panicking() {
@@ -177,7 +180,7 @@ impl Drop for ScriptedServer {
 }
 
 impl Shared {
-    /// Locks the record of all requests. The record stays valid even if a holder of the lock has panicked.
+    /// Locks the record of all requests. The record stays valid even if a script has panicked while it was locked.
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -188,7 +191,8 @@ impl Shared {
 }
 
 impl Seen {
-    /// Returns the body of a request without the non-standard fields that the requested model itself has sent.
+    /// Returns the body of a request without the non-standard fields that its model has sent before and may receive
+    /// again.
     fn without_own_fields<'b>(&self, body: &'b Value) -> Cow<'b, Value> {
         if self.own_fields.is_empty() {
             return Cow::Borrowed(body);
@@ -220,7 +224,7 @@ fn serve(listener: std::net::TcpListener, router: Router, stopped: oneshot::Rece
             _ = stopped => {}
         }
     });
-    // Does not wait for the scripts, which may block for any time.
+    // Do not wait for the scripts, which may block for any time.
     runtime.shutdown_background();
 }
 
@@ -289,7 +293,7 @@ async fn complete(
         }
         Ok(Rendered::Respond(sent)) => respond(sent),
         Err(error) => {
-            // The script was not run because the server is stopping.
+            // The server stopped before it ran the script.
             let Ok(panic) = error.try_into_panic() else {
                 return std::future::pending().await;
             };
@@ -341,7 +345,7 @@ fn body(sent: Sent) -> Body {
         if !sent.pause.is_zero() {
             tokio::time::sleep(sent.pause).await;
         }
-        // Lets the connection send the previous piece before this piece, or before the break.
+        // Let the connection send the previous piece before this piece, or before it breaks.
         tokio::task::yield_now().await;
         piece
     }))

@@ -1,4 +1,5 @@
-//! A script that plays an organisation: root hires leads, leads hire workers, and all report upwards.
+//! A script that plays an organisation: root hires leads, leads hire workers, and all report to the agent that hired
+//! them.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +8,14 @@ use serde_json::{Value, json};
 use crate::answer::{Answer, Call};
 use crate::conversation::{Conversation, Heard, Sender};
 
-/// Plays a society of one root, `leads` leads and `workers_per_lead` workers for each of them.
+/// Plays a society of root, `leads` leads, and `workers_per_lead` workers for each lead.
 ///
 /// Root creates the role `lead` and hires the leads. Each lead creates the role `worker` and hires its workers. Each
 /// worker stores the artifact `report of <id>` and says `worker <id> done`. A lead that has the reports of all its
-/// workers says `lead <id> done`, and root with all reports says `all done`. Before that, both say
+/// workers says `lead <id> done`. When root has all reports, it says `all done`. Before that, leads and root say
 /// `waiting: <n> of <m>`. After a refused tool call, an agent says `failed: <tool>: <error>`.
 ///
-/// The answer depends on the request alone, so a request that is sent again gets the same answer.
+/// Each answer depends only on the request, so a request that is sent again gets the same answer.
 pub fn society(
     leads: usize,
     workers_per_lead: usize,
@@ -57,7 +58,8 @@ fn work(asked: &Conversation) -> Answer {
     if stored.is_empty() {
         return Answer::call("put_artifact", json!({"type": "report", "content": format!("report of {id}")}));
     }
-    // The report names the artifact, because an agent that stores an artifact and does not name it gets a reminder.
+    // The report names the artifact. Otherwise the daemon would remind the worker to name the artifact that it has
+    // stored.
     let reference = stored[0].value["ref"].as_str().unwrap_or_default();
     Answer::say(format!("{}\n{reference}", report("worker", &id)))
 }
@@ -125,7 +127,8 @@ mod tests {
     use crate::answer::Rendered;
     use crate::validity::{conversation_problems, schema_problems};
 
-    /// A society without a daemon. It grants every tool call, and the agents act in a random order.
+    /// A society without a daemon, to test the script. It accepts every tool call, and the agents act in a random
+    /// order.
     struct Rehearsal {
         lots: Rng,
         agents: BTreeMap<String, Agent>,
@@ -167,7 +170,8 @@ mod tests {
             assert!(self.agents.insert(id.to_owned(), agent).is_none());
         }
 
-        /// Plays until no agent has anything to do. The script gets each request twice, as it may after a crash.
+        /// Plays until no agent has anything to do. The script gets each request twice, as it may get it after a
+        /// crash.
         fn play(&mut self, script: impl Fn(&Conversation) -> Answer) {
             for _ in 0..10_000 {
                 let ready: Vec<String> = self
@@ -190,8 +194,8 @@ mod tests {
             panic!("this society has not ended after 10,000 requests");
         }
 
-        /// Delivers the inbox in random order, either as one user message for each inbound message, or as one user
-        /// message for all.
+        /// Delivers the agent's messages in random order: either one user message for each, or one user message for
+        /// all.
         fn take_messages(&mut self, id: &str) {
             let agent = self.agents.get_mut(id).expect("an agent");
             self.lots.shuffle(&mut agent.inbox);

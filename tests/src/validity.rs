@@ -1,4 +1,4 @@
-//! Checks that even the strictest server would accept a request: its shape by the schema, its meaning by rules.
+//! Checks that even the strictest server would accept a request: its form by a JSON Schema, its meaning by rules.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,11 +33,11 @@ struct Leaves {
     problems: Vec<String>,
 }
 
-/// Collects the problems of an error. Of the alternatives of an `anyOf`, only the alternative that the request probably
-/// means counts.
+/// Collects the problems of an error. An `anyOf` gives errors for each of its alternatives; only those of the
+/// alternative that the request probably means are collected.
 ///
-/// This is the alternative with the fewest errors in the fields that name the kind. If several are equal in this, the
-/// alternative with the deepest errors counts, and then the alternative with the fewest problems.
+/// The request probably means the alternative with the fewest errors in the fields that name the kind. If several
+/// alternatives are equal in this, it is the one with the deepest errors, and then the one with the fewest problems.
 fn leaves(error: &ValidationError<'_>) -> Leaves {
     if let ValidationErrorKind::AnyOf { context } = error.kind() {
         let meant = context.iter().max_by_key(|errors| {
@@ -50,11 +50,11 @@ fn leaves(error: &ValidationError<'_>) -> Leaves {
         }
     }
     let path = error.instance_path().to_string();
-    // Masked, because the value may be megabytes of base64.
+    // Mask the value, because it may be megabytes of base64.
     Leaves { depth: path.matches('/').count(), problems: vec![format!("{path}: {}", error.masked())] }
 }
 
-/// Returns whether the error is about a field that distinguishes the alternatives.
+/// Returns whether the error is about a field that tells the alternatives apart, such as `type`.
 fn names_a_kind(error: &ValidationError<'_>) -> bool {
     let path = error.instance_path().to_string();
     ["/role", "/type", "/stream"].iter().any(|field| path.ends_with(field))
@@ -70,7 +70,7 @@ fn all_leaves(errors: &[ValidationError<'_>]) -> Leaves {
 
 /// Lists the problems of a request that the schema cannot express, such as a wrong order of messages.
 ///
-/// For every rule there is a real server that answers with an error if a request breaks that rule.
+/// For every rule, some real server answers with an error if a request breaks the rule.
 pub fn conversation_problems(body: &Value) -> Vec<String> {
     let mut problems = option_problems(body);
     let Some(messages) = body["messages"].as_array() else {
@@ -152,7 +152,7 @@ fn message_problems(message: &Value, index: usize) -> Vec<String> {
 /// The tool calls in the messages that were read so far.
 #[derive(Default)]
 struct Calls {
-    /// For each call id, whether the call still waits for its result. Any message that is not a result ends the wait.
+    /// Whether each call still waits for its result. Any message that is not a result ends the wait of all calls.
     waiting: BTreeMap<String, bool>,
 }
 

@@ -1,4 +1,5 @@
-// Checks what the view shows of agents' hands: calls that wait for the person, calls that run, files and changes.
+// Checks what the view shows of work outside the society: calls that wait for the person, running calls, files and
+// changes.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -10,7 +11,7 @@ import { go, idle, isFocused, live, row, until } from "./support/page.mjs";
 
 const FILES = [["notes/a.md", "# Notes\n"], ["b.md", "refused\n"], ["c.md", "third\n"], ["d.md", "fourth\n"]];
 
-/** Plays a society whose agent asks before each change of a file. */
+/** Plays a society whose policy asks the user before each change of a file. */
 export async function handsOf(browser, binary, says) {
   const model = await maker(FILES);
   const daemon = new Daemon(binary);

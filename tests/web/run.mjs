@@ -5,7 +5,7 @@
 // - CHROMIUM: the browser, if it is not in a usual place.
 // - POLITY_SCREENSHOT: the file for a screenshot of the view.
 // - POLITY_ASSETS=checkout: uses the scripts and styles of the checkout, to test a change without a build.
-// - POLITY_LATE_MS=200: delays drawings and answers by 200 ms. A check that does not wait for its condition then fails.
+// - POLITY_LATE_MS=200: delays drawings and answers by 200 ms, so that a check fails that does not wait.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -125,7 +125,7 @@ async function looksAtAgents(page, daemon) {
   return { lead, reader };
 }
 
-/** Presses the mouse on an element, runs `happens`, which redraws the element, and releases the mouse. */
+/** Presses the mouse on an element, then runs `happens`, which redraws the element, and then releases the mouse. */
 async function pressWhile(page, locator, happens) {
   await locator.hover();
   await page.mouse.down();
@@ -138,7 +138,7 @@ async function clicks(page, daemon) {
   await go(page, "conversation");
   await pressWhile(page, row(page, "root"), async () => {
     await daemon.write("先别急");
-    // The page reads the message after the tree has got its event.
+    // When the tree has received its event, the page still has to read the message.
     await page.locator(".message.mine", { hasText: "先别急" }).waitFor();
   });
   await showsAgent(page, "root");
@@ -166,7 +166,7 @@ async function writes(page, daemon, reader) {
   await page.locator(".attached-file", { hasText: "drop.md" }).waitFor({ state: "detached" });
   await send(page, "请读这份文件");
   await go(page, "conversation");
-  // Waits until the bubble is drawn in its final form, so that it does not move when it is clicked.
+  // Wait until the bubble is drawn in its final form, so that it does not move when it is clicked.
   const bubble = page.locator(".message.mine", { hasText: "请读这份文件" });
   await bubble.waitFor();
   await idle(daemon);
@@ -283,7 +283,7 @@ async function answers(page, daemon) {
     await page.locator("#tree-root .badge.ask").waitFor({ state: "detached" });
     await go(page, "services");
     await page.locator(".card[data-service=asker] .spent", { hasText: "cost" }).waitFor();
-    // Waits until no agent uses this model, before it stops.
+    // Wait until no agent uses this model, because the model stops next.
     await idle(daemon);
     daemon.configure("llmservices.json", { services: [] });
     await page.locator(".card[data-service=rehearsal-text]").waitFor();
@@ -320,7 +320,7 @@ async function staysPut(page, daemon) {
   assert.ok(await hasFocus(page), "the legend has lost the focus");
 
   says("a message that could not be read appears as soon as it can be read");
-  // All reads fail until the message is written, so that no earlier read brings it. After that, three more reads fail.
+  // All reads fail until the message is written, so that no earlier read brings it. Then three more reads fail.
   let failures = -Infinity;
   await page.route(messagesRead, (route) => {
     failures += 1;
@@ -383,13 +383,14 @@ async function staysPut(page, daemon) {
   const place = await page.evaluate(() => location.hash);
   await page.keyboard.press("?");
   await page.keyboard.press("2");
-  // The page handles the keys in order. If a key had opened a dialog or changed the address, this would be visible now.
+  // The page handles the keys in order. If a key had opened a dialog or changed the address, the effect would be
+  // visible by now.
   assert.equal(await page.locator("dialog").count(), 0);
   assert.equal(await page.evaluate(() => location.hash), place);
   await page.locator(".top-end button").first().click();
   await page.locator("dialog.help input[name=letters]").check();
   await closeDialog(page);
-  // If the keys above caused a request or a dialog, it would come before the requests of the next two lines.
+  // A request or a dialog caused by the keys above would come before the requests of the next two lines.
   await go(page, "tasks");
   await page.evaluate(() => fetch("/api/tasks"));
   assert.deepEqual(steered, []);
@@ -432,7 +433,7 @@ async function survives(page, daemon, quietly) {
   }
 }
 
-/** For each page, a selector that matches once the page shows its content. */
+/** For each page, a selector that matches when the page shows its content. */
 const CONTENTS = {
   society: ".tree-row", conversation: ".message", timeline: ".page-timeline .event", tasks: ".tasks tbody tr",
   artifacts: ".tile", services: ".card", approvals: ".page-approvals .nothing",
@@ -490,7 +491,7 @@ async function bears(browser, page, daemon) {
     const request = route.request();
     if (request.headers().accept === "text/event-stream") {
       streams += 1;
-      // The second stream never gets an answer, so the state of the connection does not change.
+      // The second stream never gets an answer, so that the shown state of the connection does not change.
       if (streams > 1) return undefined;
       const blocks = Array.from({ length: 5000 }, (_, at) => society.entry(100_001 + at));
       return route.fulfill({ contentType: "text/event-stream", body: blocks.map((entry) => `id: ${entry.seq}\nevent: ${entry.event}\ndata: ${JSON.stringify(entry)}\n\n`).join("") });
@@ -559,7 +560,8 @@ try {
   await daemon.start();
   browser = await launch(chromium);
   const { page, complaints, quietly } = await open(browser);
-  // Without a token the daemon answers 401 with the login form, and the browser logs that as an error.
+  // Without a token the daemon answers 401 with the login form. The browser logs this as an error, which is expected
+  // here.
   await quietly(() => page.goto(daemon.url));
   await prompts(page, daemon);
   const agents = await looksAtAgents(page, daemon);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of the live view: first those without a browser, then those in Chromium on a real daemon. POLITY_BIN
-# names the polity program. Prints SKIPPED if node, playwright-core or Chromium is missing.
+# Runs the tests of the live view: first those without a browser, then those in Chromium with a real daemon.
+# POLITY_BIN names the polity program. Prints SKIPPED if node, playwright-core or Chromium is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 

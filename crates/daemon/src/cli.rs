@@ -19,7 +19,6 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Give the root agent a prompt, and wait for the answer.
@@ -28,14 +27,15 @@ pub(crate) enum Command {
     /// the agents do.
     ///
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
-    /// 5 no model could be reached; 6 an agent waits for your answer, or asks whether it may make a call; 124 timeout; 130 interrupted, or the reader of
-    /// standard output has gone; 1 standard output cannot be written, or a bug in polity.
+    /// 5 no model could be reached; 6 an agent waits for your answer, or asks whether it may make a call; 124
+    /// timeout; 130 interrupted, or the reader of standard output has gone; 1 standard output cannot be written, or a
+    /// bug in polity.
     Run(remote::run::RunArguments),
     /// Run the daemon: it keeps the society at work, and serves the live view, the API and the other commands over
     /// HTTP.
     ///
-    /// On Ctrl-C or SIGTERM it lets the work in progress finish, within the grace period of app.json, and exits with 0.
-    /// A second signal ends it at once. The next start continues where this one stopped. Exit code 2: bad usage,
+    /// On Ctrl-C or SIGTERM the daemon lets the work in progress finish, within the grace period of app.json, and exits
+    /// with 0. A second signal ends the daemon at once. The next start continues the work. Exit code 2: bad usage,
     /// configuration, data directory or address.
     Serve(serve::ServeArguments),
     /// Send a message to root or to any other agent.
@@ -44,14 +44,14 @@ pub(crate) enum Command {
     ///
     /// Exit codes: 0 accepted; 2 bad usage, no daemon, or refused; with --wait the exit codes of `polity run`.
     Send(remote::send::Arguments),
-    /// Talk with root: it gets the lines that you write, and messages to you are shown as they arrive.
+    /// Talk with root: root gets the lines that you write, and messages to you are shown as they arrive.
     ///
     /// A line that begins with / is a command to the chat; /help lists these commands. If standard input is a pipe,
     /// each line is sent after the previous one was answered, and the exit code is that of `polity run`.
     Chat(remote::chat::Arguments),
     /// Watch the agents and the events live; in a pipe, print one line per event.
     ///
-    /// It keeps running when the daemon is restarted. On a terminal, q quits and the arrow keys scroll.
+    /// The command keeps running when the daemon is restarted. On a terminal, q quits and the arrow keys scroll.
     Watch(remote::watch::Arguments),
     /// List the agents as a tree.
     Agents(remote::agents::Arguments),
@@ -76,7 +76,7 @@ pub(crate) enum Command {
     ///
     /// Needs no daemon.
     Export(remote::export::Arguments),
-    /// Print an address that opens the live view without a token: it works once, within a minute.
+    /// Print an address that opens the live view without a token. The address works once, within a minute.
     View(remote::view::Arguments),
     /// List the calls that agents may make only if you allow it, or the permissions that you have given.
     Approvals(remote::approvals::Arguments),
@@ -86,7 +86,7 @@ pub(crate) enum Command {
     Deny(remote::approvals::DenyArguments),
     /// Stop a task, or the work of an agent and all its descendants; the agents stay and can still receive messages.
     Stop(remote::steer::Arguments),
-    /// Pause an agent and all its descendants: they do nothing until you resume them.
+    /// Pause an agent and all its descendants: these agents do nothing until you resume them.
     Pause(remote::steer::Arguments),
     /// Resume an agent and all its descendants, whether paused or parked.
     Resume(remote::steer::Arguments),
@@ -99,7 +99,7 @@ pub(crate) enum Command {
     /// Free disk space; no other polity may use the data directory meanwhile.
     ///
     /// Removes stored bytes that no artifact needs, and events beyond the limits of `retention` in app.json. With
-    /// --older-than it also removes artifacts. It removes what agents and people have said only if
+    /// --older-than, the command also removes artifacts. The command removes what agents and people have said only if
     /// `retention.maxDatabaseBytes` is set and the database is larger.
     Gc(gc::GcArguments),
     /// Find problems with the configuration, the services and the data directory, and advise what to do.

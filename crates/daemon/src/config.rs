@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time limit for the answers of local model servers during the search for one.
+/// A model server on this machine must answer within this time, or the search does not find it.
 const DISCOVERY: Duration = Duration::from_millis(300);
 
 /// Makes a registry shareable and watches its files for changes. To stop watching, drop the returned [`Watch`].
@@ -17,14 +17,15 @@ pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {
     match Watch::start(&registry) {
         Ok(watch) => (registry, Some(watch)),
         Err(error) => {
-            // Not fatal: every model call checks the files, too.
+            // The program goes on without the watch: before every model call it checks the files anyway.
             tracing::warn!(%error, "cannot watch the configuration files for changes");
             (registry, None)
         }
     }
 }
 
-/// Reads a configuration directory; also uses the environment and, if needed, a model server on this machine.
+/// Reads a configuration directory and the environment. If both name no service, searches for a model server on this
+/// machine.
 pub(crate) async fn read(dir: &Path) -> Result<(Registry, Vec<Problem>), Failure> {
     let environment = Environment::look_up(|name| std::env::var(name).ok());
     Ok(Registry::load(dir, environment, Box::new(|| Box::pin(discover()))).await?)
@@ -49,7 +50,7 @@ async fn discover() -> Option<Discovered> {
 
 /// Returns a warning if the context window of a service is small.
 pub(crate) fn small_window(id: &ServiceId, tokens: Option<u64>) -> Option<String> {
-    // The kind of server is unknown here; the doctor finds it out and gives more specific advice.
+    // The kind of server (such as Ollama) is unknown here. The doctor finds it out and gives more specific advice.
     let finding = polity_probe::small_window(tokens?, polity_probe::Server::Other)?;
     let advice = finding.advice.unwrap_or_default();
     Some(format!("service {id}: {}: {advice} (`polity doctor` tells how)", finding.what))

@@ -25,7 +25,7 @@ pub(crate) enum ConfigCommand {
     },
     /// Have the daemon read the configuration files now; exits with 2 if it cannot use something that they declare.
     ///
-    /// The daemon also reads them by itself, when they change and before each model call.
+    /// The daemon also reads the files without this command, when they change and before each model call.
     Reload(remote::reload::Arguments),
 }
 

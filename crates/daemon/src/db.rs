@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// `polity db`
 #[derive(Debug, Subcommand)]
 pub(crate) enum DbCommand {
-    /// Read all stored data and print what is damaged; exits with 2 if something is. A daemon may be running.
+    /// Read all stored data and print what is damaged; exits with 2 if there is damage. A daemon may be running.
     Check {
         /// The data directory of the society [default: `polity` in your user data directory].
         #[arg(long, value_name = "DIR")]
@@ -40,7 +40,7 @@ pub(crate) async fn run(command: DbCommand) -> Result<u8, Failure> {
     }
 }
 
-/// Prints all damage.
+/// Prints whether the stored data are in order, and each damaged part of them.
 async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
     let checked = maintenance::check(&data.path).await?;
@@ -49,7 +49,7 @@ async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
     Ok(if checked.damage.is_empty() { 0 } else { USAGE })
 }
 
-/// Copies all data except damaged data.
+/// Copies the stored data into a new directory, without the damaged parts, and prints what these are.
 async fn back_up(data: Option<PathBuf>, to: &Path) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
     let done = maintenance::back_up(&data.path, to).await?;

@@ -200,7 +200,8 @@ impl Failure {
             | Self::RootPaused(_)
             | Self::NothingToResume(_) => USAGE,
             Self::Client(error) => of_client(error),
-            // For example, the disk is full. The user can correct that, so the exit code is that of wrong usage.
+            // An error of the store, such as a full disk, is something that the user can correct, so the code is
+            // [`USAGE`].
             Self::Prompt(PromptError::Store(error))
             | Self::Steer(SteerError::Store(error))
             | Self::Unreadable(error)

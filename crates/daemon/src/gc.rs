@@ -35,10 +35,10 @@ pub(crate) struct GcArguments {
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {
-    // Called before `places::data`, which would create a missing directory instead of refusing it.
+    // Before `places::data`: that function would create a missing directory, but `polity gc` must refuse it.
     let cared_for = places::cared_for(arguments.data.clone(), Care::Clean)?;
     let config = places::config(arguments.config)?.path;
-    // This command calls no service, so it searches for none, neither in the environment nor among local servers.
+    // This command calls no service, so it searches for services neither in the environment nor on this machine.
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
         Registry::load(&config, environment, Box::new(|| Box::pin(async { None }))).await?;

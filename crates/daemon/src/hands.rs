@@ -13,10 +13,10 @@ use tokio::sync::OnceCell;
 /// The first argument of the processes that set up the sandbox of a command.
 pub(crate) const SANDBOX_ARGUMENT: &str = "sandbox-enter";
 
-/// The homes of MCP servers in sandboxes, in the data directory.
+/// The subdirectory of the data directory in which MCP servers in sandboxes have their home directories.
 const SERVERS: &str = "servers";
 
-/// Processes run in other directories, where a relative path would mean something else.
+/// Makes a path absolute, because the processes that get it run in other directories.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -35,8 +35,8 @@ pub(crate) fn hands(data: &Path, registry: &Arc<Registry>) -> Hands {
     hands_without_servers(data, registry).with_box(servers)
 }
 
-/// Returns the tools of a society with this data directory without those of MCP servers. There are none if the path of
-/// the running program is unknown. Changes of the settings take effect at the next call.
+/// Returns the tools of a society with this data directory, without the tools of MCP servers. Returns no tools if the
+/// path of the running program is unknown. Each call of a tool uses the current settings.
 pub(crate) fn hands_without_servers(data: &Path, registry: &Arc<Registry>) -> Hands {
     let Some(enter) = enter() else { return Hands::none() };
     let current = Arc::clone(registry);
@@ -46,8 +46,8 @@ pub(crate) fn hands_without_servers(data: &Path, registry: &Arc<Registry>) -> Ha
     shipped(data, registry.config_dir(), enter, sandbox, web)
 }
 
-/// Returns what agents may reach over the web. Without the key of its provider there is no search; the problems of the
-/// configuration name the missing variable.
+/// Returns what agents may reach over the web. If the key of the search provider is not set, agents cannot search;
+/// `polity config check` then names the missing variable.
 fn web_settings(settings: &WebSettings) -> polity_web::Settings {
     let resolved = settings.resolve(|name| std::env::var(name).ok());
     resolved.unwrap_or_else(|_| polity_web::Settings {
@@ -56,7 +56,7 @@ fn web_settings(settings: &WebSettings) -> polity_web::Settings {
     })
 }
 
-/// Returns the program that sets up the sandbox of a command, which is this one; `None` if its path is unknown.
+/// Returns the path of this program, which also sets up the sandbox of a command; `None` if the path is unknown.
 pub(crate) fn enter() -> Option<Enter> {
     let program = std::env::current_exe().ok()?;
     Some(Enter { program, first_arguments: vec![SANDBOX_ARGUMENT.to_owned()] })

@@ -1,5 +1,5 @@
-//! The binary `polity`: reads the command line, builds a society or calls the daemon, prints what happens, and returns
-//! an exit code. It only wires the libraries together; the rules of the society are in them.
+//! The binary `polity`: reads the command line, builds a society or calls the daemon, prints what happens, and
+//! returns an exit code. This crate only connects the libraries; the rules of the society are in the libraries.
 
 mod cli;
 mod config;
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     match given.next() {
         // This process is a child that extracts text from a document. It limits its resources before anything else.
         Some(first) if first == polity_media::EXTRACT_ARGUMENT => return polity_media::child_main(given),
-        // This process sets up the sandbox of a command, or watches over it.
+        // This process sets up the sandbox of a command, or supervises the command in it.
         Some(first) if first == hands::SANDBOX_ARGUMENT => return polity_sandbox::enter(given),
         Some(_) | None => {}
     }

@@ -29,7 +29,8 @@ pub(crate) struct McpArguments {
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
     let data = match places::data(arguments.data) {
-        // Another process uses the directory. If it is a daemon, relay to it; if it is a `polity run`, report that.
+        // Another process uses the directory. If that process is a daemon, relay to it; otherwise report that the
+        // directory is in use.
         Err(Failure::InUse(path)) => {
             return match bridge::run(&path).await {
                 Err(Failure::Client(Error::Find(FindError::NotServing(_)))) => Err(Failure::InUse(path)),

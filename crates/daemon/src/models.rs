@@ -13,15 +13,15 @@ use polity_view::in_full;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns the parts for a society that works in this process.
+/// Returns the models, the tools and the configuration for a society that works in this process.
 pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Result<Parts, Failure> {
     let http = HttpModel::new().map_err(|error| Failure::Defect(in_full(&error)))?;
     let hands = hands(data, &registry);
     Ok(with_model(registry, Arc::new(Models { http, rehearsal: RehearsalModel }), hands))
 }
 
-/// Returns the parts for a society that is only read. It never calls a model, so it gets the rehearsal model, which
-/// needs no connections.
+/// Returns a model, the tools and the configuration for a society that is only read. Such a society never calls the
+/// model, so it gets the rehearsal model, which needs no connections.
 pub(crate) fn reading_parts(registry: Arc<Registry>, data: &Path) -> Parts {
     // No tool runs, but a preview of a request lists the tools.
     let hands = hands_without_servers(data, &registry);

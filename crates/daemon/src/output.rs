@@ -1,8 +1,8 @@
 //! The output for the user: messages on standard output and progress on standard error, or all of it as JSON lines on
 //! standard output.
 //!
-//! The program ends if it cannot write to standard output; that loses no data. It ignores failures to write to standard
-//! error.
+//! The program ends if it cannot write to standard output; no data is lost then. The program ignores failures to
+//! write to standard error.
 
 mod meter;
 mod progress;
@@ -62,15 +62,13 @@ pub(crate) struct Sources<'a> {
     pub(crate) config: &'a str,
     /// The path of the configuration directory.
     pub(crate) config_dir: &'a str,
-    /// The data directory.
     pub(crate) data: &'a Path,
-    /// The services.
     pub(crate) services: Vec<&'a str>,
     /// Where the services come from, in words.
     pub(crate) origin: &'a str,
     /// Whether the services are the built-in rehearsal models.
     pub(crate) is_rehearsal: bool,
-    /// A warning if the context window of the default service is small.
+    /// A warning if the context window of the default service is small; absent otherwise.
     pub(crate) small_window: Option<String>,
 }
 
@@ -97,7 +95,8 @@ enum Progress {
 }
 
 impl Output {
-    /// Creates an output. Events are printed on standard error only if that is a terminal and the form is text.
+    /// Creates an output. It prints events on standard error, but only if standard error is a terminal and the form
+    /// is text.
     pub(crate) fn new(form: Form) -> Self {
         let watched = std::io::stderr().is_terminal() && form == Form::Text;
         let progress = if watched { Progress::Shown } else { Progress::Quiet };

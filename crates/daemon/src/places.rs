@@ -15,7 +15,8 @@ const FILES: [&str; 2] = ["app.json", "llmservices.json"];
 pub(crate) const LOCK: &str = "polity.lock";
 /// The file in which a daemon writes its address and process id.
 pub(crate) const NOTE: &str = "daemon.json";
-/// How often to try the lock. A client that checks whether a daemon is running holds it for a moment.
+/// How often to try the lock before giving up. A client that checks whether a daemon is running holds the lock for a
+/// moment.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// The lock file of maintenance commands: check, backup and gc. It is separate from [`LOCK`], because a society may be
@@ -26,7 +27,7 @@ const CARE_LOCK: &str = "care.lock";
 pub(crate) struct ConfigDirectory {
     pub(crate) path: PathBuf,
     reason: Reason,
-    /// A `./config` that does not count, because it is in the workspace.
+    /// A `./config` that was not used, because it is in the workspace; absent otherwise.
     passed_over: Option<PathBuf>,
 }
 
@@ -34,7 +35,7 @@ pub(crate) struct ConfigDirectory {
 enum Reason {
     /// The user named it with `--config`.
     Named,
-    /// `./config` contains this file.
+    /// This file was found in `./config`.
     Here(&'static str),
     /// The directory is the user's own configuration directory.
     Own,
@@ -75,7 +76,7 @@ pub(crate) fn config_beside(named: Option<PathBuf>, workspace: &Path) -> Result<
     with_defaults(ConfigDirectory { passed_over: Some(directory.path), ..own_config()? })
 }
 
-/// Returns whether a directory is in another one, or is the same.
+/// Returns whether a directory is the other directory, or is somewhere in it.
 fn is_in(directory: &Path, other: &Path) -> bool {
     match (directory.canonicalize(), other.canonicalize()) {
         (Ok(directory), Ok(other)) => directory.starts_with(other),
@@ -112,13 +113,13 @@ fn own_config() -> Result<ConfigDirectory, Failure> {
     Ok(ConfigDirectory { path: base.config_dir().join(NAME), reason: Reason::Own, passed_over: None })
 }
 
-/// A data directory that this process has locked. The lock ends when this is dropped or the process ends.
+/// A data directory that this process has locked. The lock ends when this value is dropped or the process ends.
 pub(crate) struct DataDirectory {
     pub(crate) path: PathBuf,
     _lock: File,
 }
 
-/// Locks the data directory: the named directory, else the user's own. Creates it if it does not exist.
+/// Locks the data directory: the named directory, else the user's own. Creates the directory if it does not exist.
 pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
     let path = data_path(named)?;
     let unusable = |source| Failure::Data { path: path.clone(), source };
@@ -155,7 +156,8 @@ fn remove_stale_note(data: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns the path of the data directory: the named directory, else the user's own. Neither creates nor locks it.
+/// Returns the path of the data directory: the named directory, else the user's own. Does not create or lock the
+/// directory.
 pub(crate) fn data_path(named: Option<PathBuf>) -> Result<PathBuf, Failure> {
     match named {
         Some(named) => Ok(named),
@@ -178,12 +180,12 @@ pub(crate) enum Care {
 /// A data directory that is locked for a maintenance command. A society may be running in it at the same time.
 pub(crate) struct CaredFor {
     pub(crate) path: PathBuf,
-    /// Absent in a directory that is not writable: nothing can be removed there either.
+    /// Absent if this user may not write into the directory: then none of the user's commands can remove data there.
     _lock: Option<File>,
 }
 
-/// Locks the data directory of a society for maintenance: the named directory, else the user's own. Fails if it does
-/// not exist.
+/// Locks the data directory of a society for maintenance: the named directory, else the user's own. Fails if the
+/// directory does not exist.
 pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, Failure> {
     let path = data_path(named)?;
     if !polity_store::maintenance::is_data_directory(&path) {

@@ -9,8 +9,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Reads the text of the prompt, if the command line has one, and checks the rest. Refuses an invalid prompt before the
-/// society starts, because a society that starts also continues the unfinished work in its data directory.
+/// Reads the text of the prompt, if the command line has one, and checks the text, the service and the attachments.
+/// An invalid prompt is refused before the society starts, because a society that starts also continues the
+/// unfinished work in its data directory.
 pub(crate) fn check(
     argument: Option<&str>,
     attach: &[PathBuf],
@@ -55,7 +56,7 @@ fn check_attachment(path: &Path, limits: &Limits) -> Result<(), Failure> {
 /// Returns the size of a file. Fails if the file cannot be read.
 pub(crate) fn size_of_file(path: &Path) -> Result<u64, Failure> {
     let unreadable = |source| Failure::Attachment { path: path.to_owned(), source };
-    // Check the type before opening: opening a pipe would block until somebody writes to it.
+    // Check the type before opening: opening a pipe would block until another process writes to it.
     if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(Failure::NotAFile(path.to_owned()));
     }

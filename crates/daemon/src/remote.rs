@@ -1,6 +1,6 @@
-//! Commands that call the API of a daemon through the client and print the answers. Plain functions format the answers,
-//! so tests need no daemon. Commands that only read get their client from [`Source`], which works without a daemon; the
-//! others get it from [`At`].
+//! Commands that call the API of a daemon through the client and print the answers. Plain functions format the
+//! answers, so tests need no daemon. Commands that only read get their client from [`Source`], which works without a
+//! daemon. All other commands get it from [`At`].
 
 pub(crate) mod agent;
 pub(crate) mod agents;
@@ -67,8 +67,8 @@ impl Shape {
         if self.json { Form::Json } else { Form::Text }
     }
 
-    /// Prints a list, as lines of JSON or as the text that `words` makes of it. In text form, an empty list prints
-    /// `nothing` on standard error instead.
+    /// Prints a list. In JSON form, each row is a line. In text form, prints what `words` returns; if the list is
+    /// empty, prints the text `nothing` on standard error instead.
     fn list<T: Serialize>(
         &self,
         rows: &[T],

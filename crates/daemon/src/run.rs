@@ -1,5 +1,5 @@
-//! `polity run`: a client of the society in a data directory. If no daemon serves the directory, this process runs the
-//! society meanwhile, and the client calls its API without a socket.
+//! `polity run`: a client of the society in a data directory. If no daemon serves the directory, this process runs
+//! the society itself, and the client calls the society's API without a socket.
 
 use crate::config;
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long to wait for a process that holds the data directory to become ready as a daemon.
+/// How long to wait for a process that has locked the data directory: it may be a daemon that is not ready yet.
 const STARTING: Duration = Duration::from_secs(1);
 /// Polling interval while waiting for a process to become ready as a daemon.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -53,7 +53,7 @@ pub(crate) async fn run(arguments: RunArguments) -> Result<u8, Failure> {
     in_this_process(&arguments, text, &output, &config_dir, registry, data).await
 }
 
-/// Returns the directory of a workspace.
+/// Returns the path of a workspace without the suffix `:ro`.
 fn directory_of(workspace: &str) -> PathBuf {
     PathBuf::from(workspace.strip_suffix(READ_ONLY).unwrap_or(workspace))
 }
@@ -82,7 +82,7 @@ async fn in_this_process(
     output.own_sources(config_dir, &data.path, &registry.current().catalogue)?;
     let (registry, _watch) = config::watched(registry);
     let parts = models::parts(registry, &data.path)?;
-    // Listens before any agent works: from then on, a signal must not end the process without stopping the society.
+    // Listen before any agent works: from then on, a signal must stop the society before it ends the process.
     let mut interruption = interruption()?;
     let society = tokio::select! {
         started = Society::start(&data.path, parts) => Arc::new(started.map_err(Failure::Open)?),
@@ -99,7 +99,7 @@ async fn in_this_process(
     };
     let (tell, _) = watch::channel(None);
     let code = tokio::select! {
-        // A run that has ended is not interrupted any more.
+        // If the run has ended and a signal has arrived, the run counts as ended.
         biased;
         code = run.work(text, deadline(arguments), &tell) => code,
         () = interruption.happened() => Err(Failure::Interrupted),
@@ -116,7 +116,8 @@ async fn in_this_process(
         polity_points::point!("run::stopped");
     };
     tokio::select! {
-        // The lock is held until here, so that no other process sees the data of a society that is still stopping.
+        // The lock is held until the society has stopped, so that no other process uses its data while it still
+        // writes.
         () = end => drop(data),
         // On a second signal, end at once: everything that was acknowledged is on disk already. The data directory
         // stays locked until the process ends.
@@ -145,7 +146,7 @@ async fn through_daemon(
         run.work(text, deadline(arguments), &tell).await
     };
     let code = tokio::select! {
-        // A run that has ended is not interrupted any more.
+        // If the run has ended and a signal has arrived, the run counts as ended.
         biased;
         code = work => code,
         () = interruption.happened() => Err(Failure::Interrupted),
@@ -159,7 +160,7 @@ async fn through_daemon(
     })
 }
 
-/// Returns a client for the daemon that serves a data directory, if one does.
+/// Returns a client for the daemon that serves a data directory; nothing if no daemon does.
 async fn daemon(data: &Path) -> Result<Option<Client>, Failure> {
     let client = Client::new(data)?;
     match client.ready().await {
@@ -169,8 +170,8 @@ async fn daemon(data: &Path) -> Result<Option<Client>, Failure> {
     }
 }
 
-/// Returns a client for the process that holds a data directory, if that is a daemon. Waits for a moment, because a
-/// daemon that is starting is not ready yet.
+/// Returns a client for the process that has locked a data directory, if this process is a daemon. Waits for a
+/// moment, because a daemon that is starting is not ready yet.
 async fn daemon_soon(data: &Path) -> Result<Option<Client>, Failure> {
     let deadline = Instant::now() + STARTING;
     loop {

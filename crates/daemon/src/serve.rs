@@ -83,7 +83,8 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
             };
             (Some(note), code)
         }
-        // Without the note, no client finds the daemon. The agents work already, so it shuts down in the usual way.
+        // Writing the note failed, so no client would find the daemon. The agents work already, so the daemon shuts
+        // down in the usual way.
         Err(failure) => (None, Err(failure)),
     };
     ending.draining.cancel();
@@ -126,9 +127,9 @@ fn tell_ready(url: &str, address: SocketAddr) {
     }
 }
 
-/// Returns the host names that the guard accepts in addition to loopback names. A listen address that other machines
-/// can reach is one of them. That is safe: DNS rebinding can make a foreign host name resolve to this address, but the
-/// request still contains that host name, which the guard refuses.
+/// Returns the host names that the guard accepts in addition to loopback names. The listen address is one of these
+/// names if other machines can reach it. That is safe: DNS rebinding can make a foreign host name resolve to this
+/// address, but the request still contains that host name, which the guard refuses.
 fn names(allowed: Vec<String>, address: SocketAddr) -> Vec<String> {
     let own = !address.ip().is_loopback() && !address.ip().is_unspecified();
     allowed.into_iter().chain(own.then(|| address.to_string())).collect()

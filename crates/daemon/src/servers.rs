@@ -1,4 +1,4 @@
-//! The MCP servers of `app.json`: keeps them as the configuration declares them, and offers their tools.
+//! The MCP servers of `app.json`: starts and stops them as the configuration declares, and offers their tools.
 
 pub(crate) mod sandboxed;
 
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::broadcast::error::RecvError;
 use url::Url;
 
-/// The MCP servers of a registry. Every question about them first applies the configuration in force.
+/// The MCP servers of a registry. Each question about the servers first applies the current configuration.
 pub(crate) struct ConfiguredServers {
     registry: Arc<Registry>,
     servers: Servers,
@@ -32,7 +32,7 @@ struct Applied {
 }
 
 impl ConfiguredServers {
-    /// Starts the servers, and follows changes of the configuration until the result is dropped or shut down.
+    /// Starts the servers. Follows changes of the configuration until the returned value is dropped or shut down.
     pub(crate) fn start(registry: Arc<Registry>, launcher: Arc<dyn Launcher>) -> Arc<Self> {
         let mut reports = registry.reports();
         let servers = Servers::new(launcher, Bounds::default());
@@ -41,7 +41,7 @@ impl ConfiguredServers {
         let followed: Weak<Self> = Arc::downgrade(&configured);
         tokio::spawn(async move {
             loop {
-                // Missed reports do not matter, because the registry has the configuration in force.
+                // A missed report does not matter, because `apply` reads the current configuration from the registry.
                 if let Err(RecvError::Closed) = reports.recv().await {
                     return;
                 }
@@ -52,7 +52,7 @@ impl ConfiguredServers {
         configured
     }
 
-    /// Starts, replaces and stops servers so that they are those of the configuration in force.
+    /// Starts, replaces and stops servers until they match the current configuration.
     fn apply(&self) {
         let snapshot = self.registry.current();
         let mut applied = self.applied.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +100,8 @@ impl Toolbox for ConfiguredServers {
     }
 }
 
-/// Returns how to reach a server. The error says what is wrong, without values, because they may be secrets.
+/// Returns the command or the URL of a server and its options. The error contains no values of the configuration,
+/// because a value may be a secret.
 fn config(
     settings: &ServerSettings,
     config_dir: &Path,
@@ -127,8 +128,8 @@ fn config(
     Ok(Config { launch, timeout: settings.timeout })
 }
 
-/// Returns the directory in which a process starts. In a sandbox it has its own, because it must not see the
-/// configuration.
+/// Returns the working directory of a server's process: `cwd` if it is set, else the configuration directory. A
+/// process in a sandbox must not see the configuration directory, so it gets a directory of its own (`None`).
 fn directory(cwd: Option<SecretString>, sandbox: ServerSandbox, config_dir: &Path) -> Option<PathBuf> {
     match (cwd, sandbox) {
         (Some(cwd), _) => Some(config_dir.join(text(&cwd))),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Receives SIGINT (Ctrl-C) and SIGTERM from the moment of its creation.
+/// Receives SIGINT (Ctrl-C) and SIGTERM from the moment it is created.
 pub(crate) struct Interruption {
     #[cfg(unix)]
     pressed: tokio::signal::unix::Signal,

@@ -21,7 +21,8 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Parses a workspace: the path of a directory, which `:ro` at its end makes read-only. Returns the path resolved.
+/// Parses a workspace: the path of a directory, which `:ro` at its end makes read-only. Resolves the path in the
+/// result.
 pub(crate) fn workspace(text: &str) -> Result<String, String> {
     let (path, access) = match text.strip_suffix(READ_ONLY) {
         Some(path) => (path, READ_ONLY),
@@ -121,9 +122,9 @@ mod tests {
         check("30d", Some(30 * 24));
         check("8w", Some(8 * 7 * 24));
         check("1d 12h", Some(36));
-        // No unit.
+        // An age without a unit.
         check("30", None);
-        // Months differ in length.
+        // Months differ in length, so they are refused.
         check("1mo", None);
         check("-1d", None);
         check("soon", None);

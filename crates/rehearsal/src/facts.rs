@@ -1,4 +1,4 @@
-//! Facts about bytes: only what can be read from the bytes themselves.
+//! Finds facts about an attachment in its bytes, such as the size of a picture. Nothing is guessed from names.
 
 use crate::words::{FactWords, Words};
 use imagesize::ImageType;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Number of characters that are quoted from the beginning of a text.
 const OPENING_CHARS: usize = 40;
 
-/// The format of bytes, with facts that were read from them.
+/// The format that was found in some bytes, with the facts about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Facts {
     /// A picture, with its width and height in pixels if they can be read.
@@ -24,7 +24,7 @@ pub(crate) enum Facts {
     Pdf { version: String },
     /// UTF-8 text.
     Text(TextFacts),
-    /// No bytes at all.
+    /// The attachment contains no bytes.
     Empty,
     /// Any other format.
     Unknown,
@@ -39,7 +39,7 @@ pub(crate) struct Wave {
     length: Duration,
 }
 
-/// The counts and the beginning of a text.
+/// What is known about a text: its counts and its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextFacts {
     lines: usize,
@@ -103,7 +103,8 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     short
 }
 
-/// Returns the format of a picture that has an unmistakable signature. `imagesize` also guesses formats that have none.
+/// Returns the format of a picture whose beginning leaves no doubt. `imagesize` also guesses formats without such a
+/// beginning.
 fn picture_format(bytes: &[u8]) -> Option<&'static str> {
     match imagesize::image_type(bytes).ok()? {
         ImageType::Png => Some("PNG"),
@@ -137,7 +138,8 @@ fn read_wave(bytes: &[u8]) -> Option<Wave> {
             }
             b"data" => {
                 let (channels, samples_per_second, bytes_per_second, bits) = format?;
-                // A recorder that streams declares a length that is too large, so count the bytes that are there.
+                // A recorder that streams declares a length that is too large, so this code counts the bytes that
+                // exist.
                 let length = u64::try_from(size.min(body.len())).ok()?;
                 let milliseconds = (length * 1000).checked_div(u64::from(bytes_per_second))?;
                 let length = Duration::from_millis(milliseconds);

@@ -6,7 +6,7 @@ use polity_society::content::{Capability, Kind};
 use polity_society::id::{AgentId, ArtifactId};
 use polity_society::text::{TextKey, Texts};
 
-/// One message from outside.
+/// A message that the agent received, split into its parts.
 #[derive(Debug)]
 pub(crate) struct Inbound<'a> {
     pub(crate) sender: Sender,
@@ -89,7 +89,7 @@ impl<'a> Inbound<'a> {
         inbound
     }
 
-    /// Adds the content of these parts to the message.
+    /// Adds the content of these parts of a request to the message.
     pub(crate) fn read_parts(&mut self, parts: &'a [Part], texts: &Texts) {
         for part in parts {
             match part {
@@ -185,7 +185,7 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// Reads a line of the description of the last attachment.
+    /// Reads a line that describes the attachment added last.
     fn describe(&mut self, line: &'a str, texts: &Texts) {
         let value = |key: TextKey| captures(texts, key, line).and_then(|values| values.first().copied());
         let Some(attachment) = self.attachments.last_mut() else {
@@ -202,7 +202,8 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// Adds a medium. The medium belongs to the label directly before it, if the message has such a label.
+    /// Adds a medium, such as a picture. If a line with an artifact id stands directly before it, both are one
+    /// attachment.
     fn read_medium(&mut self, data: &'a [u8], declared: &'a str) {
         let medium = Form::Medium { data, declared };
         match self.attachments.last_mut() {
@@ -248,8 +249,8 @@ impl Attachment<'_> {
     }
 }
 
-/// Reads the line that states the kind of a message, and returns the id if it is a request. The outer `None` means that
-/// this line does not state a kind.
+/// Reads the line that states the kind of a message, and returns the id if the kind is a request. The outer `None`
+/// means that this line states no kind.
 fn read_kind<'a>(line: &'a str, texts: &Texts) -> Option<Option<&'a str>> {
     if let Some([_, id]) = captures(texts, TextKey::MessageKindRequest, line).as_deref() {
         return Some(Some(id));

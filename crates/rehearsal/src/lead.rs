@@ -1,5 +1,5 @@
-//! The lead: reads the attachments that its model can read, finds another agent for all other attachments, surveys the
-//! workspace if there is one, and reports.
+//! The lead, an agent that root hires: reads the attachments that its model can read, finds another agent for all
+//! other attachments, surveys the workspace if there is one, and reports to root.
 
 use crate::facts;
 use crate::inbound::{Form, Inbound, Sender};
@@ -27,7 +27,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     }
 }
 
-/// Returns what the lead could report now.
+/// Returns the facts that the lead knows at this moment, as a text for its parent.
 pub(crate) fn known(scene: &Scene<'_>) -> String {
     let words = scene.words();
     let mut said = notices(scene);
@@ -52,7 +52,7 @@ struct Work<'s, 'a> {
 /// The agent that reads the attachments that the lead cannot read.
 struct Helper {
     id: AgentId,
-    /// Index, in the scene's `steps`, of the call that asked this agent.
+    /// Index in `Scene::steps` of the call with which the lead asked or hired this agent.
     since: usize,
 }
 
@@ -65,8 +65,8 @@ impl<'s, 'a> Work<'s, 'a> {
         );
         let from_anybody = || scene.heard().find(|(_, inbound)| inbound.sender != Sender::System);
         let (_, assignment) = from_parent.or_else(from_anybody)?;
-        // Once the lead has searched for capabilities, it keeps looking for the same capabilities, because later
-        // requests may show the attachments in another way.
+        // If the lead has searched for capabilities before, take these capabilities again. A later request may show
+        // the same attachments in another form, and would lead to other capabilities.
         let asked = scene
             .calls(Tool::FindCapableAgents.name())
             .filter_map(|(_, called)| called.argument(&["capability"]));
@@ -81,7 +81,7 @@ impl<'s, 'a> Work<'s, 'a> {
         Some(Self { scene, words: scene.words(), assignment, needs })
     }
 
-    /// Returns all facts, or the next move that is needed to get them.
+    /// Returns all facts about the attachments. If facts are missing, returns the next move to get them.
     fn findings(&self) -> Result<String, Move> {
         if self.needs.is_empty() {
             return Ok(self.own_facts());
@@ -97,8 +97,8 @@ impl<'s, 'a> Work<'s, 'a> {
         Err(self.say(self.words.say(&self.words.lead.awaiting_reader, &[("id", helper.id.as_str())])))
     }
 
-    /// Returns the agent that reads for the lead, or the next move that is needed to find one: search the contacts, ask
-    /// the parent for an introduction, and hire an agent if none is known.
+    /// Returns the agent that reads for the lead. If no agent reads for it yet, returns the next move to get one:
+    /// search the contacts, ask the parent for an introduction, or hire an agent if no fitting contact is known.
     fn helper(&self) -> Result<Helper, Move> {
         let asked = self.sent("collaboration_request");
         if let Some((since, called)) = asked
@@ -144,7 +144,7 @@ impl<'s, 'a> Work<'s, 'a> {
         Ok(Helper { id: AgentId::new(id), since })
     }
 
-    /// Asks the parent for an introduction, only once, and waits until the parent has answered.
+    /// Asks the parent once for an introduction, and waits for the answer.
     fn introduction(&self) -> Result<(), Move> {
         let Some(parent) = &self.scene.parent else {
             return Ok(());
@@ -183,8 +183,8 @@ impl<'s, 'a> Work<'s, 'a> {
         first.into_iter().find(|id| self.may_help(id) && others.iter().all(|list| list.contains(id)))
     }
 
-    /// Whether the lead may ask this agent to read. It must not ask the person, root, the parent that gave the work, or
-    /// itself.
+    /// Whether the lead may ask this agent to read. The lead must not ask the user, root, the parent that gave the
+    /// work, or itself.
     fn may_help(&self, id: &AgentId) -> bool {
         !id.is_user()
             && !id.is_root()
@@ -226,7 +226,7 @@ impl<'s, 'a> Work<'s, 'a> {
         call(assign(role_id, &brief, &self.words.say(&lead.assignment, &values), &artifacts))
     }
 
-    /// Returns what the helper said after it was asked.
+    /// Returns what the helper has said since the lead asked it.
     fn told_by(&self, helper: &Helper) -> String {
         let said =
             self.scene.heard_from(&helper.id, helper.since).map(|inbound| said_by_agent(inbound, self.words));
@@ -322,8 +322,8 @@ impl<'s, 'a> Work<'s, 'a> {
         Move::Say(joined([problem, self.own_facts(), self.unread()]))
     }
 
-    /// Ends a turn because the lead waits for another agent. `text` is the reason; the system's notices are put before
-    /// it.
+    /// Ends a turn in which the lead waits for another agent. `text` says for what it waits; notices of the system
+    /// stand before `text`.
     fn say(&self, text: String) -> Move {
         let mut said = notices(self.scene);
         said.push(text);

@@ -30,7 +30,7 @@ pub enum BuiltIn {
 }
 
 impl BuiltIn {
-    /// Both models. A new society uses the first.
+    /// Both models. A new society uses the first one by default.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns the name of the model, which is also the id of its service.
@@ -101,7 +101,7 @@ fn may_call(request: &Request, calls: &[Call]) -> bool {
     }
 }
 
-/// Converts a call. Its id stays empty: the runtime assigns one when it records the answer.
+/// Converts a call. The id of the call stays empty: the runtime assigns an id when it records the answer.
 fn tool_call(call: Call) -> ToolCall {
     ToolCall {
         id: String::new(),

@@ -1,4 +1,4 @@
-//! The moves that an agent of the play can make next, and the texts and calls that several parts of the play share.
+//! The moves that a rehearsing agent can make next, and the texts and calls that root, lead and reader share.
 
 use crate::facts;
 use crate::inbound::{Attachment, Form, Inbound, Sender};
@@ -8,10 +8,10 @@ use polity_society::id::ArtifactId;
 use serde_json::{Map, Value, json};
 use strum::IntoStaticStr;
 
-/// Limit for the characters that a message quotes from a prompt.
+/// Maximum number of characters that a message quotes from a prompt.
 const MOST_QUOTED_CHARS: usize = 20_000;
 
-/// What an agent does next.
+/// What a rehearsing agent does next.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Move {
     /// The agent ends its turn with this text.
@@ -20,14 +20,14 @@ pub(crate) enum Move {
     Call(Vec<Call>),
 }
 
-/// A tool to be called.
+/// A tool that the agent calls, with the arguments.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Call {
     pub(crate) tool: Tool,
     pub(crate) arguments: Map<String, Value>,
 }
 
-/// The tools that the play needs.
+/// The tools that rehearsing agents call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Tool {
@@ -53,15 +53,15 @@ impl Tool {
     }
 }
 
-/// Returns what another agent said in a message. Only lines with the mark count, since the system added all other
-/// lines. If no line has the mark, all lines count, because then another model wrote them.
+/// Returns what another agent said in a message: the lines with the mark, because the system added all other lines.
+/// If no line has the mark, another model wrote the message, and the result is all lines.
 pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
     let marked: Vec<&str> = inbound.lines.iter().filter_map(|line| marked_part(line, words)).collect();
     if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }
 }
 
-/// Returns the part of the line that begins with the mark, if there is only punctuation before the mark: the system
-/// puts a sign before lines that begin with a bracket.
+/// Returns the part of the line from the mark on, if only punctuation stands before the mark: the system puts a sign
+/// before lines that begin with a bracket.
 pub(crate) fn marked_part<'a>(line: &'a str, words: &Words) -> Option<&'a str> {
     let (before, marked) = line.split_at(line.find(&words.mark)?);
     (!before.contains(char::is_alphanumeric)).then_some(marked)
@@ -92,7 +92,7 @@ pub(crate) fn failure(called: &Called<'_>, words: &Words) -> Option<String> {
     Some(words.say(&words.common.failed, &values).trim_end().to_owned())
 }
 
-/// Returns the notices of the system since the agent last ended a turn.
+/// Returns the notices of the system that came after the agent's last closing text.
 pub(crate) fn notices(scene: &Scene<'_>) -> Vec<String> {
     let words = scene.words();
     let notice = |step: &PastEvent<'_>| match step {

@@ -1,18 +1,19 @@
-//! The play: which part an agent has, and what the agent does next.
+//! Finds out which character an agent plays, and what that character does next.
 
 use crate::moves::Move;
 use crate::reading::Scene;
 use crate::{lead, reader, root};
 use polity_society::id::AgentId;
 
-/// The parts in the play.
+/// The characters of the play. Each agent plays one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Character {
     /// Talks to the person and hires the lead.
     Root,
-    /// An agent that root hired. It makes sure that all attachments are read, and reports.
+    /// An agent that root hired. It makes sure that all attachments are read, by itself or by other agents, and
+    /// reports.
     Lead,
-    /// Any other agent: reports what it sees, and never hires, so that every play ends.
+    /// Any other agent. It reports what it sees, and never hires, so that every play ends.
     Reader,
 }
 

@@ -1,4 +1,4 @@
-//! Reads a request into a scene: who the agent is, which contacts it has, and what happened so far.
+//! Reads a request to the model into a [`Scene`]: who the agent is, which contacts it has, and what happened so far.
 
 use crate::inbound::{Inbound, Sender};
 use crate::texts::{self, captures};
@@ -18,11 +18,11 @@ pub(crate) struct Scene<'a> {
     pub(crate) me: Option<AgentId>,
     /// The agent that hired this agent, or the user.
     pub(crate) parent: Option<AgentId>,
-    /// The contacts to which it can write.
+    /// The contacts to which the agent can write.
     pub(crate) contacts: Vec<Contact<'a>>,
-    /// The access to the directory of the person in which the agent works; `None` if it works in none.
+    /// The access to the user's directory in which the agent works; `None` if the task has no such directory.
     pub(crate) workspace: Option<Access>,
-    /// The names of the tools that it can call.
+    /// The names of the tools that the agent can call.
     tools: Vec<&'a str>,
     /// What happened so far, in order.
     pub(crate) steps: Vec<PastEvent<'a>>,
@@ -44,7 +44,7 @@ impl Contact<'_> {
     }
 }
 
-/// One thing that happened.
+/// One event in the conversation of the agent, as the request tells it.
 #[derive(Debug)]
 pub(crate) enum PastEvent<'a> {
     /// The agent got a message.
@@ -71,7 +71,7 @@ pub(crate) enum CallOutcome<'a> {
     Done(&'a Value),
     /// The society refused the call, with a code and advice.
     Refused { error: &'a str, message: &'a str },
-    /// The history has no result.
+    /// The history contains no result of the call.
     Missing,
 }
 
@@ -101,7 +101,7 @@ impl Called<'_> {
         }
     }
 
-    /// Returns the text of an argument. `names` is the path to it through nested objects.
+    /// Returns the text of an argument. `names` is the path to the argument through nested objects.
     pub(crate) fn argument(&self, names: &[&str]) -> Option<&str> {
         let (first, others) = names.split_first()?;
         let value = self.arguments?.get(*first)?;
@@ -110,7 +110,6 @@ impl Called<'_> {
 }
 
 impl<'a> Scene<'a> {
-    /// Reads a request.
     pub(crate) fn read(request: &'a Request) -> Self {
         let system = request.messages.iter().find_map(|message| match message {
             Message::System(text) => Some(text.as_str()),
@@ -133,7 +132,6 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Whether the request offers a tool.
     pub(crate) fn offers(&self, tool: &str) -> bool {
         self.tools.contains(&tool)
     }
@@ -166,7 +164,7 @@ impl<'a> Scene<'a> {
         Words::of(self.language)
     }
 
-    /// Returns the steps since the agent last ended a turn.
+    /// Returns the steps after the agent's last closing text.
     pub(crate) fn unsaid(&self) -> &[PastEvent<'a>] {
         let after_said =
             self.steps.iter().rposition(|step| matches!(step, PastEvent::Said)).map_or(0, |at| at + 1);
@@ -174,8 +172,8 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Returns the language, and the lines from the heading of the runtime facts to the end. The last such heading counts:
-/// prompts and briefs come before it and may contain the same line.
+/// Returns the language, and the lines from the heading of the runtime facts to the end. If several lines look like
+/// this heading, the last counts, because prompts and briefs come earlier and may contain the same line.
 fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
     for (at, line) in lines.iter().enumerate().rev() {
         for &language in Language::ALL {

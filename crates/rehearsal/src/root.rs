@@ -8,7 +8,7 @@ use crate::sample::sample;
 use polity_society::id::AgentId;
 use serde_json::json;
 
-/// Limit for the characters that an objective quotes from a prompt.
+/// Maximum number of characters that an objective quotes from a prompt.
 const OBJECTIVE_CHARS: usize = 500;
 
 /// Decides what root does next.
@@ -23,7 +23,7 @@ pub(crate) fn next_move(scene: &Scene<'_>) -> Move {
     }
 }
 
-/// Returns the text as it is, or within JSON if the prompt that it answers asks for JSON.
+/// Returns the text. If the newest prompt asks for an answer in JSON, returns a JSON value that contains the text.
 fn in_form(scene: &Scene<'_>, text: String) -> String {
     let newest = scene.heard().filter(|(_, inbound)| inbound.sender == Sender::Person).last();
     let schema = newest.and_then(|(_, prompt)| prompt.schema);
@@ -33,7 +33,7 @@ fn in_form(scene: &Scene<'_>, text: String) -> String {
     }
 }
 
-/// Returns what the leads have answered so far.
+/// Returns what the leads have answered so far, as a text for the user.
 pub(crate) fn known(scene: &Scene<'_>) -> String {
     let words = scene.words();
     let answers: Vec<String> = scene
@@ -44,14 +44,14 @@ pub(crate) fn known(scene: &Scene<'_>) -> String {
     if answers.is_empty() { words.say(&words.common.nothing_known, &[]) } else { answers.join("\n") }
 }
 
-/// A request for an introduction to an agent with a certain capability.
+/// A lead's request that root introduces it to an agent with a certain capability.
 struct Wish<'s> {
     requester: &'s AgentId,
     capability: &'s str,
     request_id: Option<&'s str>,
 }
 
-/// Reads a request for an introduction; `None` if the message is no such request.
+/// Reads a request for an introduction; returns `None` if the message is something else.
 fn wish<'s>(inbound: &'s Inbound<'_>) -> Option<Wish<'s>> {
     let Sender::Agent(requester) = &inbound.sender else {
         return None;
@@ -111,7 +111,7 @@ fn introduce(scene: &Scene<'_>, wish: &Wish<'_>) -> Call {
     Tool::SendMessage.with([("to", json!(wish.requester)), ("payload", payload)])
 }
 
-/// Returns the next call for the oldest prompt for which no lead was hired yet.
+/// Returns the next call to hire a lead for the oldest prompt that has no lead yet.
 fn hire(scene: &Scene<'_>) -> Option<Call> {
     let served = scene.calls(Tool::SpawnAgentWithTask.name()).count();
     let mut prompts = scene.heard().filter(|(_, inbound)| inbound.sender == Sender::Person);
@@ -156,7 +156,7 @@ fn spawn_lead(scene: &Scene<'_>, role_id: &str, prompt: &Inbound<'_>) -> Call {
     assign(role_id, &brief, text.trim_end(), &artifacts)
 }
 
-/// Returns root's text at the end of a turn: the answers that came or, if there are none, what root did.
+/// Returns root's closing text: the answers that arrived in this turn or, if there are none, what root did.
 fn closing(scene: &Scene<'_>) -> String {
     let words = scene.words();
     let unsaid = scene.unsaid();

@@ -1,10 +1,10 @@
-//! Makes up a value that fits a JSON Schema, for a prompt that asks for an answer in a certain form. It supports the
-//! common keywords of schemas. If a schema has other keywords and the value does not fit, the society's own check
-//! reports that.
+//! Makes up a value that fits a JSON Schema, for a prompt that asks for an answer in a certain form. This file
+//! supports the common keywords of schemas. If a schema has other keywords and the value does not fit, the society's
+//! own check of answers reports that.
 
 use serde_json::{Map, Value, json};
 
-/// Limit for the nesting of a value, since a schema may refer to itself.
+/// Maximum nesting of a value; without it, a schema that refers to itself would never end.
 const DEEPEST: usize = 16;
 
 /// Returns a value that fits a schema. Each free text in it is `words`.
@@ -96,7 +96,7 @@ mod tests {
         );
         check(json!({"type": ["string", "null"]}), json!("w"));
         check(json!({}), json!("w"));
-        // A schema that refers to itself does not make the function run for ever.
+        // A schema that refers to itself must not make the function run for ever.
         let _ = sample(&json!({"type": "object", "properties": {"child": {"$ref": "#"}}}), "w");
     }
 }

@@ -1,5 +1,5 @@
-//! The survey of a workspace: the lead lists the directory of the person, searches it, reads one text in it, and writes
-//! the report there.
+//! The survey of a workspace: the lead lists the user's directory, searches it, reads one text in it, and writes the
+//! report there.
 
 use crate::facts;
 use crate::moves::{Call, Move, Tool, failure};
@@ -15,22 +15,23 @@ use std::collections::BTreeMap;
 /// The name of the report, without its extension.
 const REPORT_NAME: &str = "polity-report";
 
-/// How many names for the report are tried, in case a name is taken that the listing did not show.
+/// Maximum number of names that the lead tries for the report. A name can be taken although the listing did not show
+/// it.
 const MOST_NAMES_TRIED: usize = 3;
 
-/// How many names at the top of the workspace are reported.
+/// Maximum number of names at the top of the workspace that the report mentions.
 const MOST_NAMES_TOLD: usize = 8;
 
-/// How many kinds of files are reported.
+/// Maximum number of kinds of files that the report mentions.
 const MOST_KINDS_TOLD: usize = 4;
 
 /// The path of the workspace itself.
 const TOP: &str = ".";
 
-/// The glob that the survey searches for: all files that the ignore files of the workspace do not leave out.
+/// The glob of the search: all files, except those that the ignore files of the workspace exclude.
 const ALL_FILES: &str = "*";
 
-/// The highest limit of a search.
+/// The highest limit that the tool `search_files` accepts.
 const MOST_FILES: u64 = 1000;
 
 /// Extensions of files that contain text.
@@ -55,20 +56,20 @@ pub(crate) struct Surveyed {
 
 /// Where the report is stored.
 pub(crate) enum Destination {
-    /// In the workspace, under a name that is not one of these.
+    /// As a file in the workspace. `taken` lists the names that the report cannot have.
     Workspace { taken: Vec<String> },
     /// As an artifact, because the workspace cannot be listed or written.
     Artifact,
 }
 
 impl<'s, 'a> Survey<'s, 'a> {
-    /// Returns the survey if the agent works in a directory of the person and has the tools for it.
+    /// Returns the survey if the agent works in a directory of the user and has the editor tool.
     pub(crate) fn of(scene: &'s Scene<'a>) -> Option<Self> {
         let access = scene.workspace.filter(|_| scene.offers(Tool::StrReplaceEditor.name()))?;
         Some(Self { scene, words: scene.words(), access })
     }
 
-    /// Returns all facts, or the next move that is needed to get them.
+    /// Returns the facts about the workspace. If facts are missing, returns the next move to get them.
     pub(crate) fn surveyed(&self) -> Result<Surveyed, Move> {
         let Some(listed) = self.viewed(TOP) else {
             return Err(Move::Call(self.first_calls()));
@@ -96,7 +97,8 @@ impl<'s, 'a> Survey<'s, 'a> {
         Ok(Surveyed { facts: facts.join("\n"), destination })
     }
 
-    /// Writes the report into the workspace, and then returns the lines that begin the answer.
+    /// Returns the call that writes the report into the workspace. If this call was made before, returns the lines
+    /// with which the answer begins.
     pub(crate) fn written(&self, report: &str, taken: &[String]) -> Result<String, Call> {
         let tried: Vec<&Called<'_>> = self.edits("create").collect();
         let Some(last) = tried.last() else {
@@ -104,7 +106,7 @@ impl<'s, 'a> Survey<'s, 'a> {
         };
         match (last.outcome(), last.argument(&["path"])) {
             (CallOutcome::Done(_), Some(path)) => Ok(self.words.say(&self.said().done, &[("path", path)])),
-            // The listing did not show a file of this name.
+            // A file of this name exists, although the listing did not show it: try another name.
             (CallOutcome::Refused { error: "file_changed", .. }, _) if tried.len() < MOST_NAMES_TRIED => {
                 let before = tried.iter().filter_map(|call| call.argument(&["path"])).map(str::to_owned);
                 let taken: Vec<String> = taken.iter().cloned().chain(before).collect();
@@ -128,7 +130,7 @@ impl<'s, 'a> Survey<'s, 'a> {
         std::iter::once(view(TOP)).chain(search).collect()
     }
 
-    /// Returns the calls of the editor with this command.
+    /// Returns the calls of the editor tool with this command, such as `create`.
     fn edits(&self, command: &'static str) -> impl Iterator<Item = &'s Called<'a>> + use<'s, 'a> {
         let calls = self.scene.calls(Tool::StrReplaceEditor.name());
         calls.map(|(_, called)| called).filter(move |called| called.argument(&["command"]) == Some(command))
@@ -138,7 +140,7 @@ impl<'s, 'a> Survey<'s, 'a> {
         self.edits("view").find(|called| called.argument(&["path"]) == Some(path))
     }
 
-    /// Returns the text that a call returned; `None` if it failed or returned something else.
+    /// Returns the text that a call returned; `None` if the call failed or returned something else.
     fn quoted<'r>(&self, called: &'r Called<'_>) -> Option<Quoted<'r>> {
         let CallOutcome::Done(Value::String(text)) = called.outcome() else {
             return None;
@@ -179,7 +181,7 @@ impl<'s, 'a> Survey<'s, 'a> {
         self.words.say(phrase, &[("path", path), ("facts", &facts)])
     }
 
-    /// Returns what the search found, if there was one.
+    /// Describes what the search found; `None` if the lead did not search.
     fn found(&self) -> Option<String> {
         let (_, called) = self.scene.calls(Tool::SearchFiles.name()).next()?;
         if let Some(problem) = failure(called, self.words) {
@@ -198,13 +200,13 @@ impl<'s, 'a> Survey<'s, 'a> {
     }
 }
 
-/// A text from a file or a directory, with the words in which the tool said where it comes from.
+/// A text from a file or a directory, with the words of the tool that say where the text comes from.
 struct Quoted<'r> {
     origin: &'r str,
     lines: Vec<&'r str>,
 }
 
-/// What a listing shows, two levels deep.
+/// The paths that a listing of the workspace shows, two levels deep.
 struct Listing<'r> {
     files: Vec<&'r str>,
     directories: Vec<&'r str>,
@@ -241,7 +243,7 @@ impl<'r> Listing<'r> {
         directories.chain(others.map(|path| (*path).to_owned())).collect()
     }
 
-    /// Returns the file to read: the README, another text at the top, or a text below.
+    /// Returns the file to read: the README, else another text at the top, else a text in a subdirectory.
     fn text(&self) -> Option<&'r str> {
         let find = |fits: &dyn Fn(&str) -> bool| self.files.iter().copied().find(|path| fits(path));
         find(&|path| is_at_top(path) && is_readme(path))
@@ -279,7 +281,7 @@ fn kinds(paths: &[&str]) -> Vec<(String, usize)> {
     kinds
 }
 
-/// Returns a name for the report that is not taken. Some file systems do not distinguish capital letters.
+/// Returns a name for the report that is not taken. Ignores case, as some file systems do.
 fn free_name(taken: &[String]) -> String {
     let is_free = |name: &String| {
         taken.iter().all(|other| other.trim_end_matches('/').to_lowercase() != name.to_lowercase())

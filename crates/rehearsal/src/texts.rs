@@ -1,5 +1,5 @@
-//! Reads lines that were made from the shipped texts of `prompts/<language>/texts.toml`, to get back the values that
-//! were filled in.
+//! Matches lines with the texts of `prompts/<language>/texts.toml` from which the system made them, to get back the
+//! values of the placeholders.
 
 use polity_society::text::{Language, TextKey, Texts};
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(crate) fn of(language: Language) -> &'static Texts {
     }
 }
 
-/// Parses a file of texts. A text that cannot be read is left out. No line of a message then matches that text.
+/// Parses a file of texts. Leaves out a text that cannot be read; no line of a message then matches this text.
 fn parse(file: &str) -> Texts {
     let tables: BTreeMap<String, BTreeMap<String, toml::Value>> = toml::from_str(file).unwrap_or_default();
     let mut named = BTreeMap::new();

@@ -37,7 +37,7 @@ pub(crate) struct Words {
     pub(crate) quote: String,
     /// Separates the members of a list.
     pub(crate) comma: String,
-    /// Texts for all parts of the play.
+    /// Texts that root, the lead and the reader all use.
     pub(crate) common: CommonWords,
     /// Texts of root.
     pub(crate) root: RootWords,
@@ -64,12 +64,12 @@ impl Words {
         }
     }
 
-    /// Fills a phrase and marks each of its lines.
+    /// Fills in the values and puts the mark before each line.
     pub(crate) fn say(&self, phrase: &Phrase, values: &[(&str, &str)]) -> String {
         self.marked(&phrase.fill(values))
     }
 
-    /// Marks each line of a text, except lines that already have the mark.
+    /// Puts the mark before each line of a text that does not have the mark yet.
     pub(crate) fn marked(&self, text: &str) -> String {
         let line = |line: &str| match line.starts_with(&self.mark) {
             true => line.to_owned(),
@@ -78,7 +78,7 @@ impl Words {
         text.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Marks and quotes lines of the person.
+    /// Puts the mark and the sign for a quotation before each line of the person.
     pub(crate) fn quoted(&self, lines: &[&str]) -> String {
         lines.iter().map(|line| format!("{}{}{line}", self.mark, self.quote)).collect::<Vec<_>>().join("\n")
     }
@@ -96,15 +96,15 @@ pub(crate) struct CommonWords {
     pub(crate) failed: Phrase,
     /// The error to report for a call that has no result in the history.
     pub(crate) no_result: Phrase,
-    /// Reports that the agent may not use the tools that the play needs.
+    /// Reports that the agent may not use the tools that it needs.
     pub(crate) no_tools: Phrase,
-    /// The text to say if there is nothing to react to.
+    /// The text to say if no message needs a reaction.
     pub(crate) nothing_new: Phrase,
     /// Repeats a notice of the system.
     pub(crate) system_said: Phrase,
     /// The text to say if there is nothing to report yet.
     pub(crate) nothing_known: Phrase,
-    /// An attachment, with the facts about it.
+    /// A line about an attachment, with the facts about its bytes.
     pub(crate) attachment: Phrase,
     /// Replaces the name of an attachment that has no name.
     pub(crate) nameless: Phrase,
@@ -131,7 +131,7 @@ pub(crate) struct RootWords {
     pub(crate) knew_nobody: Phrase,
     /// Ends a turn in which root introduced an agent.
     pub(crate) introduced: Phrase,
-    /// The reason that root gives to a requester if it knows no suitable agent.
+    /// The reason that root gives to the requester if it knows no agent with the capability.
     pub(crate) nobody: Phrase,
     /// Advises the requester how to use the introduced agent.
     pub(crate) usage_hint: Phrase,
@@ -195,7 +195,7 @@ pub(crate) struct WorkspaceWords {
     pub(crate) part: Phrase,
     /// Reports how many files the search found, and of which kinds.
     pub(crate) found: Phrase,
-    /// The same if there are more files.
+    /// Reports how many files the search returned, and of which kinds, if the search has left out more files.
     pub(crate) found_first: Phrase,
     /// Reports that the search found no file.
     pub(crate) found_nothing: Phrase,

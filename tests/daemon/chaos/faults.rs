@@ -1,4 +1,4 @@
-//! Bad answers, chosen by a seed and by the request, and a record of all answers.
+//! Answers requests of models, some of them badly; a seed and the request decide how. Records all answers.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,8 +13,8 @@ use super::society::{Act, act, name};
 
 /// Percentage of requests that get a bad answer.
 const BAD: u8 = 30;
-/// Maximum number of attempts of one call that fail on purpose, at all services together. A call has six attempts. The
-/// fifth is left for a failure that the call shares with other calls, and the sixth gets a good answer.
+/// Maximum number of attempts of one call that get a bad answer, at all services together. A call has six attempts:
+/// the fifth may fail because another call failed, and the sixth gets a good answer.
 const MOST_OF_A_CALL: u32 = 4;
 /// The length of the pause that a service asks for.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
@@ -69,7 +69,8 @@ const FAULTS: [Fault; 16] = [
 ];
 
 impl Fault {
-    /// Returns the kind of failure that events report; `None` if the fault still counts as an answer.
+    /// Returns the kind of failure that the daemon reports in events; `None` if the daemon takes the fault for an
+    /// answer.
     pub(super) fn failure(self) -> Option<&'static str> {
         match self {
             Self::Paused | Self::PausedForNothing | Self::PausedUntilThen | Self::RateLimited => {
@@ -83,7 +84,8 @@ impl Fault {
         }
     }
 
-    /// Returns whether the fault counts as a failure of the server, which can open its circuit.
+    /// Returns whether the fault counts as a failure of the server. Several such failures open the circuit of the
+    /// service.
     fn blames_server(self) -> bool {
         matches!(self.failure(), Some("passing" | "timed_out" | "broken_off"))
     }
@@ -111,7 +113,8 @@ impl Fault {
     }
 }
 
-/// Returns the intended calls, or two harmless calls, all with the same id, which the history may already contain.
+/// Returns the intended calls, or two harmless calls if the model should only speak. All calls have the same id,
+/// which the history may already contain.
 fn with_one_id(act: Act) -> Answer {
     let calls = match act {
         Act::Call(calls) => calls,
@@ -139,7 +142,7 @@ fn malformed(act: Act) -> Answer {
 /// A request and its answer.
 #[derive(Clone, Debug)]
 pub(super) struct Exchange {
-    /// Identifies the call: a hash of the agent and its history, which are the same for all attempts.
+    /// Identifies the call: a hash of the agent and its history, which are equal in all attempts of the call.
     pub(super) call: u64,
     pub(super) agent: String,
     pub(super) service: String,
@@ -185,7 +188,7 @@ impl Chaos {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).exchanges.clone()
     }
 
-    /// Answers a request, well or badly.
+    /// Answers a request with the intended answer, or with a fault.
     pub(super) fn answer(&self, asked: &Conversation) -> Answer {
         let arrived = Instant::now();
         let act = act(asked);
@@ -226,20 +229,21 @@ impl Chaos {
         let bad = lots.u8(..100) < BAD;
         let mut fault = FAULTS[lots.usize(..FAULTS.len())];
         if hopeless {
-            // This agent gets only faults that do not count as an answer and that make no other call wait.
+            // This agent must never succeed. It gets only faults that fail at once and for which no other call has to
+            // wait.
             fault = [Fault::Down, Fault::RateLimited, Fault::Html, Fault::Torn][lots.usize(..4)];
         } else if failed >= MOST_OF_A_CALL {
             return None;
         } else if of_service().count() >= 15 && times(Fault::Paused) == 0 {
             fault = Fault::Paused;
         } else if self.places == Places::One && (40..46).contains(&of_service().count()) {
-            // This series of failures opens the circuit.
+            // These failures, one after the other, open the circuit.
             fault = Fault::Overloaded;
         } else if !bad {
             return None;
         }
         let fault = match fault {
-            // These two faults take time, so each comes only once or twice.
+            // These two faults take long, so each occurs at most twice.
             Fault::Paused if times(fault) >= 2 => Fault::RateLimited,
             Fault::Hang if times(fault) >= 1 => Fault::Reset,
             // Later in a turn, an empty answer would count as an answer, and two empty answers in a row would end the
@@ -249,9 +253,9 @@ impl Chaos {
             Fault::UnknownTool | Fault::Malformed if was_refused(asked) => Fault::Half,
             _ => fault,
         };
-        // One more failure in a row would make a second probe of the open circuit fail. All waiting calls would share
-        // that failure, and no call has an attempt left for it. The limit is lower with three calls at a time, because
-        // their failures may come in another order.
+        // One more failure of the server would make a second probe of the open circuit fail. All waiting calls would
+        // share this failure, but no call has an attempt left for it. With three calls at a time the limit is lower,
+        // because their failures may come in another order.
         let most_in_a_row = match self.places {
             Places::One => 6,
             Places::Three => 4,
@@ -276,8 +280,8 @@ fn history(asked: &Conversation) -> String {
     Value::Array(messages.to_vec()).to_string()
 }
 
-/// Returns the part of a request that is the same in every run: the name of the agent, what it has called and what it
-/// has heard. Ids are left out because they are random.
+/// Returns the part of a request that is the same in every run: the name of the agent, the tools that it has called
+/// and the texts that it has heard. Leaves out ids, because they are random.
 fn what_is_asked(asked: &Conversation) -> (String, Vec<String>, Vec<String>) {
     let called = asked.tool_results().into_iter().map(|result| result.tool).collect();
     let heard = asked.heard().into_iter().flat_map(|heard| {

@@ -1,9 +1,9 @@
 //! The script of the chaos tests: thirty agents, each of which adds its own number to the answer.
 //!
-//! Root hires an archivist and four leads, and each lead hires six workers. A worker stores its number as an artifact,
-//! reads it back and reports it. Only the first worker of each team does not read it back: it asks its lead for an
-//! introduction to the archivist, and asks the archivist to read the artifact. Leads and root add up all reports that
-//! they receive, so a lost or doubled report changes the answer.
+//! Root hires an archivist and four leads, and each lead hires six workers. A worker stores its number as an
+//! artifact, reads the artifact back and reports the number. The first worker of each team does not read its
+//! artifact: this worker asks its lead for an introduction to the archivist, and asks the archivist to read the
+//! artifact. Leads and root add up all reports that they receive, so a lost or doubled report changes the answer.
 
 use polity_tests::{Answer, Call, Conversation, Heard, Sender, ToolResult};
 use serde_json::{Value, json};
@@ -19,12 +19,12 @@ const WORKERS: usize = 6;
 /// Number of all agents: root, the archivist, the leads and their workers.
 pub(super) const AGENTS: usize = 2 + LEADS + LEADS * WORKERS;
 
-/// Returns the final answer to the user. Each agent adds a different power of two to it.
+/// Returns the final answer to the user: a sum to which each agent adds a different power of two.
 pub(super) fn right_answer() -> String {
     format!("total {}", (1_u64 << AGENTS) - 1)
 }
 
-/// The intended answer of a model. [`Act::answer`] sends it unchanged; a fault may distort it.
+/// The answer that a model should give. [`Act::answer`] sends it unchanged; a fault may distort it.
 #[derive(Clone, Debug)]
 pub(super) enum Act {
     Say(String),
@@ -44,12 +44,13 @@ impl Act {
     }
 }
 
-/// Returns a name that, unlike the id, is the same in every run: `root`, `archivist`, `lead 2`, `worker 2.5`.
+/// Returns the name of the agent that asks: `root`, `archivist`, `lead 2` or `worker 2.5`. Ids are random, but the
+/// names are the same in every run.
 pub(super) fn name(asked: &Conversation) -> String {
     between(&asked.system(), "be [", "]").unwrap_or_else(|| "root".to_owned())
 }
 
-/// Returns the number that the agent of this name adds.
+/// Returns the power of two that the agent of this name adds to the total.
 fn number(name: &str) -> u64 {
     let (role, place) = name.split_once(' ').unwrap_or((name, ""));
     let mut places = place.split('.').map(|place| place.parse::<usize>().expect("a number"));
@@ -63,9 +64,9 @@ fn number(name: &str) -> u64 {
     1 << bit
 }
 
-/// Returns the intended answer of the model. The answer depends on the request alone.
+/// Returns the answer that the model should give. The answer depends only on the request.
 ///
-/// The model repeats calls that were refused, so that a bad call that a fault has added does no harm.
+/// The model repeats calls that were refused. So a bad call that a fault has added does no harm.
 pub(super) fn act(asked: &Conversation) -> Act {
     let name = name(asked);
     let role = name.split(' ').next().unwrap_or_default();
@@ -97,7 +98,7 @@ fn root(asked: &Conversation) -> Act {
     if !missing.is_empty() {
         return Act::Call(missing);
     }
-    // Root gets a report from each lead and one from the archivist.
+    // Root waits for a report from each lead and one from the archivist.
     match sum(asked) {
         (reports, sum) if reports > LEADS => Act::Say(format!("total {}", sum + number("root"))),
         _ => Act::wait(),
@@ -231,7 +232,7 @@ fn report(asked: &Conversation, result: u64) -> Act {
     Act::Call(vec![send(parent, json!({"message_type": "status_report", "text": text}))])
 }
 
-/// Returns the number and the sum of all reports; a report that arrived twice counts twice.
+/// Returns the number and the sum of all reports. A report that arrived twice counts twice, so the test notices it.
 fn sum(asked: &Conversation) -> (usize, u64) {
     let results = said(asked, "result ");
     (results.len(), results.iter().sum())
@@ -280,7 +281,7 @@ fn hired(asked: &Conversation, name: &str) -> Option<String> {
 }
 
 fn objective(name: &str) -> String {
-    // A substitute has the same name, and thus the same number, as the agent that it replaces.
+    // A substitute has the same name as the agent that it replaces, so it adds the same number.
     match name.strip_suffix(" again") {
         Some(name) => format!("be [{name}] in its stead"),
         None => format!("be [{name}]"),

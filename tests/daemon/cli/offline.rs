@@ -1,5 +1,5 @@
-//! Commands that only read, on a data directory without a daemon: they show what a daemon would show and change
-//! nothing.
+//! Commands that only read, on a data directory without a daemon: they print what they would print with a daemon, and
+//! change no file.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -18,7 +18,7 @@ use crate::support::{app, home, run, start};
 const PATIENCE: Duration = Duration::from_secs(60);
 const READ_ONLY: i64 = 30;
 
-/// Returns a home in which `polity run` has looked at a picture with the built-in models and has ended.
+/// Returns a home in which a finished `polity run` has shown a picture to the built-in models.
 #[track_caller]
 fn looked_at_picture() -> Polity {
     let polity = Polity::new(&json!({"services": []}), &app(&json!({"language": "en"})));
@@ -28,7 +28,8 @@ fn looked_at_picture() -> Polity {
     polity
 }
 
-/// Returns a home in which `polity run` is at work: its model has got a request and answers when the gate opens.
+/// Returns a home in which `polity run` is at work: its model has received a request, and answers when the gate
+/// opens.
 #[track_caller]
 fn at_work() -> (ScriptedServer, Polity, Running, Gate) {
     let gate = Gate::default();
@@ -45,8 +46,8 @@ fn at_work() -> (ScriptedServer, Polity, Running, Gate) {
 
 /// Returns all files below a directory, each with its length and a hash of its bytes.
 ///
-/// Two files are left out because SQLite may create them when it only reads: the `-shm` file, which is shared memory of
-/// the processes that use the database, and an empty `-wal` file.
+/// Leaves out two files that SQLite may create although it only reads: the `-shm` file, which is shared memory of the
+/// processes that use the database, and an empty `-wal` file.
 fn contents(directory: &Path) -> BTreeMap<PathBuf, (usize, u64)> {
     let files = files_below(directory).into_iter();
     let named = files.map(|path| (path.clone(), std::fs::read(path).expect("a file")));
@@ -193,7 +194,7 @@ fn what_a_killed_run_has_left_is_read_as_it_is() {
         assert_eq!(contents(&polity.data_dir()), before, "reading has changed a file");
     };
     check();
-    // A copied directory, or one after a power cut, has the log but not the `-shm` file.
+    // In a copied directory, and after a power cut, the log of the database exists but the `-shm` file does not.
     std::fs::remove_file(polity.data_dir().join("polity.db-shm")).expect("a file");
     check();
 }
@@ -212,7 +213,7 @@ fn a_run_that_is_at_work_is_read_beside_and_goes_on() {
     assert!(told(&polity, &["messages", "--to", "user"]).contains("42"));
 }
 
-/// Commands that only read and that need no id from the data directory.
+/// Commands that only read, and whose arguments contain no id.
 const READING: &[&[&str]] = &[
     &["tasks"],
     &["agents"],
@@ -321,7 +322,8 @@ fn a_log_that_cannot_be_read_is_not_passed_over() {
     gate.open();
     let shared = polity.data_dir().join("polity.db-shm");
     std::fs::remove_file(&shared).expect("a file");
-    // SQLite does not follow links, so it cannot create the file, as in a read-only directory.
+    // The link leads to a file that does not exist. SQLite does not follow links, so it cannot create the file, as if
+    // the directory were read-only.
     std::os::unix::fs::symlink("nowhere", &shared).expect("a link");
     let missing = refused(&polity, &["messages"]);
     assert!(missing.contains("make the data directory writable"), "{missing}");

@@ -57,7 +57,7 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     let (polity, mut daemon) = served(&server);
     let running = start(&polity, &["work"]);
     running.stdout_line("one moment");
-    // Until the text is noted as shown, the next process would print it again.
+    // Wait until the daemon knows that the text was shown; otherwise the next process would print it again.
     while !rows(&polity, &["messages", "--unshown"]).is_empty() {
         std::thread::yield_now();
     }
@@ -74,9 +74,9 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     assert!(!ended.stdout.contains("one moment"), "a text was printed again");
 }
 
-/// Makes the lines that a terminal has shown comparable between runs. It sorts the lines, because the two tasks run at
-/// the same time. It leaves out the path of the configuration. It replaces each word that contains a digit, such as an
-/// id or a size.
+/// Makes the lines that a terminal has shown comparable between runs. Sorts the lines, because the two tasks run at
+/// the same time. Leaves out the path of the configuration. Replaces each word that contains a digit, such as an id
+/// or a size.
 fn comparable(shown: &str) -> Vec<String> {
     let word = |word: &str| match word.contains(|character: char| character.is_ascii_digit()) {
         true if !word.contains('\u{1b}') => "…".to_owned(),
@@ -96,8 +96,8 @@ fn comparable(shown: &str) -> Vec<String> {
     lines
 }
 
-/// Begins two tasks whose workers wait at the gate, kills the daemon, and resumes them on a terminal: through the next
-/// daemon, or without a daemon. Returns what the terminal has shown.
+/// Begins two tasks whose workers wait at a gate, and kills the daemon. Then runs `polity run --resume` on a terminal.
+/// `next` starts the next daemon, or returns `None` to continue without a daemon. Returns what the terminal has shown.
 #[track_caller]
 fn resumed(next: impl Fn(&Polity) -> Option<Running>) -> String {
     let gate = Gate::default();

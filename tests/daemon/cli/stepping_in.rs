@@ -47,7 +47,7 @@ fn one_agent_alone() {
     assert_eq!((&*idle.stdout, &*idle.stderr), ("", "polity: nothing to stop: there was no work\n"));
 }
 
-/// Root works on two tasks: one is stopped, and the other goes on to its answer.
+/// Root works on two tasks. The user stops one of these tasks, and root answers the other.
 #[test]
 fn a_task_is_stopped_and_the_others_go_on() {
     let gate = Gate::default();

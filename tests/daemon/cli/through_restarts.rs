@@ -19,7 +19,7 @@ fn numbers(lines: &str) -> Vec<i64> {
         .collect()
 }
 
-/// Waits until a follower has printed an event, then interrupts it and returns its output.
+/// Waits until a command that follows events has printed this event, then interrupts it and returns its output.
 #[track_caller]
 fn leave_after(follower: Running, event: &str) -> String {
     follower.stdout_line(event);
@@ -43,7 +43,7 @@ fn every_event_comes_once_and_in_order() {
     watch.stdout_line(&format!("{first} "));
     follow.stdout_line(&format!("\"seq\":{first},"));
     for round in 0..4 {
-        // The daemon is killed while it works, and in one round while it is idle.
+        // Kill the daemon while it works, and in one round while it is idle.
         polity.run(&on_data(&["send", &format!("question {round}")])).expect_code(0);
         if round == 2 {
             told(&polity, &["send", "--wait", "and another"]);
@@ -53,7 +53,7 @@ fn every_event_comes_once_and_in_order() {
         daemon = serve(&polity);
         told(&polity, &["send", "--wait", "still there?"]);
     }
-    // Waits until all tasks have ended, so that no more events come.
+    // Wait until all tasks have ended, so that no more events come.
     told(&polity, &["run", "--resume"]);
     let last = loop {
         let open = rows(&polity, &["tasks", "--state", "open"]);

@@ -9,7 +9,7 @@ use super::LAST_WORDS;
 use super::ledger::{Transcripts, transcripts};
 use crate::support::database::Database;
 
-/// Fails if anything has happened twice, or not at all.
+/// Fails if anything in the society has happened twice, or has not happened.
 #[track_caller]
 pub(crate) fn check(data: &Path, leads: usize, workers_per_lead: usize) {
     let mut database = Database::read(data);
@@ -135,7 +135,7 @@ fn messages(database: &mut Database, agents: &Agents) {
     let mut found: Vec<(String, String, String)> = Vec::new();
     for [sender, receiver, body, finality] in rows {
         let text = text_of(&body);
-        // Root may say several times that it waits. How often it does so depends on how many reports arrive together.
+        // Root may tell the user several times that it waits. The number depends on how many reports arrive together.
         if receiver == "user" && finality == "interim" {
             assert!(text.starts_with("waiting: "), "{text}");
             continue;
@@ -155,7 +155,7 @@ fn text_of(body: &str) -> String {
     let body: Value = serde_json::from_str(body).expect("a body");
     let text = [&body["text"], &body["payload"]["text"], &body["Payload"]["text"]];
     let text = text.into_iter().find_map(Value::as_str);
-    // Below its first line, the text of a worker names the artifact that the worker has stored.
+    // Only the first line is the same in every run: below it, a worker names the artifact that it has stored.
     let text = text.unwrap_or_else(|| panic!("no text in {body}"));
     text.lines().next().unwrap_or_default().to_owned()
 }

@@ -1,5 +1,5 @@
-//! The ledger of a society: what happened according to its database, in lines that are the same in every run, because
-//! placeholders such as role names replace the ids.
+//! The ledger of a society: lines that tell what happened according to its database. Placeholders such as role names
+//! replace the ids, so the lines are the same in every run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,8 +14,8 @@ pub(super) type Ledger = BTreeMap<String, usize>;
 
 /// Queries that return one line for each row that must exist exactly once.
 ///
-/// They leave out what an agent says while it waits, because that depends on how many messages arrive together. The
-/// notice of a parked agent counts once, because every resumption that fails repeats it.
+/// The queries leave out what agents say while they wait, because these texts depend on how many messages arrive
+/// together. They count the notice of a parked agent once, because every resumption that fails repeats the notice.
 const LINES: &[&str] = &[
     "SELECT 'agent ' || id || ' of ' || coalesce(parent, '-') || ' as ' || coalesce(role, '-')
         || CASE WHEN ended_at IS NULL THEN '' ELSE ', ended' END
@@ -51,8 +51,8 @@ pub(super) fn read(data: &Path, server: &ScriptedServer) -> Ledger {
     ledger
 }
 
-/// Returns each text that differs between runs, with its placeholder. Longer texts come first, because one id may be
-/// part of another id.
+/// Returns each text that differs between runs, such as an id, with its placeholder. Longer texts come first, because
+/// one id may be part of another id.
 fn names(database: &mut Database, server: &ScriptedServer) -> Vec<(String, String)> {
     let agents = database
         .texts::<2>("SELECT agents.id, roles.name FROM agents JOIN roles ON roles.id = agents.role")
@@ -104,7 +104,7 @@ pub(super) fn doubled(data: &Path, server: &ScriptedServer) -> Vec<String> {
     );
     let mut doubled: Vec<String> =
         heard.into_iter().map(|[message]| format!("{message} was handled twice")).collect();
-    // Every recorded answer is part of its agent's later requests, so two answers cannot belong to equal requests.
+    // Each recorded answer appears in the agent's later requests, so no two answers can belong to equal requests.
     let bodies: BTreeSet<_> = server.requests().into_iter().map(|request| request.raw).collect();
     let recorded = database.number("SELECT count(*) FROM model_calls");
     if recorded > i64::try_from(bodies.len()).expect("few") {
@@ -133,7 +133,8 @@ pub(super) struct Transcripts {
 }
 
 impl Transcripts {
-    /// Takes the calls that have no result at the end of a conversation. `asked` lists the calls that may have none.
+    /// Adds a problem if a conversation ends with calls without a result. The calls in `asked` wait for the user, so
+    /// it is no problem if these have no result.
     fn has_ended(&mut self, conversation: &str, open: &mut Vec<String>, asked: &[String]) {
         open.retain(|call| !asked.contains(call));
         if !open.is_empty() {
@@ -146,7 +147,7 @@ impl Transcripts {
 /// Checks that in each conversation every call of a reply has exactly one result before the model speaks again.
 pub(super) fn transcripts(database: &mut Database) -> Transcripts {
     let rows = database.texts::<3>("SELECT agent, task, body FROM records ORDER BY agent, task, seq");
-    // A call that a person has to allow has no result yet.
+    // A call that waits for the user's permission has no result yet.
     let asked: Vec<String> = database
         .texts::<1>("SELECT call FROM approvals WHERE state = 'open'")
         .into_iter()

@@ -1,5 +1,5 @@
-//! The crash matrix: each scenario dies at a failure point that it passes, is continued, and dies at the next point. It
-//! must reach the same end as without any kill.
+//! The crash matrix: the process of each scenario dies at a failure point, the next process continues and dies at the
+//! next point. In the end, the scenario must have the same result as without any kill.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Write as _;
@@ -13,14 +13,14 @@ use super::points::{POINTS, RECOVERY, UNREACHED};
 use super::scenarios::{SCENARIOS, Scenario};
 use crate::support::database::Database;
 
-/// Minimum number of kills in a run of all tests.
+/// Minimum number of kills in the test that runs with all other tests.
 const KILLS: usize = 100;
 /// Minimum number of kills in `just crash-matrix`, if the caller gives no other number.
 const MANY_KILLS: usize = 1000;
 /// Number of scenarios that are played at the same time.
 const AT_ONCE: usize = 2;
 
-/// A planned death of the process: when it passes this point for the `hit`-th time, counted from 1.
+/// A planned death: the process dies when it reaches this point for the `hit`-th time, counted from 1.
 #[derive(Clone, Debug)]
 struct Kill {
     point: &'static str,
@@ -53,7 +53,8 @@ impl<'s> Run<'s> {
 
     /// Continues the scenario in a new process.
     ///
-    /// If an earlier process died before there was anything to resume, a second process begins the scenario again.
+    /// If an earlier process died before it had stored anything to resume, a second new process begins the scenario
+    /// again.
     fn go_on(&mut self, variables: &[(&str, &str)]) -> Ended {
         if !self.died.is_empty() {
             let ended = self.process(self.scenario.again, variables);
@@ -75,7 +76,8 @@ impl<'s> Run<'s> {
     fn ended(&self, ended: &Output) -> Ended {
         match ended.code {
             None => Ended::Died,
-            // The backup was complete before the process died, so the next process only reports that the backup exists.
+            // An earlier process died when the backup was already complete, so this process only reports that the
+            // backup exists.
             Some(2) if !self.died.is_empty() && ended.stderr.contains("is there already") => {
                 Ended::Finished(0)
             }
@@ -83,7 +85,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// Continues the scenario, and kills the process if it reaches the planned point.
+    /// Continues the scenario in a process that dies if it reaches the planned point.
     fn die(&mut self, kill: &Kill) -> Ended {
         let ended = self.go_on(&[("POLITY_FAILURE_POINT", &format!("{}@{}", kill.point, kill.hit))]);
         if matches!(ended, Ended::Died) {
@@ -98,7 +100,7 @@ impl<'s> Run<'s> {
         Seen { code, check: check.code, ledger: ledger::read(&data, &self.server) }
     }
 
-    /// Compares the end of the run with the end of the undisturbed scenario.
+    /// Compares the end of this run with the end of the scenario without kills.
     fn judge(&self, code: i32, undisturbed: &Seen) -> Verdict {
         let Seen { check, ledger, .. } = self.look(code);
         let data = self.polity.home().join(self.scenario.data);
@@ -126,7 +128,7 @@ impl<'s> Run<'s> {
 }
 
 impl Drop for Run<'_> {
-    /// Prints the kills so far if the test panics, because a run that panics never reports its kills in a verdict.
+    /// Prints the kills so far if the test panics, because then no verdict prints them.
     fn drop(&mut self) {
         if std::thread::panicking() {
             let told = format!("{} died at {:?}\n", self.scenario.name, self.died);
@@ -135,7 +137,7 @@ impl Drop for Run<'_> {
     }
 }
 
-/// The end of a scenario.
+/// What is compared at the end of a scenario: exit codes and the ledger of the database.
 struct Seen {
     code: i32,
     check: Option<i32>,
@@ -176,7 +178,7 @@ impl Undisturbed {
         counts
     }
 
-    /// Returns one kill for each point of the recovery that this scenario passes.
+    /// Returns one kill for each point of [`RECOVERY`] that this scenario passes.
     fn recovery(&self) -> impl Iterator<Item = Kill> {
         let passed = RECOVERY.iter().filter(|point| self.passed.contains(point));
         passed.map(|point| Kill { point, hit: 1 })
@@ -189,7 +191,7 @@ impl Undisturbed {
     }
 }
 
-/// The problems of a run; without problems, all lists are empty.
+/// The problems of a run. If the run was right, all lists are empty.
 #[derive(Debug, Default)]
 struct Verdict {
     lost: Vec<String>,
@@ -239,7 +241,7 @@ impl Table {
         }
     }
 
-    /// Fails if a run had problems, or if there is a reachable point at which no run was killed.
+    /// Fails if a run had problems, or if there is a point that can be reached and at which no run was killed.
     #[track_caller]
     fn assert_good(&self, kills: usize) {
         assert!(self.wrong.is_empty(), "{}", self.wrong.join("\n"));
@@ -267,7 +269,8 @@ impl std::fmt::Display for Table {
     }
 }
 
-/// Plays a scenario again and again until all kills are done; one society dies at several points if it reaches them.
+/// Plays a scenario again and again until a process has died at each planned point. The next process resumes the
+/// society, so one society can die at several points.
 fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, table: &Mutex<Table>) {
     let mut left = VecDeque::from(kills);
     while !left.is_empty() {
@@ -282,8 +285,8 @@ fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, ta
             match run.die(&kill) {
                 Ended::Died => {}
                 Ended::Finished(code) => {
-                    // The society may have passed this point before it died, so the kill is tried first in the next
-                    // society. If the society has not died at all, it did not reach the point, and the kill is dropped.
+                    // If this society has died before, it may have passed the point earlier; then try the kill first
+                    // in the next society. Otherwise the scenario did not reach the point at all, so drop the kill.
                     if !run.died.is_empty() {
                         left.push_front(kill);
                     }
@@ -327,13 +330,14 @@ fn at_once<T: Send>(work: Vec<T>, done: impl Fn(T) + Sync) {
     });
 }
 
-/// Kills the process at every point, in the first scenario that passes the point: at its first hit, and at a hit in the
-/// middle.
+/// Kills the process at every point, in the first scenario that passes the point. Each point is tried twice: when the
+/// process passes it for the first time, and in the middle of all times that the process passes it.
 #[test]
 fn everything_happens_once_wherever_the_process_dies() {
     let undisturbed = undisturbed();
     let table = Mutex::new(Table::default());
-    // A point that a scenario passes only by chance is tried again in the next scenario that passes it.
+    // Some scenarios pass a point only by chance. If the process did not die at the point, the next scenario that
+    // passes the point tries it again.
     for round in 0..SCENARIOS.len() {
         let mut work = Vec::new();
         for (scenario, here) in &undisturbed {
@@ -344,9 +348,10 @@ fn everything_happens_once_wherever_the_process_dies() {
             };
             let due = here.counts().into_iter().filter(|(point, _)| is_due(point));
             let mut kills: Vec<Kill> = due.flat_map(|(point, count)| hits(point, count)).collect();
-            // Sorted in the order in which a run reaches the points, so that one society can die at many points.
+            // Sort the kills in the order in which a run reaches their points, so that one society can die at many
+            // points.
             kills.sort_by_key(|kill| here.place(kill));
-            // The kills during recovery come in the middle of the list, when the most unfinished work is left.
+            // The kills during recovery come in the middle of the list, because most work is unfinished then.
             if round == 0 && scenario.name == SCENARIOS[0].name {
                 let middle = kills.len() / 2;
                 kills.splice(middle..middle, here.recovery());
@@ -360,12 +365,14 @@ fn everything_happens_once_wherever_the_process_dies() {
     table.assert_good(KILLS);
 }
 
-/// Returns kills at the first hit of a point and at a hit in the middle.
+/// Returns two kills at a point that a scenario passes `count` times: at the first time, and at the time in the
+/// middle.
 fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
     BTreeSet::from([1, (count / 2).max(1)]).into_iter().map(move |hit| Kill { point, hit })
 }
 
-/// Runs rounds of kills at random hits until there are enough kills. `just crash-matrix` calls it.
+/// Plays all scenarios in rounds until there are enough kills. Each process dies at one of the times that it passes a
+/// point, chosen at random. `just crash-matrix` runs this test.
 #[test]
 #[ignore = "takes minutes: `just crash-matrix`"]
 fn crash_matrix() {
@@ -383,8 +390,8 @@ fn crash_matrix() {
         let mut work = Vec::new();
         for (scenario, undisturbed) in &undisturbed {
             let draw = |(point, count): (&'static str, usize)| {
-                // The first round uses the first hit, so that a run reaches every point. Later rounds stay below the
-                // number of hits, which varies a little between runs.
+                // In the first round, the process dies when it first passes a point, so that every point is tried.
+                // Later rounds stay below the known number of times, which varies a little between runs.
                 let hit = if rounds == 1 { 1 } else { lots.usize(1..=(count * 3 / 4).max(1)) };
                 Kill { point, hit }
             };

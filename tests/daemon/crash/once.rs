@@ -1,4 +1,4 @@
-//! A recorded answer is not requested again.
+//! If an answer of a model is recorded, no later process requests it again.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::support::{home, run};
 
-/// Root stores three notes, one after the other, and says so.
+/// The script of root: it stores three notes, one after the other, and then answers the user.
 fn notes(asked: &Conversation) -> Answer {
     match asked.results_of("put_artifact").len() {
         3 => Answer::say("three notes"),
@@ -15,7 +15,8 @@ fn notes(asked: &Conversation) -> Answer {
     }
 }
 
-/// Kills a run at this point, and resumes it to its end. Returns a count for each request that was made more than once.
+/// Kills a run at this point, and resumes it to its end. For each request that was made more than once, returns how
+/// often.
 #[track_caller]
 fn asked_again(point: &str) -> Vec<usize> {
     let server = ScriptedServer::start(notes);
@@ -37,7 +38,7 @@ fn spawn(polity: &Polity, point: &str) -> polity_tests::Running {
 
 #[test]
 fn a_recorded_answer_is_never_asked_for_again() {
-    // The first hit of this point comes before the first answer.
+    // `driver::written@1` comes before the first answer, so the test begins with 2.
     for answer in 2..=5 {
         assert_eq!(asked_again(&format!("driver::written@{answer}")), [0; 0]);
     }

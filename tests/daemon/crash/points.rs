@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// All points, grouped by the file that contains them. The matrix finds out which scenarios pass them.
+/// All points, grouped by the file that contains them. The crash matrix finds out which scenarios pass which points.
 pub(super) const POINTS: &[&str] = &[
     // artifacts/src/blobs.rs
     "blobs::swept",
@@ -161,7 +161,7 @@ pub(super) const POINTS: &[&str] = &[
     "output::noted",
 ];
 
-/// The points that a process passes when it resumes the work of another process.
+/// The points that a process passes when it resumes the work of an earlier process.
 pub(super) const RECOVERY: &[&str] = &[
     "store::created",
     "store::looked_at",

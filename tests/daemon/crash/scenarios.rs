@@ -16,7 +16,7 @@ use crate::support::{app, home, run, service};
 
 type Script = Box<dyn Fn(&Conversation) -> Answer + Send + Sync>;
 
-/// A command that can be continued after a crash, with everything that it needs.
+/// A command, the command that continues it after a crash, and everything that both commands need.
 pub(super) struct Scenario {
     pub(super) name: &'static str,
     /// The command that begins the scenario; `again` continues it after a crash.
@@ -35,7 +35,7 @@ pub(super) struct Scenario {
 const GO: &[&str] = &["run", "--data", "data", "go"];
 const RESUME: &[&str] = &["run", "--data", "data", "--resume"];
 
-/// The values that most scenarios share.
+/// The values that most scenarios have in common.
 const SOCIETY: Scenario = Scenario {
     name: "",
     command: GO,
@@ -114,7 +114,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "question",
         command: &["run", "--data", "data", "go", "--workspace", "project"],
-        // Nobody answers the question, so no process has anything to print.
+        // The test never answers the question about the call, so no process prints an answer.
         said: "",
         script: || Box::new(files),
         home: |server| {
@@ -131,7 +131,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "deadlock",
         said: "this is all there is",
-        // The agents do not answer the notice of the deadlock: timing would decide which of two askers gets the answer.
+        // The agents do not answer the notice of the deadlock. If they did, timing would decide which of two waiting
+        // agents gets the answer.
         script: || Box::new(|asked| circle(asked, |_| Answer::nothing())),
         ..SOCIETY
     },
@@ -150,7 +151,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         script: || Box::new(|_| Answer::say("hello")),
         home: |server| {
             let polity = left_at(server, "society::prompted@1");
-            // This run leaves root parked. The command of the scenario then resumes root.
+            // This run fails at a damaged row and leaves root parked. The command of the scenario then resumes root.
             let parked = polity.run(RESUME);
             assert!(parked.stderr.contains("damaged row"), "{}", parked.stderr);
             polity
@@ -193,7 +194,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
 const GC: &[&str] = &["gc", "--data", "data", "--older-than", "0d"];
 const BACKUP: &[&str] = &["db", "backup", "copy", "--data", "data"];
 
-/// The asker asks root for an introduction to the reader, and then asks the reader.
+/// A play with three agents: the asker asks root for an introduction to the reader, and then asks the reader.
 fn introduction() -> Play {
     let wish = json!({"message_type": "introduction_request", "reason": "a picture", "required_capability": "vision"});
     let root = vec![
@@ -237,7 +238,8 @@ fn delays(asked: &Conversation) -> Answer {
         Call::new("send_message", json!({"to": "root", "payload": payload, "delayMs": delay}))
     };
     if hears(asked, "the late note") {
-        // The text of root's first turn has already answered the user, so root sends this as a separate message.
+        // Root's first turn has already answered the user, so a closing text would change nothing: root sends the
+        // text as a message.
         let told = asked.results_of("send_message").len() > 2;
         let payload = json!({"message_type": "status_report", "text": "the note has come"});
         return if told { Answer::say("done") } else { Answer::calls(vec![send("user", payload)]) };
@@ -262,7 +264,7 @@ fn termination() -> Play {
     Play::default().ending("root", root, |_| Answer::say("it has ended"))
 }
 
-/// Service `two` is always down, and its fallback refuses the worker.
+/// Service `two` is always down. Its fallback refuses the worker's request.
 fn failure(asked: &Conversation) -> Answer {
     if asked.model() == "two-model" {
         return Answer::error(503, json!({"error": {"message": "overloaded"}}));
@@ -323,13 +325,13 @@ fn nudge(asked: &Conversation) -> Answer {
     }
 }
 
-/// The lead answers root early. The next text of the lead is held while the lead waits in a circle, and is sent when
-/// the circle breaks.
+/// The lead answers root early. Then it waits in a circle of agents that wait for each other, so its next closing text
+/// is held. The text is sent when the circle breaks.
 fn held(asked: &Conversation) -> Answer {
     let is_ready = asked.role_name() == "lead" && hired(asked, "reader").is_some();
     match asked.results_of("send_message").len() {
         0 if is_ready => Answer::calls(vec![send("root", json!({"text": "this much is known"}))]),
-        // The lead has asked the reader again, and adds nothing to its text.
+        // The lead has asked the reader again, so it ends this turn without a text.
         2.. if is_ready && asked.messages().iter().any(|message| message["content"] == "waiting") => {
             Answer::nothing()
         }
@@ -337,7 +339,7 @@ fn held(asked: &Conversation) -> Answer {
     }
 }
 
-/// A text that root writes while it waits becomes its final answer.
+/// Root ends its turn with a text while it waits for a worker; this text becomes its final answer.
 fn last_word(asked: &Conversation) -> Answer {
     if asked.role_name() == "worker" {
         return Answer::say("done");
@@ -351,8 +353,8 @@ fn last_word(asked: &Conversation) -> Answer {
     }
 }
 
-/// Returns the home of a society that died at a point. The stored prompt is damaged, so that it cannot be parsed any
-/// more.
+/// Returns the home of a society whose process died at this point. The stored prompt is then damaged, so that no
+/// process can parse it.
 fn left_at(server: &ScriptedServer, point: &str) -> Polity {
     let polity = home(server, &json!({}));
     let ended = polity.spawn_with_points(GO, &[("POLITY_FAILURE_POINT", point)]).wait();

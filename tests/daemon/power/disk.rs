@@ -1,10 +1,10 @@
 //! A simulated disk with its page cache: a change is certain to survive a power cut only after a sync.
 //!
-//! It promises no more than POSIX does. Data survives once its file was synced, and a name survives once its directory
-//! was synced. Each change that was not synced may survive or not, independently of the others. As on Linux, a failed
-//! sync loses the data that it should have written: a process can still read it, but it does not get to the disk until
-//! it is written again. A failed sync of a directory loses no names here, because file systems with a journal write
-//! nothing more after such a failure.
+//! The simulated disk promises no more than POSIX does. Data survives once its file was synced, and a name survives
+//! once its directory was synced. Each change that was not synced may survive or not, independently of the other
+//! changes. As on Linux, a failed sync loses the data that it should have written: a process can still read this
+//! data, but the data does not get to the disk until a process writes it again. A failed sync of a directory loses no
+//! names here, because file systems with a journal write nothing more after such a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(crate) enum Left {
     Nothing,
     /// A random part of the unsynced changes survives.
     Some,
-    /// All unsynced changes survive, but of the last write only the beginning.
+    /// All unsynced changes survive, except the end of the last write.
     Torn,
 }
 
@@ -41,7 +41,7 @@ enum Node {
     Directory,
 }
 
-/// The nodes that a name refers to: one on the disk, and one after each unsynced change.
+/// What a name refers to: `lasting` on the disk, and a value after each change that was not synced.
 #[derive(Default)]
 struct Name {
     lasting: Option<Node>,
@@ -60,7 +60,7 @@ struct Contents {
     seen: Vec<u8>,
     lasting: Vec<u8>,
     changes: Vec<Change>,
-    /// The pages that a failed sync has lost.
+    /// The pages that a failed sync has lost, by number.
     lost: BTreeSet<usize>,
 }
 
@@ -97,7 +97,7 @@ impl Contents {
         change.make(&mut self.seen);
         let again: Vec<usize> = change.pages().filter(|page| self.lost.remove(page)).collect();
         self.changes.push(change);
-        // A change in a lost page causes the whole page to be written again.
+        // If a change touches a lost page, the whole page is written again.
         for page in again {
             let range = page * PAGE..((page + 1) * PAGE).min(self.seen.len());
             self.changes.push(Change::Write { at: range.start, data: self.seen[range].to_vec() });
@@ -131,7 +131,7 @@ impl Disk {
         }
     }
 
-    /// Repeats a recorded change on this disk.
+    /// Makes on this disk the change that a record of the journal describes.
     pub(super) fn apply(&mut self, record: &Record) {
         let number = usize::try_from(record.number).expect("a small file");
         let path = record.path.as_path();
@@ -151,7 +151,7 @@ impl Disk {
             "truncate" => self.change(path, Change::Length(number)),
             "sync" => match self.now(path) {
                 Some(Node::File(file)) => self.files[file].sync(),
-                // `None` is the root, or a file without a name; no entry is below such a file.
+                // `None` stands for the root of the disk, or for a file without a name, which has no entries.
                 Some(Node::Directory) | None => {
                     for (name, entry) in &mut self.names {
                         if name.parent() == Some(path) {
@@ -180,17 +180,17 @@ impl Disk {
     }
 
     fn change(&mut self, path: &Path, change: Change) {
-        // A file without a name cannot survive a power cut, so a write to it does not matter.
+        // A file without a name does not survive a power cut, so its content does not matter.
         if let Some(Node::File(file)) = self.now(path) {
             self.files[file].change(change);
             self.last_written = Some(file);
         }
     }
 
-    /// Simulates a power cut at this moment: writes into a directory what is left on the disk.
+    /// Simulates a power cut at this moment: writes into the directory `into` what is left on the disk.
     pub(super) fn cut_power(&self, left: Left, lots: &mut Rng, into: &Path) {
         let mut made = BTreeSet::from([self.root.clone()]);
-        // In the order of paths, a directory comes before its entries.
+        // Paths are sorted, so each directory comes before its entries.
         for (path, name) in &self.names {
             let node = match left {
                 Left::Nothing => name.lasting,

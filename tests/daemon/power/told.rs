@@ -1,4 +1,4 @@
-//! The facts that a daemon has told others, and when: each fact must be on the disk before it is told.
+//! The facts that a daemon has told others, and when. Each fact must be on the disk before the daemon tells it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ enum Fact {
     Result { agent: String, call: String },
 }
 
-/// All facts that the daemon has told, each with the index of the journal record in which it was told. Before that
-/// record, the fact must be on the disk.
+/// All facts that the daemon has told. Each has the index of the journal record in which the daemon told it. The fact
+/// must be on the disk before this record.
 pub(super) struct ToldFacts(Vec<(usize, Fact)>);
 
 impl ToldFacts {
-    /// Collects all facts that the journal shows as told.
+    /// Collects all facts in the journal: printed events, and tool results in requests to models.
     pub(super) fn read(journal: &[Record]) -> Self {
         let mut said: BTreeMap<PathBuf, Vec<(usize, u8)>> = BTreeMap::new();
         for (at, record) in journal.iter().enumerate().filter(|(_, record)| record.kind == "said") {
@@ -70,14 +70,14 @@ impl ToldFacts {
     }
 }
 
-/// Passes the events in lines of JSON to `tell`, each with the offset of its line.
+/// Finds the events in lines of JSON. Passes each to `tell`, with the offset of its line.
 fn events(text: &[u8], mut tell: impl FnMut(usize, Fact)) {
     let mut offset = 0;
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let mut body: Value = serde_json::from_slice(line).expect("a line of JSON");
         let fields = body.as_object_mut().expect("an object");
         fields.remove("at");
-        // Only events of the society have a number.
+        // Only events of the society have a number; other lines are skipped.
         if let Some(seq) = fields.remove("seq").and_then(|seq| seq.as_i64()) {
             tell(offset, Fact::Event { seq, body });
         }
@@ -85,7 +85,7 @@ fn events(text: &[u8], mut tell: impl FnMut(usize, Fact)) {
     }
 }
 
-/// Passes the tool results in the requests of one connection to `tell`, each with the offset of its request.
+/// Finds the tool results in the requests of one connection. Passes each to `tell`, with the offset of its request.
 fn requests(mut text: &[u8], mut tell: impl FnMut(usize, Fact)) {
     let mut offset = 0;
     const HEAD_ENDS: &[u8] = b"\r\n\r\n";
@@ -94,7 +94,7 @@ fn requests(mut text: &[u8], mut tell: impl FnMut(usize, Fact)) {
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
         let body = end + HEAD_ENDS.len();
-        // The rest of this request was never sent.
+        // The process died before it had sent the rest of this request.
         let Some(sent) = text.get(body..body + length) else { return };
         if head.starts_with("post ") {
             let request = Conversation::new(Arc::new(serde_json::from_slice(sent).expect("JSON")));

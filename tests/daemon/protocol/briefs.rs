@@ -1,4 +1,4 @@
-//! Task briefs: what a parent has to specify when it hires an agent, and what the child sees of it.
+//! Task briefs: what a parent must specify when it hires an agent, and what the child sees of the brief.
 
 use polity_tests::{Answer, Call, Conversation};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn names(list: &Value) -> Vec<&str> {
 
 /// The schemas of both tools require a brief. The schema of `spawn_agent_with_task`, which most hires use, requires the
 /// five fields of a brief and no others.
-/// Tests criteria 1.1, 1.2 and 1.3 of the seed "agent-communication".
+/// Tests criteria 1.1, 1.2 and 1.3 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_model_is_told_what_a_brief_must_have_and_may_have() {
     let performed = Play::default().part("root", vec![]).perform();
@@ -41,7 +41,7 @@ fn a_model_is_told_what_a_brief_must_have_and_may_have() {
 }
 
 /// An incomplete brief is refused, and the refusal names each missing field.
-/// Tests criteria 1.1, 1.2 and 1.4 of the seed "agent-communication".
+/// Tests criteria 1.1, 1.2 and 1.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_brief_that_lacks_anything_hires_nobody_and_all_that_it_lacks_is_said() {
     let mut attempts: Vec<(Value, Vec<&str>)> =
@@ -83,7 +83,7 @@ fn a_brief_that_lacks_anything_hires_nobody_and_all_that_it_lacks_is_said() {
 }
 
 /// Every request of the child contains the whole brief with all constraints.
-/// Tests criteria 1.3 and 1.5 of the seed "agent-communication".
+/// Tests criteria 1.3 and 1.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn all_of_the_brief_is_in_every_request_of_the_child() {
     let full = json!({
@@ -129,8 +129,8 @@ fn all_of_the_brief_is_in_every_request_of_the_child() {
     }
 }
 
-/// The brief is not part of the history, so a summary removes nothing from the brief.
-/// Tests criterion 1.5 of the seed "agent-communication".
+/// The brief is not part of the history, so a summary of the history leaves the brief complete.
+/// Tests criterion 1.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_summary_takes_nothing_of_the_brief() {
     let compress =
@@ -163,7 +163,7 @@ fn spec() -> Value {
 }
 
 /// The system adds the role and the interface spec of each collaborator to what the parent has written about it.
-/// Tests criteria 2.8, 7.1, 7.2, 7.3 and 7.4 of the seed "agent-communication".
+/// Tests criteria 2.8, 7.1, 7.2, 7.3 and 7.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn collaborators_are_contacts_from_the_start_with_all_there_is_to_know_of_them() {
     let performed = Play::default()
@@ -244,7 +244,7 @@ fn collaborators_are_contacts_from_the_start_with_all_there_is_to_know_of_them()
 }
 
 /// A parent can name as collaborators only agents that it knows itself.
-/// Tests criterion 7.2 of the seed "agent-communication".
+/// Tests criterion 7.2 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_collaborator_whom_the_parent_does_not_know_hires_nobody() {
     let performed = Play::default()
@@ -268,7 +268,7 @@ fn a_collaborator_whom_the_parent_does_not_know_hires_nobody() {
 }
 
 /// A role's prompt may name the agent to ask, and each agent of the role sees that name.
-/// Tests criteria 7.5 and 7.6 of the seed "agent-communication".
+/// Tests criteria 7.5 and 7.6 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_role_may_say_whom_to_ask_for_what() {
     let performed = Play::default()

@@ -1,4 +1,5 @@
-//! Binary data that models and the user write into texts becomes artifacts; no stored or sent text contains it.
+//! Models and the user write binary data into texts. The daemon turns this data into artifacts: no stored or sent
+//! text contains it.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use crate::support::files::{PICTURE, base64, hexadecimal, run_of};
 use crate::support::hiring::brief;
 use crate::support::{home, run};
 
-/// Returns the picture in many text encodings, some of them inside other text, as models write it.
+/// Returns the picture in many text encodings, some of them within other text, as models write it.
 fn forms() -> Vec<String> {
     let plain = base64(PICTURE);
     let lines = |length: usize, between: &str| {
@@ -45,8 +46,8 @@ fn batches(asked: &Conversation) -> usize {
     asked.messages().iter().filter(|message| message["tool_calls"].is_array()).count()
 }
 
-/// Plays root: for each form of the picture, creates a role whose prompt contains the form, and hires an agent whose
-/// brief and first message contain it. Each turn ends with one of the forms as its text.
+/// The script of root. For each form of the picture, root creates a role whose prompt contains the form, and hires an
+/// agent whose brief and first message contain the same form. Each closing text of root is one of the forms, too.
 fn boss(asked: &Conversation, forms: &[String]) -> Answer {
     let calls = |make: &dyn Fn(usize, &String) -> Call| {
         Answer::calls(forms.iter().enumerate().map(|(number, form)| make(number, form)).collect())
@@ -67,7 +68,7 @@ fn boss(asked: &Conversation, forms: &[String]) -> Answer {
     }
 }
 
-/// Plays a painter: sends its form of the picture to root, and ends its turn with the same form.
+/// The script of a painter: it sends its form of the picture to root, and ends its turn with the same form.
 fn painter(asked: &Conversation, forms: &[String]) -> Answer {
     let number: usize = asked.role_name().trim_start_matches("painter").parse().expect("a number");
     let form = &forms[number];
@@ -116,7 +117,7 @@ fn bytes_that_models_write_are_in_no_text_that_is_stored_sent_or_printed() {
     for (name, bytes) in files(&polity.data_dir()) {
         assert_eq!(run_of(&bytes, PICTURE), None, "{name}");
     }
-    // Nothing is lost: each form that was written is stored as a picture.
+    // Nothing is lost: each form that an agent wrote is stored as a picture.
     let mut database = Database::read(&polity.data_dir());
     let size = PICTURE.len();
     let stored = database.texts::<2>("SELECT CAST(size AS TEXT), mime_type FROM artifacts");

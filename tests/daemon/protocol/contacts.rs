@@ -23,8 +23,8 @@ fn pair(id: &str, source: &str) -> (String, String) {
     (id.to_owned(), source.to_owned())
 }
 
-/// The system itself creates these contacts.
-/// Tests criteria 2.1, 2.2, 2.3, 2.4 and 2.5 of the seed "agent-communication".
+/// The system itself creates the contacts that this test expects.
+/// Tests criteria 2.1, 2.2, 2.3, 2.4 and 2.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
     let performed = Play::default()
@@ -37,14 +37,14 @@ fn root_knows_the_person_a_child_its_parent_and_a_parent_its_children() {
     assert_eq!(listed(&of_root[1]), [pair("user", "system"), pair(&worker, "child")]);
     let of_worker = performed.last_of("worker").results_of("list_contacts");
     assert_eq!(listed(&of_worker[0]), [pair("root", "parent")]);
-    // The user makes no requests, so its contacts are read from the database.
+    // The user makes no requests, so the test reads the user's contacts from the database.
     let of_user = Database::read(&performed.data.data_dir())
         .texts::<2>("SELECT agent, source FROM contacts WHERE owner = 'user'");
     assert_eq!(of_user, [["root".to_owned(), "system".to_owned()]]);
 }
 
 /// An agent cannot write to an unknown colleague, to its grandparent or to the user.
-/// Tests criterion 2.6 of the seed "agent-communication".
+/// Tests criterion 2.6 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_writes_to_whom_it_does_not_know_however_near() {
     let performed = Play::default()
@@ -73,7 +73,7 @@ fn nobody_writes_to_whom_it_does_not_know_however_near() {
 }
 
 /// Each entry of `list_contacts` has the id, the role, the interface spec, the source and the time of the contact.
-/// Tests criterion 2.7 of the seed "agent-communication".
+/// Tests criterion 2.7 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     let spec = json!({"services": "paints", "input_format": "words", "output_format": "a picture", "examples": "a cat"});
@@ -104,9 +104,9 @@ fn an_entry_says_who_it_is_what_it_does_and_how_it_came_there() {
     assert!(entry("plain")["interface_spec"].is_null(), "a role without an interface spec shows one");
 }
 
-/// The first message makes a one-sided contact mutual. The receiver can answer to the id that the message shows, but it
-/// does not have to answer.
-/// Tests criteria 5.2, 5.4, 5.5, 5.6 and 5.7 of the seed "agent-communication".
+/// The first message makes a one-sided contact mutual. The message shows the sender's id, so the receiver can answer,
+/// but it does not have to answer.
+/// Tests criteria 5.2, 5.4, 5.5, 5.6 and 5.7 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn who_was_written_to_may_answer_or_not() {
     let play = |answers: bool| {

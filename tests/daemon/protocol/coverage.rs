@@ -1,4 +1,5 @@
-//! Checks the table of `docs/protocol.md`: it names tests for every criterion of the seed, and these tests exist.
+//! `docs/seeds/agent-communication.requirements.md` lists criteria. For every criterion, the table of
+//! `docs/protocol.md` must name tests that exist.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::path::Path;
 const SEED: &str = include_str!("../../../docs/seeds/agent-communication.requirements.md");
 const PAGE: &str = include_str!("../../../docs/protocol.md");
 
-/// Returns the numbers of all criteria of the seed, such as `3.7`.
+/// Returns the numbers of all criteria in that document, such as `3.7`.
 fn criteria() -> Vec<String> {
     let mut requirement = "";
     let mut found = Vec::new();
@@ -23,7 +24,7 @@ fn criteria() -> Vec<String> {
     found
 }
 
-/// Returns the tests in the table, as file and function, by criterion.
+/// Returns the tests that the table names for each criterion: their files and functions.
 fn table() -> BTreeMap<String, Vec<(String, String)>> {
     let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
     let of_criteria =
@@ -49,7 +50,7 @@ fn source(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns whether a comment contains the number of a criterion, and not only a longer number that begins with it.
+/// Returns whether a comment contains the number of a criterion. The number 3.1 is not contained in 3.10.
 fn names(comment: &str, criterion: &str) -> bool {
     let is_number = |character: char| character.is_ascii_digit() || character == '.';
     let numbers = comment.split(|character: char| !is_number(character));

@@ -1,4 +1,4 @@
-//! Messages with a delay come once and in order, even if the process is killed or the clock changes meanwhile.
+//! Messages with a delay arrive once and in order, even if the process is killed or the clock changes meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,8 @@ fn delayed(to: &str, text: &str, delay: u64) -> Call {
     Call::new("send_message", json!({"to": to, "payload": {"text": text}, "delayMs": delay}))
 }
 
-/// Root hires a worker, and sends three delayed messages to it and one to itself. The play ends when all have arrived.
+/// Root hires a worker, and sends three delayed messages to the worker and one to itself. The play ends when all
+/// messages have arrived.
 fn play(delay: u64) -> Play {
     let write = batch(move |asked| {
         let worker = hired(asked, "worker").expect("hired");
@@ -55,7 +56,7 @@ fn assert_in_order_and_once(server: &ScriptedServer) {
     server.assert_clean();
 }
 
-/// The messages go to another agent and to the sender itself.
+/// Root sends the messages to the worker and to itself.
 #[test]
 fn delayed_messages_come_in_order_and_once() {
     let performed = play(20).perform();
@@ -64,7 +65,8 @@ fn delayed_messages_come_in_order_and_once() {
     assert_eq!(said["text"], "all is there");
 }
 
-/// Kills a process that has accepted all delayed messages, and changes the time at which they are due.
+/// Kills a process that has accepted all delayed messages. Then sets the time at which they are due, with the
+/// statement `due`.
 fn left(server: &ScriptedServer, due: &'static str) -> Polity {
     let polity = home(server, &json!({}));
     let running = start(&polity, &["go", "--json"]);
@@ -79,8 +81,8 @@ fn left(server: &ScriptedServer, due: &'static str) -> Polity {
 const LONG_PAST: &str = "UPDATE messages SET due_at = 1 WHERE state = 'delayed'";
 const FAR_OFF: &str = "UPDATE messages SET due_at = 9000000000000000 WHERE state = 'delayed'";
 
-/// The messages become due while no process runs. The processes that deliver the messages are killed while agents
-/// handle the messages.
+/// The messages become due while no process runs. The test kills each process that delivers messages while agents
+/// handle them.
 #[test]
 fn delayed_messages_survive_every_kill_and_come_once() {
     let holds = Arc::new(AtomicBool::new(true));
@@ -106,13 +108,13 @@ fn delayed_messages_survive_every_kill_and_come_once() {
     assert_in_order_and_once(&server);
     let mut database = Database::read(&polity.data_dir());
     assert_eq!(database.number("SELECT count(*) FROM messages WHERE state IN ('delayed', 'queued', 'in_turn') AND receiver <> 'user'"), 0);
-    // Nothing is left to deliver.
+    // All messages are delivered, so another run calls no model.
     let before = server.request_count();
     assert_eq!(run(&polity, &["--resume"]).expect_code(0).stdout, "");
     assert_eq!(server.request_count(), before);
 }
 
-/// The clock is set years ahead: all messages are due at once, and come once and in order.
+/// The clock is set years ahead, so all messages are due at once. They must arrive once and in order.
 #[test]
 fn a_clock_years_ahead_delivers_once() {
     let server = ScriptedServer::start(play(3_600_000).script());
@@ -121,7 +123,7 @@ fn a_clock_years_ahead_delivers_once() {
     assert_in_order_and_once(&server);
 }
 
-/// Runs a process until it has printed `begun` and only delayed messages are left, and then kills it.
+/// Runs a process until it has printed `begun` and only delayed messages are left, and then kills the process.
 fn work_until_nothing_is_left(polity: &Polity, prompt: &str, begun: &str) {
     let mut running = start(polity, &[prompt, "--json"]);
     running.stdout_line(begun);
@@ -136,24 +138,24 @@ fn work_until_nothing_is_left(polity: &Polity, prompt: &str, begun: &str) {
     running.kill9();
 }
 
-/// The clock is set years back: no message is due, no model is asked, and the process ends at its timeout.
+/// The clock is set years back, so no message is due: the daemon calls no model, and the process ends at its timeout.
 #[test]
 fn a_clock_years_behind_waits_without_a_flood() {
     let server = ScriptedServer::start(play(3_600_000).script());
     let polity = left(&server, FAR_OFF);
-    // The interrupted turns are finished first.
+    // First finish the turns that the kill interrupted.
     work_until_nothing_is_left(&polity, "--resume", "\"services\"");
     let before = server.request_count();
     let ended = run(&polity, &["--resume", "--timeout", "2s", "--json"]).expect_code(124);
     assert_eq!(server.request_count(), before, "a model was asked although no message is due");
     assert!(ended.stdout.lines().count() < 20, "{}", ended.stdout);
-    // Now the clock is correct again.
+    // Set the messages as overdue, as if the clock were correct again.
     Database::write(&polity.data_dir()).execute(LONG_PAST);
     run(&polity, &["--resume"]).expect_code(0);
     assert_in_order_and_once(&server);
 }
 
-/// A delay that exceeds the range of the clock counts as a long delay, not as an error.
+/// A delay that exceeds the range of the clock is accepted as a very long delay.
 #[test]
 fn a_delay_beyond_all_clocks_is_taken() {
     let delays: Vec<Value> = vec![json!(u64::MAX), json!(i64::MAX), json!(0)];

@@ -1,4 +1,5 @@
-//! Agents that are terminated: which others end with them, what happens to their messages, and who is told.
+//! Agents that another agent terminates: which agents end with them, what happens to their messages, and which agents
+//! are told.
 
 use std::time::{Duration, Instant};
 
@@ -16,8 +17,8 @@ fn notices(asked: &Conversation) -> Vec<String> {
     heard.map(|heard| heard.text.trim().to_owned()).collect()
 }
 
-/// Root terminates a lead whose worker is still at work. A friend has sent the lead a request, which the lead has read
-/// and not answered.
+/// Root terminates a lead whose worker is still at work. Another agent, the friend, has sent the lead a request. The
+/// lead has read this request and not answered it.
 #[test]
 fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let read = Gate::default();
@@ -58,7 +59,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
             vec![
                 role("worker"),
                 spawn("worker"),
-                // The lead cannot answer before its worker has.
+                // The lead needs the worker's answer before it can answer.
                 after("what do you know?", |asked| {
                     let worker = hired(asked, "worker").expect("hired");
                     let question = json!({"message_type": "collaboration_request", "text": "what is found?"});
@@ -81,7 +82,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let server = ScriptedServer::start(play.script());
     let polity = home(&server, &json!({}));
     let running = start(&polity, &["go", "--json"]);
-    // Waits until the lead has read the question and has ended that turn.
+    // Wait until the lead has read the question and has ended that turn.
     running.stdout_line("\"objective\":\"ask the lead\"");
     let mut database = Database::read(&polity.data_dir());
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -102,7 +103,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     assert_eq!(gone.len(), 2, "the worker must end with its lead: {gone:?}");
     assert_eq!(gone[0], format!("\"{lead}\""));
 
-    // Root gets its undelivered message back, and can no longer reach the lead in any way.
+    // Root gets back its message that was not delivered, and can no longer reach the lead in any way.
     let sent = root.results_of("send_message");
     let late = sent[0].value["messageIds"][0]["id"].as_str().expect("an id");
     assert_eq!((sent[1].error(), sent[2].error()), (Some("agent_terminated"), Some("agent_terminated")));
@@ -121,7 +122,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let of_root = notices(&root);
     assert_eq!(of_root, [format!("消息 {late} 未能送达：智能体 {lead} 已结束（agent_terminated）。")]);
 
-    // The friend no longer waits: it was told once, and its own giver has got an answer.
+    // The friend no longer waits: it got one notice, and has answered its own giver.
     let asked = asked_by(&server, &friend).pop().expect("a request");
     assert_eq!(notices(&asked), [format!("智能体 {lead} 已被结束：plans have changed")]);
     assert_eq!(asked.results_of("send_message")[1].error(), Some("agent_terminated"));

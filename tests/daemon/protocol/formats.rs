@@ -22,7 +22,7 @@ fn send_message_parameters(asked: &Conversation) -> Value {
     tool["function"]["parameters"].clone()
 }
 
-/// Returns a complete payload of a type, and the lines that the receiver has to get for this payload. No line contains
+/// Returns a complete payload of a message type, and the lines that the receiver must get for it. No line contains
 /// the name of the type.
 fn whole(message_type: &str) -> (Value, &'static str) {
     let (fields, lines) = match message_type {
@@ -53,8 +53,8 @@ fn whole(message_type: &str) -> (Value, &'static str) {
     (payload, lines)
 }
 
-/// The daemon accepts a message of each type that the seed defines, and all its fields arrive.
-/// Tests criteria 3.8, 8.1, 8.2, 8.3 and 8.4 of the seed "agent-communication".
+/// The daemon accepts every message type that the document defines, and the receiver gets all fields.
+/// Tests criteria 3.8, 8.1, 8.2, 8.3 and 8.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn every_type_of_message_arrives_with_its_fields() {
     let performed = Play::default()
@@ -90,8 +90,8 @@ fn every_type_of_message_arrives_with_its_fields() {
     assert!(hint, "{heard:#?}");
 }
 
-/// A payload that does not fit its type is not delivered, and the refusal names every gap.
-/// Tests criteria 3.2, 8.2, 8.3, 8.4 and 8.5 of the seed "agent-communication".
+/// The daemon refuses a payload that does not fit its type, and the refusal names everything that is missing.
+/// Tests criteria 3.2, 8.2, 8.3, 8.4 and 8.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
     let wrong: Vec<(Value, &[&str])> = vec![
@@ -170,8 +170,8 @@ fn what_does_not_fit_its_type_is_refused_and_nothing_is_delivered() {
     }
 }
 
-/// The system stamps the sender. Nothing that the sender writes can change that.
-/// Tests criteria 9.1, 9.5 and 5.5 of the seed "agent-communication".
+/// The daemon sets the sender of a message. No text or argument of an agent can change the sender.
+/// Tests criteria 9.1, 9.5 and 5.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_says_itself_who_a_message_is_from() {
     let performed = Play::default()
@@ -195,7 +195,7 @@ fn nobody_says_itself_who_a_message_is_from() {
     );
     let sent = performed.last_of("worker").results_of("send_message").remove(0);
     let (accepted, said) = (sent.error().is_none(), &sent.value["ignored"]);
-    // The daemon may refuse or ignore an unknown argument, but must never accept a sender that the caller chooses.
+    // The daemon may refuse or ignore the argument `from`, but must never let an agent choose the sender.
     if accepted {
         assert_eq!(*said, json!(["from"]), "{}", sent.text);
         let heard = asked.heard();
@@ -218,8 +218,9 @@ fn message(asked: &Conversation, words: &str) -> String {
     found.unwrap_or_else(|| panic!("{words:?} is not in {:#?}", asked.messages()))
 }
 
-/// A message has exactly these lines.
-/// Tests criteria 9.2, 9.3, 9.4, 10.1, 10.2, 10.3, 10.4, 10.5 and 10.6 of the seed "agent-communication".
+/// A message has exactly the lines that this test expects.
+/// Tests criteria 9.2, 9.3, 9.4, 10.1, 10.2, 10.3, 10.4, 10.5 and 10.6 of
+/// `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_message_is_a_header_its_content_and_a_hint() {
     let performed = Play::default()
@@ -263,8 +264,8 @@ fn a_message_is_a_header_its_content_and_a_hint() {
     );
 }
 
-/// In English, a message has the same lines.
-/// Tests criteria 10.1, 10.2, 10.3, 10.4 and 10.5 of the seed "agent-communication".
+/// In English, a message has the same lines as in Chinese.
+/// Tests criteria 10.1, 10.2, 10.3, 10.4 and 10.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn the_same_in_english() {
     let server = ScriptedServer::start(|asked: &Conversation| {
@@ -306,7 +307,7 @@ fn the_same_in_english() {
     );
 }
 
-/// Returns the id of the request that the message with these words shows.
+/// Returns the request id that is shown in the message with these words.
 #[track_caller]
 fn asked_for(asked: &Conversation, words: &str) -> String {
     let shown = message(asked, words);
@@ -318,8 +319,8 @@ fn spec() -> Value {
     json!({"services": "描述图片", "input_format": "一张图", "output_format": "一段话", "examples": "问：几个人？"})
 }
 
-/// An interface spec is optional, but must be complete if it is given.
-/// Tests criteria 4.1 and 4.2 of the seed "agent-communication".
+/// An interface spec is optional, but if a role has one, all four fields are required.
+/// Tests criteria 4.1 and 4.2 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn an_interface_spec_has_four_fields_or_is_not_there() {
     let mut specs = vec![json!(null), spec(), json!("describes pictures"), json!({})];
@@ -351,9 +352,9 @@ fn an_interface_spec_has_four_fields_or_is_not_there() {
     assert_eq!(events(&performed.lines, "role_created").len(), 2);
 }
 
-/// An introduction contains the interface spec. From then on the receiver's system message contains the spec, too, with
-/// the advice to ask in its format.
-/// Tests criteria 4.3 and 4.4 of the seed "agent-communication".
+/// An introduction contains the interface spec. From then on, the receiver's system message also contains the spec,
+/// and advises the receiver to ask in its format.
+/// Tests criteria 4.3 and 4.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_sender_has_the_interface_spec_of_whom_it_writes_to_before_it() {
     let performed = Play::default()

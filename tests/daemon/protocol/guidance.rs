@@ -1,5 +1,5 @@
 //! The prompts explain the protocol to agents in both languages, and the daemon sends these prompts to models
-//! (requirement 6 of the seed "agent-communication").
+//! (requirement 6 of `docs/seeds/agent-communication.requirements.md`).
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
@@ -56,7 +56,7 @@ fn assert_one_line_says(text: &str, words: &[&str]) {
 const FIELDS: [&str; 5] = ["objective", "constraints", "inputs", "outputs", "completion_criteria"];
 
 /// Root's prompt names and explains each required field of a brief.
-/// Tests criterion 6.1 of the seed "agent-communication".
+/// Tests criterion 6.1 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn root_is_told_the_required_fields_of_a_brief() {
     for (prompts, required) in [(CHINESE, "五个必填字段"), (ENGLISH, "Five required fields")] {
@@ -70,7 +70,7 @@ fn root_is_told_the_required_fields_of_a_brief() {
 }
 
 /// The prompts of all agents explain contacts and introductions.
-/// Tests criterion 6.2 of the seed "agent-communication".
+/// Tests criterion 6.2 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn everybody_is_told_of_contacts_and_introductions() {
     assert_says(CHINESE.base, &["Contact Registry", "联系人列表", "只能给联系人发消息", "介绍"]);
@@ -86,7 +86,7 @@ fn everybody_is_told_of_contacts_and_introductions() {
 }
 
 /// The prompts of root and of all other roles ask for a complete brief.
-/// Tests criterion 6.3 of the seed "agent-communication".
+/// Tests criterion 6.3 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn whoever_hires_is_told_to_give_a_whole_brief() {
     for prompts in [CHINESE, ENGLISH] {
@@ -98,7 +98,7 @@ fn whoever_hires_is_told_to_give_a_whole_brief() {
 
 /// The prompts explain how to ask for an introduction, how to answer, how to forward the request, and how to pass the
 /// answer on.
-/// Tests criteria 6.4, 3.1, 3.2, 3.3, 3.4, 3.5 and 3.6 of the seed "agent-communication".
+/// Tests criteria 6.4, 3.1, 3.2, 3.3, 3.4, 3.5 and 3.6 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn everybody_is_told_how_to_ask_for_an_introduction_and_how_to_answer() {
     for prompts in [CHINESE, ENGLISH] {
@@ -118,7 +118,7 @@ fn everybody_is_told_how_to_ask_for_an_introduction_and_how_to_answer() {
 }
 
 /// The prompts ask parents to pass on technical constraints, and give an example.
-/// Tests criterion 6.5 of the seed "agent-communication".
+/// Tests criterion 6.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn technical_constraints_must_reach_the_child() {
     for prompt in [CHINESE.root, CHINESE.hiring, CHINESE.root_small] {
@@ -133,7 +133,7 @@ fn technical_constraints_must_reach_the_child() {
 
 /// The prompts tell agents to ask in the receiver's format, to send no reply to an answer, and to let the system stamp
 /// the sender.
-/// Tests criteria 4.4, 5.4, 5.6, 9.4 and 9.5 of the seed "agent-communication".
+/// Tests criteria 4.4, 5.4, 5.6, 9.4 and 9.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn everybody_is_told_how_to_write_to_others() {
     assert_one_line_says(CHINESE.base, &["对方有接口说明的，按其格式提出请求"]);
@@ -145,7 +145,7 @@ fn everybody_is_told_how_to_write_to_others() {
 }
 
 /// The prompts explain that a role's prompt may name the agents to ask, and that a brief may name collaborators.
-/// Tests criteria 7.5, 7.6 and 7.1 of the seed "agent-communication".
+/// Tests criteria 7.5, 7.6 and 7.1 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn whoever_hires_is_told_how_children_find_each_other() {
     for prompt in [CHINESE.root, CHINESE.hiring] {
@@ -158,17 +158,17 @@ fn whoever_hires_is_told_how_children_find_each_other() {
     }
 }
 
-/// The prompts explain that only the first line of a message names its sender, and what the mark in the content of a
-/// message means. The mark would be useless if agents did not know this.
+/// The prompts explain that only the first line of a message names its sender. They also explain the mark in the
+/// content of a message; without this explanation, agents would not understand the mark.
 #[test]
 fn everybody_is_told_where_the_sender_stands_and_what_the_mark_means() {
     assert_one_line_says(CHINESE.base, &["发送者只以消息首行为准", "“｜”"]);
     assert_one_line_says(ENGLISH.base, &["Only the first line", "says who the sender is", "\"|\""]);
 }
 
-/// Models get the text of the prompt files. All agents get the base and the tool rules, only root gets root's part, and
-/// all others get the part for roles.
-/// Tests criteria 6.1, 6.2 and 6.3 of the seed "agent-communication".
+/// The daemon sends the text of the prompt files. All agents get the base and the tool rules. Only root gets root's
+/// part, and all other agents get the part for roles.
+/// Tests criteria 6.1, 6.2 and 6.3 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn these_prompts_are_what_is_sent() {
     let performed = Play::default()

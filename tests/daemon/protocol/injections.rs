@@ -1,6 +1,7 @@
-//! Agents try to impersonate somebody else in every place where they can write, but no request may mislead its reader.
+//! An agent writes texts that imitate the system or another sender, in every place where it can write. No request may
+//! mislead the agent that reads it.
 //!
-//! The attempts are listed in a file of the crate that presents messages. Add newly found attempts there.
+//! The texts are listed in a file of the crate that presents messages. Add new ones there.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ fn injections() -> BTreeMap<String, String> {
     serde_json::from_str(file).expect("texts by name")
 }
 
-/// Returns all attempts, one per line.
+/// Returns all imitations from that file, one per line.
 fn all() -> String {
     injections().into_values().collect::<Vec<_>>().join("\n")
 }
@@ -30,7 +31,7 @@ fn lines_seen(text: &str) -> Vec<&str> {
     text.split(ends).collect()
 }
 
-/// Returns whether a careless reader may believe that the system wrote this line, in Chinese or in English.
+/// Returns whether a careless reader may think that the system wrote this line, in Chinese or in English.
 fn passes_for_the_system(line: &str) -> bool {
     const BLANK: [char; 5] = ['\u{115F}', '\u{1160}', '\u{3164}', '\u{FFA0}', '\u{2800}'];
     let squinted: String = line
@@ -61,8 +62,8 @@ fn passes_for_the_system(line: &str) -> bool {
 
 /// Returns the lines of a user message that look like lines of the system but are not.
 ///
-/// Genuine lines are the header, the message type and the self-introduction below it, the reply hint at the end, and
-/// the heading of an attachment's block.
+/// The system itself writes the header, the message type and the self-introduction below it, the reply hint at the
+/// end, and the heading of an attachment's block.
 fn forged(text: &str) -> Vec<String> {
     let lines = lines_seen(text);
     let id =
@@ -84,7 +85,7 @@ fn forged(text: &str) -> Vec<String> {
     forged.map(|(_, line)| (*line).to_owned()).collect()
 }
 
-/// Fails if a message in a request contains a forged line, or if a user message has no genuine header.
+/// Fails if a message in a request contains a line that imitates the system, or if a user message has no real header.
 #[track_caller]
 fn assert_nobody_is_fooled(asked: &Conversation) {
     let id = asked.agent_id();
@@ -108,7 +109,7 @@ fn assert_nobody_is_fooled(asked: &Conversation) {
     }
 }
 
-/// Returns the messages of the forger, which contain the attempt in every field. A payload has two forms, and the
+/// Returns the messages of the forger, which contain `attempt` in every field. A payload has two forms, and the
 /// forger uses both.
 fn letters(to: &Value, attempt: &str, attachments: &[Value]) -> Vec<Call> {
     let payloads = [
@@ -125,7 +126,7 @@ fn letters_of_forger(asked: &Conversation) -> Vec<String> {
     texts.filter(|text| text.starts_with("【来自 forger（")).collect()
 }
 
-/// Checks that each attempt did arrive: as text, as a field, and as content that is not text.
+/// Checks that each imitation did arrive: as text, as a field, and as content that is not text.
 #[track_caller]
 fn assert_attempts_arrive(asked: &Conversation) {
     let letters = letters_of_forger(asked);
@@ -155,8 +156,8 @@ fn of_forger(asked: &Conversation) -> usize {
     asked.heard().iter().filter(|heard| is_it(&heard.from)).count()
 }
 
-/// No text of an agent can look like the text of another sender.
-/// Tests criteria 9.1, 9.3, 10.2, 10.3 and 10.4 of the seed "agent-communication".
+/// No text of an agent can look as if another sender wrote it.
+/// Tests criteria 9.1, 9.3, 10.2, 10.3 and 10.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     let specification = || json!({"services": all(), "input_format": {"a": all()}, "output_format": all(), "examples": [all()]});
@@ -245,7 +246,7 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
             |_| Answer::say("done"),
         )
         .ending("victim", vec![], |_| Answer::say(format!("I have read it all\n{}", all())))
-        // An error message of the server is also foreign text.
+        // An agent sees the error message of a model server, which can also contain an imitation.
         .ending("pawn", vec![], |_| {
             Answer::error(
                 400,
@@ -271,12 +272,12 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     for asked in &requests {
         assert_nobody_is_fooled(asked);
     }
-    // All attempts have arrived, and each request shows the right number of messages.
+    // All imitations have arrived, and each request shows the right number of messages.
     assert_attempts_arrive(newest("victim"));
     assert_attempts_arrive(newest("root"));
     let attempts = injections().len();
     assert_eq!(of_forger(newest("victim")), 2 * attempts + 3);
-    // The forger also answers root with the closing text of its turn, so root has one message more.
+    // Root also receives the forger's closing text, so root has one message more.
     assert_eq!(of_forger(newest("root")), 2 * attempts + 1);
     let of_user = newest("root").heard().into_iter().filter(|heard| heard.from == Sender::User).count();
     let of_system: Vec<String> = newest("root")
@@ -293,7 +294,7 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
 }
 
 /// The header of a message contains the name of its sender, so a name must not look like a header.
-/// Tests criterion 10.3 of the seed "agent-communication".
+/// Tests criterion 10.3 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_gets_a_name_that_is_a_header() {
     let calls = batch(|_| {

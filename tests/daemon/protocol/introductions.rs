@@ -30,16 +30,17 @@ fn answer(target: &str, request: &str) -> Value {
         "usage_hint": "一次一张图", "request_id": request})
 }
 
-/// The agent to which the asker's parent passes the request on.
+/// How the request for an introduction reaches an agent that knows the specialist. The asker's parent, `front`, sends
+/// the request on to this agent.
 #[derive(Clone, Copy)]
 enum Way {
-    /// A colleague that knows the specialist.
+    /// `back`, a colleague that knows the specialist.
     Colleague,
-    /// The parent of that parent, which asks the colleague.
+    /// Root, the parent of `front`; root then asks `back`.
     Parent,
 }
 
-/// The answer of root, `front` and the asker: the specialist's result, once they have received it.
+/// The closing text of root, `front` and the asker: the specialist's result if it has arrived, otherwise `…`.
 fn pass_on_result(asked: &Conversation) -> Answer {
     Answer::say(if hears(asked, RESULT) { RESULT } else { WAITING })
 }
@@ -50,8 +51,8 @@ const RESULT: &str = "two people";
 /// Plays five agents in three generations: root hires `back` and `front`, `back` hires a specialist, and `front` hires
 /// an asker. The asker can write to the specialist only after an introduction along the whole chain.
 fn chain(way: Way) -> Performed {
-    // The specialist's id. Nobody has told the asker this id. The asker uses it before the introduction, and is
-    // refused.
+    // The specialist's id, which no agent has told the asker. The asker uses the id before the introduction, and must
+    // be refused.
     let specialist: Arc<OnceLock<String>> = Arc::default();
     let known = Arc::clone(&specialist);
 
@@ -130,7 +131,7 @@ fn chain(way: Way) -> Performed {
         if asked.role_name() == "back"
             && let Some(id) = hired(asked, "specialist")
         {
-            // Every request of `back` gives the same id, so it may already be set.
+            // Each request of `back` sets the same id, so it may be set already.
             let _ = specialist.set(id);
             if !hears(asked, "required_capability") {
                 return Answer::say("back is ready");
@@ -144,7 +145,7 @@ fn chain(way: Way) -> Performed {
     Performed { lines: json_lines(&output.stdout), output, server, data: polity }
 }
 
-/// Checks the rules that apply to both kinds of chain.
+/// Plays the chain in one of the two ways, and checks the rules that apply to both.
 #[track_caller]
 fn assert_chain(way: Way, introductions: usize) {
     let performed = chain(way);
@@ -161,7 +162,8 @@ fn assert_chain(way: Way, introductions: usize) {
     let heard = performed.last_of("specialist").heard();
     assert_eq!(heard.len(), 1, "the refused message must not arrive: {heard:#?}");
 
-    // An agent that passes a request on names the original request, and each answer names the request that it answers.
+    // An agent that sends the request on names the original request, and each answer names the request that it
+    // answers.
     let first = sent[1].value["messageIds"][0]["id"].as_str().expect("an id").to_owned();
     let asked_on = performed.last_of("front").results_of("send_message").remove(0);
     assert_eq!(asked_on.arguments["payload"]["request_id"], first);
@@ -178,7 +180,7 @@ fn assert_chain(way: Way, introductions: usize) {
     assert_eq!(of_front.from, Sender::Agent { role: "front".to_owned(), id: front.clone() });
     assert!(of_front.text.contains("usage_hint: 一次一张图"), "{}", of_front.text);
 
-    // Each step of the chain has added one contact.
+    // Each step of the chain must add one contact.
     let added = events(&performed.lines, "contact_added");
     let introduced: Vec<[&Value; 3]> = added
         .iter()
@@ -195,7 +197,8 @@ fn assert_chain(way: Way, introductions: usize) {
         (&json!("introduction"), &json!(front), &json!("specialist"), &spec())
     );
 
-    // The specialist learns who writes, through whom the asker knows it, and why the asker writes.
+    // The specialist's first message from the asker says who writes, who made the introduction, and why the asker
+    // writes.
     let lines: Vec<&str> = heard[0].text.lines().collect();
     assert_eq!(heard[0].from, Sender::Agent { role: "asker".to_owned(), id: asker.clone() });
     assert_eq!(
@@ -211,22 +214,23 @@ fn assert_chain(way: Way, introductions: usize) {
     );
 }
 
-/// Plays the whole way from the request for an introduction to the first message.
-/// Tests criteria 2.6, 2.7, 3.1, 3.2, 3.4, 3.6, 3.7, 3.8, 4.3, 5.1, 5.2, 5.3 and 9.4 of the seed "agent-communication".
+/// Plays everything from the request for an introduction to the first message to the specialist.
+/// Tests criteria 2.6, 2.7, 3.1, 3.2, 3.4, 3.6, 3.7, 3.8, 4.3, 5.1, 5.2, 5.3 and 9.4 of
+/// `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_specialist_is_reached_through_a_chain_of_two_introductions() {
     assert_chain(Way::Colleague, 2);
 }
 
-/// Each agent that is asked for an introduction may ask the next agent.
-/// Tests criteria 3.5 and 3.6 of the seed "agent-communication".
+/// An agent that gets a request for an introduction may send it on to the next agent.
+/// Tests criteria 3.5 and 3.6 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_chain_may_be_longer_than_that() {
     assert_chain(Way::Parent, 3);
 }
 
-/// An agent that is asked for an introduction sees the request, its own contacts and their capabilities.
-/// Tests criterion 3.3 of the seed "agent-communication".
+/// An agent that gets a request for an introduction sees the request, its own contacts and their capabilities.
+/// Tests criterion 3.3 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn who_is_asked_sees_the_request_and_its_own_contacts_with_what_they_do() {
     let performed = Play::default()
@@ -260,8 +264,8 @@ fn who_is_asked_sees_the_request_and_its_own_contacts_with_what_they_do() {
     assert!(of_painter[1].contains("描述图片"), "{contacts}");
 }
 
-/// An introducer that finds nobody answers that it found nobody, and the asker goes on.
-/// Tests criterion 3.5 of the seed "agent-communication".
+/// If the introducer knows no such agent, its answer says so, and the asker goes on without an introduction.
+/// Tests criterion 3.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_is_an_answer_too() {
     let performed = Play::default()
@@ -290,7 +294,7 @@ fn nobody_is_an_answer_too() {
 }
 
 /// Makes unsolicited, repeated, invalid and refused introductions, and checks the result of each in order.
-/// Tests criterion 3.7 of the seed "agent-communication".
+/// Tests criterion 3.7 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn every_other_introduction_has_an_outcome_of_its_own() {
     let performed = Play::default()
@@ -309,7 +313,7 @@ fn every_other_introduction_has_an_outcome_of_its_own() {
                         send(to, payload)
                     };
                     vec![
-                        // An introduction that nobody has asked for, by id.
+                        // No agent has asked for this introduction. The target is given by its id.
                         introduce(&writer, json!({"id": painter})),
                         // An agent that the receiver already knows.
                         introduce(&writer, json!({"id": painter})),
@@ -361,7 +365,7 @@ fn every_other_introduction_has_an_outcome_of_its_own() {
         .filter(|event| event["source"] == "introduction")
         .map(|event| [&event["owner"], &event["agent"]])
         .collect();
-    // Each contact is added once, and the introducer is not a new contact.
+    // Each contact is added only once. The introducer is already a contact, so it is not added.
     let user = json!("user");
     assert_eq!(introduced, [[&writer, &painter], [&painter, &writer], [&writer, &user]]);
 }

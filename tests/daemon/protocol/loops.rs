@@ -1,4 +1,4 @@
-//! Agents that keep each other busy, and agents that wait for each other.
+//! Agents that send each other messages for ever, and agents that wait for each other in a circle.
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn ask(to: &str, text: &str) -> Answer {
 }
 
 /// Plays a circle: the lead asks the reader, the reader asks the writer, and the writer asks the lead. Root waits for
-/// the lead. `on_told` is the answer that each of these three agents gives to the notice about the circle.
+/// the lead. `on_told` is what each of the three agents answers to the notice that they wait for each other.
 pub(crate) fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer) -> Answer {
     let sent = asked.results_of("send_message").into_iter();
     let sent =
@@ -73,10 +73,10 @@ pub(crate) fn circle(asked: &Conversation, on_told: fn(&Conversation) -> Answer)
     }
 }
 
-/// The question that the reader and the writer pass on.
+/// The question that the reader asks the writer, and the writer asks the lead.
 const QUESTION: &str = "which page is page one?";
 
-/// Words of the notice about a circle.
+/// Words of the notice that tells agents that they wait for each other.
 const CIRCLE: &str = "互相等待";
 
 #[test]
@@ -96,7 +96,8 @@ fn agents_that_wait_for_each_other_are_told_and_the_result_comes_up() {
     assert!(said.contains(&"the lead says welcome"), "{said:?}");
 }
 
-/// The notice about a circle comes only once. If its members do not break it, the task ends without their answers.
+/// The daemon sends the notice about a circle only once. If its members do not break the circle, the task ends
+/// without their answers.
 #[test]
 fn a_deadlock_that_stays_is_told_once() {
     let server = ScriptedServer::start(|asked| circle(asked, |_| Answer::nothing()));
@@ -158,7 +159,7 @@ fn a_pair_that_only_writes_to_each_other_is_stopped_and_both_are_told() {
     assert!(senders.len() <= 13, "expected the first message and at most twelve more: {senders:?}");
 }
 
-/// Other work between two agents resets the count of their answers to each other.
+/// If two agents do other work in between, the daemon counts their answers to each other from zero again.
 #[test]
 fn a_pair_that_gets_work_done_may_go_on() {
     let server = ScriptedServer::start(|asked| {

@@ -1,4 +1,4 @@
-//! Models that only answer in plain text: their results still reach the user.
+//! Models that never call `send_message` and answer only in plain text: their results still reach the user.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use crate::support::hiring::brief;
 use crate::support::play::{Play, WAITING, role, spawn, words};
 use crate::support::{home, letters, run, start};
 
-/// Returns the newest text of each of these roles; `None` until the agent that asks has received a text from each role.
+/// Returns the newest text from each of these roles; `None` as long as one of the texts is missing in the request.
 fn results(asked: &Conversation, roles: &[&str]) -> Option<String> {
     let heard = asked.heard();
     let said = roles.iter().map(|role| {
@@ -46,7 +46,7 @@ fn organisation() -> Play {
 }
 
 /// No agent calls `send_message`, and still all texts arrive.
-/// Tests criteria 9.2 and 5.4 of the seed "agent-communication".
+/// Tests criteria 9.2 and 5.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn plain_text_alone_brings_the_result_up_to_the_person() {
     let performed = organisation().perform();

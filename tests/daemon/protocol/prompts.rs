@@ -1,4 +1,4 @@
-//! The contents of a request's system message.
+//! The system message of a request: its parts and their order.
 
 use polity_tests::{Answer, ScriptedServer};
 use serde_json::json;
@@ -19,7 +19,7 @@ fn assert_in_order(text: &str, lines: &[&str]) {
 }
 
 /// The system message contains the brief, the facts and the contacts in this order.
-/// Tests criterion 1.5 of the seed "agent-communication".
+/// Tests criterion 1.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn it_holds_the_brief_the_facts_and_the_contacts_in_order() {
     let server = ScriptedServer::start(boss_and_worker(|_| Answer::say("done")));

@@ -1,4 +1,4 @@
-//! Answers in the form that a brief requires with `result_schema`.
+//! A brief can require with `result_schema` that the child answers in JSON of a certain form.
 
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::hiring::{Gate, brief, hired};
 use crate::support::{app, json_lines, run, service, start};
 
-/// Returns the schema of the writer's answer.
+/// Returns the JSON Schema that the writer's answer must fit.
 fn form() -> Value {
     json!({"type": "object", "properties": {"title": {"type": "string"}}, "required": ["title"]})
 }
@@ -16,14 +16,14 @@ fn home_of(server: &ScriptedServer) -> Polity {
     Polity::new(&services, &app(&json!({})))
 }
 
-/// Root hires a writer, which has to find a title, and passes on the answer. `writes` plays the writer.
+/// A script in which root hires a writer to find a title, and passes on its answer. `writes` plays the writer.
 fn society(
     writes: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
 ) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     assigned(json!({"message_type": "task_assignment", "text": "a title, please"}), writes)
 }
 
-/// Does the same as [`society`], with this first message to the writer.
+/// The same script as [`society`], with this first message to the writer.
 fn assigned(
     message: Value,
     writes: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,
@@ -116,7 +116,8 @@ fn a_schema_that_is_none_hires_nobody() {
     assert_eq!(server.request_count(), 2);
 }
 
-/// A record notes that the answer was returned to the writer, so the next process does not return it again.
+/// A record notes that the daemon has returned the wrong answer to the writer. So the next process does not return it
+/// again.
 #[test]
 fn what_was_returned_before_a_crash_is_not_returned_again() {
     let (asked_again, gate) = (Gate::default(), Gate::default());
@@ -140,7 +141,7 @@ fn what_was_returned_before_a_crash_is_not_returned_again() {
     server.assert_clean();
 }
 
-/// The schema of a brief applies to the first message that the child gets. The type of that message does not matter.
+/// The child must answer the first message in the form of the brief, whatever the type of this message is.
 #[test]
 fn the_first_request_of_a_parent_is_answered_in_the_form_of_the_brief() {
     let server = ScriptedServer::start(assigned(json!("a title, please"), |asked| match told(asked) {
@@ -185,7 +186,7 @@ fn a_text_that_was_returned_is_forgotten_once_something_else_was_sent() {
     assert!(messages.iter().all(|message| message["text"] != "A Title"), "{messages:?}");
 }
 
-/// The model wrote the second answer before it could know that the first answer does not fit the schema.
+/// The model wrote both answers in one batch, before it could know that the first answer does not fit the schema.
 #[test]
 fn two_answers_of_one_batch_are_both_returned() {
     let call =

@@ -37,7 +37,7 @@ fn all_tools_of_an_agent_are_offered() {
     let asked = called(Call::new("list_contacts", json!({})));
     let mut offered = asked.offered_tools();
     offered.sort_unstable();
-    // A machine without any sandbox has no commands.
+    // A machine without a sandbox offers no tools for commands, so add these tools here.
     if !offered.contains(&"bash") {
         offered.extend(["bash", "bash_output", "bash_stop"]);
         offered.sort_unstable();
@@ -81,7 +81,7 @@ fn arguments_that_are_no_json_are_quoted_back() {
 }
 
 /// The refusal of a call names every wrong argument.
-/// Tests criterion 1.4 of the seed "agent-communication".
+/// Tests criterion 1.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn every_wrong_argument_is_named() {
     let asked = called(Call::new("spawn_agent", json!({"roleId": "none", "taskBrief": {"objective": " "}})));
@@ -131,7 +131,7 @@ fn what_a_tool_does_not_know_is_named_in_its_result() {
     );
 }
 
-/// Returns the answer of a server that gives two calls the same id.
+/// Returns a model's answer that gives two calls the same id.
 fn doubled() -> serde_json::Value {
     let call =
         |tool: &str| json!({"id": "same", "type": "function", "function": {"name": tool, "arguments": "{}"}});

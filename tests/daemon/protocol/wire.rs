@@ -1,4 +1,4 @@
-//! Servers that fail, and what the next requests to them contain.
+//! Model servers that fail, and what the daemon's next requests to them contain.
 
 use std::fs;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ fn in_turn(answers: Vec<Answer>) -> ScriptedServer {
     })
 }
 
-/// Checks that after one failure the answer to the user and the history are the same as without the failure.
+/// Checks that one failure changes neither the answer to the user nor the history in later requests.
 #[track_caller]
 fn check_retried(failure: Answer, kind: &str) {
     let server = in_turn(vec![failure, Answer::call("list_contacts", json!({})), Answer::say("the answer")]);
@@ -147,8 +147,8 @@ fn a_refusal_of_media_in_any_words_is_followed_by_a_description() {
     }
 }
 
-/// The server also refuses the request without the picture, so the picture is not the reason. The next request of the
-/// task contains the picture again.
+/// The server also refuses the request without the picture, so the picture is not the reason for the refusal. So the
+/// next request of the task must contain the picture again.
 #[test]
 fn a_refusal_for_another_reason_makes_no_picture_distrusted() {
     let server = ScriptedServer::start(|asked| match asked.text_contains("einmal") {
@@ -176,7 +176,7 @@ fn a_picture_that_was_refused_is_not_sent_again_until_the_configuration_changes(
         let rounds = asked.results_of("list_contacts").len();
         if !asked.image_urls().is_empty() {
             let what = json!({"error": {"message": "image input is not supported"}});
-            // The second attempt succeeds, because the configuration has changed by then.
+            // The configuration has changed before the second attempt with the picture, so the server accepts it.
             return if rounds < 2 { Answer::error(400, what) } else { Answer::say("I see it") };
         }
         if rounds == 1 {

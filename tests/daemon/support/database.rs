@@ -13,7 +13,6 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// Opens the database for reading.
     #[track_caller]
     pub(crate) fn read(data: &Path) -> Self {
         Self::open(data, |options| options.read_only(true))
@@ -76,7 +75,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // The runtime ends here, so the connection has to be closed here. A failure to close it does not matter.
+        // The runtime ends here, so close the connection first. A failure to close it does not matter.
         if let Some(connection) = self.connection.take() {
             let _ = self.runtime.block_on(connection.close());
         }

@@ -1,4 +1,4 @@
-//! Files that tests attach, and functions that search for their bytes in places where they must not be.
+//! Files that tests attach, and functions that search for the bytes of these files where they must not be.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use polity_tests::Polity;
 /// The example picture of the repository, a PNG.
 pub(crate) const PICTURE: &[u8] = include_bytes!("../../../examples/picture.png");
 
-/// Writes a file into the home and returns its path as an argument.
+/// Writes a file into the home and returns its path for use as a command-line argument.
 #[track_caller]
 pub(crate) fn write(polity: &Polity, name: &str, bytes: &[u8]) -> String {
     let path = polity.home().join(name);
@@ -54,7 +54,6 @@ pub(crate) fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Decodes the output of [`base64`].
 #[track_caller]
 pub(crate) fn from_base64(text: &str) -> Vec<u8> {
     STANDARD.decode(text).expect("base64")
@@ -67,7 +66,7 @@ pub(crate) fn from_data_url(url: &str, mime_type: &str) -> Vec<u8> {
     from_base64(data.unwrap_or_else(|| panic!("not a data URL of {mime_type}: {:.80}", url)))
 }
 
-/// This many successive characters of a file's base64 count as a copy of its bytes.
+/// If this many successive characters of a file's base64 are found, they count as a copy of the file's bytes.
 const RUN: usize = 64;
 
 /// Encodes bytes in hexadecimal, with `before` in front of each byte and with the separator `between`.

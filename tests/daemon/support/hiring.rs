@@ -1,4 +1,4 @@
-//! Scripts in which root hires one agent.
+//! Scripts in which root hires one agent, and parts of such scripts.
 
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -13,14 +13,13 @@ use crate::support::start;
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    /// Lets all callers of [`Gate::pass`] go on, now and later.
+    /// Opens the gate for ever: all callers of [`Gate::pass`] go on.
     pub(crate) fn open(&self) {
         let (is_open, changed) = &*self.0;
         *is_open.lock().expect("no panic before") = true;
         changed.notify_all();
     }
 
-    /// Returns whether the gate is open.
     pub(crate) fn is_open(&self) -> bool {
         *self.0.0.lock().expect("no panic before")
     }
@@ -33,7 +32,7 @@ impl Gate {
         assert!(*waited.expect("no panic before").0, "nobody opened the gate");
     }
 
-    /// Runs `polity run` to its end, and opens the gate when it has printed a line with this text.
+    /// Runs `polity run` to its end. Opens the gate when the command has printed a line with this text.
     #[track_caller]
     pub(crate) fn open_after(&self, text: &str, polity: &Polity, arguments: &[&str]) -> Output {
         let running = start(polity, arguments);
@@ -54,8 +53,8 @@ pub(crate) fn brief(objective: &str) -> Value {
     })
 }
 
-/// Returns the next call that is needed to hire an agent for a new role with a first message; `None` once the agent is
-/// hired.
+/// Returns the next call that root needs to hire an agent: it creates the role, then hires with `message` as the
+/// first message. Returns `None` if the agent is hired.
 pub(crate) fn hire(asked: &Conversation, role: &str, message: &str) -> Option<Answer> {
     let make =
         || Answer::call("create_role", json!({"name": role, "rolePrompt": format!("You are a {role}.")}));
@@ -85,7 +84,7 @@ fn find(asked: &Conversation, tool: &str, is_it: impl Fn(&ToolResult) -> bool) -
     asked.results_of(tool).into_iter().find(is_it)
 }
 
-/// Returns the texts of all messages from agents in a request, without the reply hint.
+/// Returns the texts of all messages from agents that a request contains, without the reply hint.
 pub(crate) fn heard_from_agents(asked: &Conversation) -> Vec<String> {
     let heard = asked.heard().into_iter();
     let from_agents = heard.filter(|heard| matches!(heard.from, Sender::Agent { .. }));

@@ -1,4 +1,4 @@
-//! Scripts in which each role has a part: a sequence of steps, each a batch of tool calls.
+//! Scripts for societies: each role has a part, which is a sequence of steps. A step is a batch of tool calls.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::support::{home, json_lines, run};
 /// A step: a function that returns one batch of calls, or `None` while something that the step needs is missing.
 pub(crate) type CallBatch = Box<dyn Fn(&Conversation) -> Option<Vec<Call>> + Send + Sync>;
 
-/// The steps of an agent, followed by its last words. While a step has to wait, the agent says `…`.
+/// The steps of an agent, and how it answers after the last step. While a step must wait, the agent answers `…`.
 struct Part {
     steps: Vec<CallBatch>,
     last_words: Box<dyn Fn(&Conversation) -> Answer + Send + Sync>,
 }
 
-/// The parts of a society, by role; root plays the part `root`. The answers depend on the request alone.
+/// The parts of a society, by role; `root` is the part of root. Each answer depends only on the request.
 #[derive(Default)]
 pub(crate) struct Play(BTreeMap<String, Part>);
 
@@ -25,8 +25,8 @@ pub(crate) struct Play(BTreeMap<String, Part>);
 pub(crate) const WAITING: &str = "…";
 
 impl Play {
-    /// Adds a part whose last words repeat the newest words from another agent. Until another agent has written, the
-    /// last words are `…` if the agent has hired somebody, otherwise `done`.
+    /// Adds a part that ends by repeating the newest text from another agent. As long as no other agent has written,
+    /// the agent answers `…` if it has hired somebody, otherwise `done`.
     pub(crate) fn part(self, role: &str, steps: Vec<CallBatch>) -> Self {
         self.ending(role, steps, |asked| match newest_words(asked) {
             Some(said) => Answer::say(said),
@@ -35,7 +35,7 @@ impl Play {
         })
     }
 
-    /// Adds a part that ends with these last words.
+    /// Adds a part that ends with this answer.
     pub(crate) fn ending(
         mut self,
         role: &str,
@@ -61,7 +61,7 @@ impl Play {
         }
     }
 
-    /// Plays the society to its end with `--json`; fails if a request was invalid.
+    /// Plays the society to its end with `--json`. Fails if the daemon sent an invalid request.
     #[track_caller]
     pub(crate) fn perform(self) -> Performed {
         self.perform_with(&json!({}))
@@ -82,7 +82,6 @@ impl Play {
 pub(crate) struct Performed {
     /// The JSON lines that the run printed.
     pub(crate) lines: Vec<Value>,
-    /// The output of the run.
     pub(crate) output: Output,
     /// The server, which has kept all requests.
     pub(crate) server: ScriptedServer,
@@ -106,7 +105,7 @@ impl Performed {
         self.server.requests().iter().map(|request| request.conversation()).filter(is_it).collect()
     }
 
-    /// Returns the last request of a role. It contains the agent's whole history.
+    /// Returns the last request of a role, which contains the agent's whole history.
     #[track_caller]
     pub(crate) fn last_of(&self, role: &str) -> Conversation {
         self.asked_by(role).pop().unwrap_or_else(|| panic!("{role} made no request\n{}", self.output.stdout))
@@ -130,17 +129,17 @@ pub(crate) fn words(heard: &Heard) -> String {
     heard.text.lines().filter(|line| !is_of_system(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns a step of one call that never has to wait.
+/// Returns a step with one call. The step never waits.
 pub(crate) fn step(make: impl Fn(&Conversation) -> Call + Send + Sync + 'static) -> CallBatch {
     Box::new(move |asked| Some(vec![make(asked)]))
 }
 
-/// Returns a step of several calls that never has to wait.
+/// Returns a step with several calls. The step never waits.
 pub(crate) fn batch(make: impl Fn(&Conversation) -> Vec<Call> + Send + Sync + 'static) -> CallBatch {
     Box::new(move |asked| Some(make(asked)))
 }
 
-/// Returns a step that waits until the agent has received a message with these words.
+/// Returns a step with one call. The step waits until the agent has received a message with these words.
 pub(crate) fn after(
     heard: &'static str,
     make: impl Fn(&Conversation) -> Call + Send + Sync + 'static,
@@ -153,7 +152,6 @@ pub(crate) fn hears(asked: &Conversation, words: &str) -> bool {
     asked.heard().iter().any(|heard| heard.text.contains(words))
 }
 
-/// Returns a step that creates a role.
 pub(crate) fn role(name: &str) -> CallBatch {
     role_with(name, json!({}))
 }

@@ -1,8 +1,9 @@
-//! The functions that replace functions of the C library. Each makes the real call, unless a test has ordered it to
-//! fail. A sync below the root is an exception: it is only recorded, and the real call is left out.
+//! The functions that replace functions of the C library. Each calls the real function, unless a test has ordered it
+//! to fail. Only a sync below the root is never passed on: it is recorded, and reported as done.
 //!
-//! Callers pass the last argument of `open` and its variants only if the call may create a file. On all machines with
-//! glibc that argument is passed in a register, so the replacements can always declare it.
+//! Callers pass the last argument of `open` and its variants only if the call may create a file. The replacements
+//! always declare this argument: on all machines with glibc it is in a register, so reading it is safe even if it was
+//! not passed.
 
 use crate::control::{Word, get, refusal};
 use crate::journal::{Kind, absolute, hold, path_of};
@@ -24,7 +25,7 @@ unsafe fn bytes<'c>(data: *const c_void, length: size_t) -> &'c [u8] {
     if length == 0 { &[] } else { unsafe { from_raw_parts(data.cast(), length) } }
 }
 
-/// Implements `open` and its variants; `call` makes the real call.
+/// Does the work of `open` and its variants; `call` makes the real call.
 unsafe fn opened(directory: c_int, path: *const c_char, flags: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if let Some(error) = refusal(Word::Descriptor) {
         return fail(error);
@@ -92,7 +93,7 @@ unsafe extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_in
     unsafe { real(domain, kind, protocol) }
 }
 
-/// Implements the functions that write to a file or to a socket; `call` makes the real call.
+/// Does the work of the functions that write to a file or to a socket; `call` makes the real call.
 ///
 /// `place` is the byte offset in the file; `None` stands for the current position of the descriptor.
 unsafe fn written(
@@ -109,12 +110,12 @@ unsafe fn written(
         return fail(error) as ssize_t;
     }
     if !journal.is_kept() || !(is_covered || is_said) {
-        // Released first: the call may block until another thread makes a call that needs the journal.
+        // Release the journal first: the call may block until another thread makes a call that needs the journal.
         drop(journal);
         return call();
     }
     if is_said {
-        // Recorded before the call, because the receiver may react to the data before the call returns.
+        // Record the data before the call, because the receiver may react to it before the call returns.
         let name = if descriptor == 1 { b"1".to_vec() } else { path };
         journal.add(Kind::Said, 0, &name, &data.concat());
         drop(journal);
@@ -204,7 +205,8 @@ macro_rules! sync {
                     return fail(error);
                 }
                 journal.add(Kind::Sync, 0, &path, b"");
-                // The real sync is left out: it takes time, and the tests simulate a power cut from the journal alone.
+                // Do not call the real function: it takes time, and the tests simulate a power cut from the journal
+                // alone.
                 return 0;
             }
             // SAFETY: the argument comes unchanged from the caller.
@@ -216,7 +218,7 @@ macro_rules! sync {
 sync!(fsync, c"fsync");
 sync!(fdatasync, c"fdatasync");
 
-/// Implements the functions that change the names in a directory; `call` makes the real call.
+/// Does the work of the functions that change the names in a directory; `call` makes the real call.
 unsafe fn renamed(kind: Kind, path: *const c_char, to: &[u8], call: impl FnOnce() -> c_int) -> c_int {
     let journal = hold();
     // SAFETY: the caller guarantees that the path is valid.
@@ -259,7 +261,7 @@ unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     unsafe { renamed(Kind::Directory, path, b"", || real(path, mode)) }
 }
 
-/// Returns the error that a test has ordered for a clock, in nanoseconds.
+/// Returns by how many nanoseconds a clock must be wrong, as the test has ordered.
 fn error_of(clock: libc::clockid_t) -> i64 {
     match clock {
         libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => get(Word::Wall),

@@ -1,7 +1,7 @@
 //! The journal of all changes that a process makes to the files below a directory, and of all data that it sends out.
 //!
 //! A record is a line of text, `kind number path-length data-length`, followed by the bytes of the path and of the
-//! data. The process holds the journal during each call, so the records have the order of the calls.
+//! data. A thread locks the journal during each call, so the records have the order of the calls.
 
 use std::ffi::{CStr, CString, c_int};
 use std::os::unix::ffi::OsStringExt;
@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// The open journal file, and the directory below which changes are recorded.
+/// The open journal file, and the root: changes are recorded only below this directory.
 pub(crate) struct Journal {
     file: Option<c_int>,
     root: Option<Vec<u8>>,
@@ -58,7 +58,8 @@ fn shared() -> &'static Mutex<Journal> {
         let file = std::env::var_os("POLITY_LAYER_JOURNAL").and_then(|path| {
             let path = CString::new(path.into_vec()).ok()?;
             let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-            // SAFETY: the path ends with a zero byte. The system call bypasses the layer's own `open`.
+            // SAFETY: the path ends with a zero byte. A direct system call is used, because `open` leads back into
+            // this library.
             let file =
                 unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) };
             c_int::try_from(file).ok().filter(|file| *file >= 0)
@@ -68,7 +69,7 @@ fn shared() -> &'static Mutex<Journal> {
     })
 }
 
-/// Locks the journal. Until the guard is dropped, no other thread makes a call that needs the journal.
+/// Locks the journal. Until the returned guard is dropped, no other thread makes a call that needs the journal.
 pub(crate) fn hold() -> MutexGuard<'static, Journal> {
     shared().lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -79,9 +80,9 @@ impl Journal {
         self.file.is_some()
     }
 
-    /// Returns whether the layer records, and may refuse, changes of this path.
+    /// Returns whether this library records changes of this path, and may make them fail.
     pub(crate) fn covers(&self, path: &[u8]) -> bool {
-        // The `-shm` files of SQLite are shared memory, which need not survive a power cut.
+        // SQLite's `-shm` files are shared memory, which is not needed after a power cut.
         self.root.as_ref().is_some_and(|root| path.starts_with(root)) && !path.ends_with(b"-shm")
     }
 
@@ -93,11 +94,12 @@ impl Journal {
         record.extend_from_slice(data);
         let mut left = record.as_slice();
         while !left.is_empty() {
-            // SAFETY: the pointer and the length belong to a slice. The system call bypasses the layer's own `write`.
+            // SAFETY: pointer and length are those of a slice. A direct system call, because `write` leads back into
+            // this library.
             let written = unsafe { libc::syscall(libc::SYS_write, file, left.as_ptr(), left.len()) };
             match usize::try_from(written) {
                 Ok(written) if written > 0 => left = left.get(written..).unwrap_or_default(),
-                // From a journal with gaps, a test could draw wrong conclusions.
+                // A record is missing now, and a test could draw wrong conclusions from an incomplete journal.
                 Ok(_) | Err(_) => std::process::abort(),
             }
         }

@@ -1,7 +1,9 @@
-//! An MCP server for the tests, over standard input and output. Its tools answer, ask for trouble or make it.
+//! An MCP server for the tests, over standard input and output. Some of its tools answer normally, others fail or
+//! misbehave.
 //!
-//! `FAKE_LOG` is a file that gets a line for each call of `change`. `FAKE_PICTURE` is a picture as base64. `FAKE_PEEK` is a
-//! file that `peek` reads. `FAKE_MORE` is the number of further tools, which nobody needs.
+//! `FAKE_LOG` is a file that gets a line for each call of `change`. `FAKE_PICTURE` is a picture as base64.
+//! `FAKE_PEEK` is a file that `peek` reads. `FAKE_MORE` is the number of additional tools, which make the list of
+//! tools long.
 
 #![expect(clippy::expect_used, reason = "a failure here is a failed test")]
 
@@ -97,7 +99,7 @@ fn answer(id: &Value, result: &Value) {
     send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
 }
 
-/// Sends a message; ends the server if nobody reads any more.
+/// Sends a message. Ends the server if the client has closed its side of the pipe.
 fn send(message: &Value) {
     let mut stdout = std::io::stdout().lock();
     if writeln!(stdout, "{message}").and_then(|()| stdout.flush()).is_err() {

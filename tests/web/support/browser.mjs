@@ -1,5 +1,5 @@
-// A headless Chromium. It records what a page must not do: log an error, violate its content policy, contact other
-// servers.
+// A headless Chromium. It records when a page does what it must not do: log an error, violate its content policy, or
+// contact other servers.
 
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -23,10 +23,14 @@ export function launch(executablePath) {
   return chromium.launch({ executablePath, args: ARGUMENTS });
 }
 
-/** Delay of drawings and answers in milliseconds. A check that does not wait for its condition then fails. */
+/**
+ * Delay of drawings and answers in milliseconds. With a delay, a check that does not wait for its condition fails.
+ */
 const LATE_MS = Number(process.env.POLITY_LATE_MS ?? 0);
 
-/** Records toasts and motions, so that a test can check them after they are gone. Runs in the page. */
+/**
+ * Records toasts and animations, so that a test can check them when they are over. This function runs in the page.
+ */
 function observe() {
   globalThis.observed = { toasts: [], motions: [] };
   new MutationObserver((changes) => {
@@ -39,15 +43,15 @@ function observe() {
   }
 }
 
-/** Delays every drawing of the page by `ms`. Runs in the page. */
+/** Delays every drawing of the page by `ms`. This function runs in the page. */
 function beLate(ms) {
   const native = globalThis.requestAnimationFrame.bind(globalThis);
   globalThis.requestAnimationFrame = (draw) => native(() => setTimeout(() => draw(performance.now()), ms));
 }
 
 /**
- * Opens a page with its own session. `complaints` returns all complaints so far: errors, warnings and requests that the
- * page must not make. While `quietly` runs a function, a missing daemon causes no complaint.
+ * Opens a page with its own session. `complaints` returns everything that the page did wrong so far: errors, warnings
+ * and requests that it must not make. While `quietly` runs a function, a missing daemon causes no complaint.
  */
 export async function open(browser, options = {}) {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, locale: "en-US", colorScheme: "light", ...options });
@@ -78,7 +82,10 @@ export async function open(browser, options = {}) {
     if (!["blob:", "data:"].includes(protocol) && hostname !== "127.0.0.1") had.push(`asked ${request.url()}`);
   });
   let marks = 0;
-  /** Waits until everything that the page has logged has arrived here: writes a mark, and waits for that mark. */
+  /**
+   * Waits until everything that the page has logged has arrived in the test: writes a mark into the page's log, and
+   * waits for the mark.
+   */
   const heard = async () => {
     marks += 1;
     const mark = `mark ${marks}`;
@@ -90,7 +97,7 @@ export async function open(browser, options = {}) {
     await heard();
     return had;
   };
-  /** Runs `what` while the daemon may be missing. Errors that this causes have arrived before `quietly` ends. */
+  /** Runs `what` while the daemon may be stopped. The errors that this causes have arrived before `quietly` ends. */
   const quietly = async (what) => {
     quiet.on = true;
     const done = await what();

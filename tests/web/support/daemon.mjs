@@ -1,4 +1,4 @@
-// The real daemon with the rehearsal models, on its own temporary directories.
+// A real daemon with the rehearsal models and with temporary directories of its own.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -6,15 +6,15 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Maximum wait for anything before it counts as failed, in milliseconds. No check waits for a fixed time. */
+/** Maximum wait for a condition before the test fails, in milliseconds. No check waits for a fixed time. */
 export const PATIENCE_MS = 120_000;
 
-/** The first port of the range from which a system assigns ports by itself. No program gets a lower port by chance. */
+/** Operating systems assign ports from this number on by themselves, so no program gets a lower port by chance. */
 const GIVEN_FROM = 32_768;
 
 /**
- * Returns a free port that stays free while the daemon is down, because no system assigns it. Tests that run at the
- * same time begin their search at different ports.
+ * Returns a free port below `GIVEN_FROM`, which stays free while the daemon is stopped. Tests that run at the same
+ * time begin their search at different ports.
  */
 async function freePort() {
   for (let port = 20_000 + (process.pid * 7) % 10_000; port < GIVEN_FROM; port += 1) {
@@ -30,7 +30,10 @@ async function freePort() {
   throw new Error("no port is free");
 }
 
-/** Returns a file's text, or null if the file is missing: a starting daemon removes the note of the previous daemon. */
+/**
+ * Returns a file's text, or null if the file does not exist: a starting daemon removes the `daemon.json` of the
+ * previous one.
+ */
 function contentOf(file) {
   try {
     return readFileSync(file, "utf8");
@@ -52,7 +55,9 @@ export class Daemon {
     this.said = "";
   }
 
-  /** Replaces a configuration file in one step, because the daemon would report half a file as a problem. */
+  /**
+   * Replaces a configuration file in one step. Otherwise the daemon could read half of the file and report a problem.
+   */
   configure(name, content) {
     const unfinished = join(this.home, `${name}.unfinished`);
     writeFileSync(unfinished, JSON.stringify(content, null, 2));

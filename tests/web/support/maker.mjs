@@ -1,4 +1,4 @@
-// A chat model that makes one file after another, and then says that it is done.
+// A chat model that creates one file after another, and then says that it is done.
 
 import { createServer } from "node:http";
 

@@ -1,5 +1,5 @@
-// An invented society of any size: it gives the answers of the API without a server. The same sizes always give the
-// same society, so a test knows what to expect.
+// An invented society of any size, which gives the answers of the API without a server. The same size always gives
+// the same society, so a test knows what to expect.
 
 const STATES = ["idle", "thinking", "queued", "waiting", "idle", "parked", "paused", "idle", "ended", "waiting"];
 const ROLES = ["组长", "reader", "analyst", "writer", "研究员", "reviewer", "translator"];
@@ -90,7 +90,7 @@ export function many({ agents: agentCount, events: eventCount, asOf = eventCount
     contextWindow: 32768, maxConcurrent: 2, isDefault: id === "local", keySet: id !== "local", agents: Math.floor(agentCount / 2), state, usage: usage(4321), price: { input: 0.25, output: 2 },
   });
 
-  /** Returns the JSON answer to a request, or undefined if there is no such route. */
+  /** Returns the JSON answer to a request, or undefined if the API has no such route. */
   function answer(method, url) {
     const { pathname, searchParams } = new URL(url, "http://localhost");
     const [, , kind, id, part] = pathname.split("/");

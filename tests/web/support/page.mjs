@@ -1,11 +1,11 @@
-// Helpers that check a page. They wait for each condition, and read facts that belong together at the same moment. To
-// check that nothing more arrives, a test first waits for something that would arrive even later.
+// Functions that check a page. They wait for each condition, and read related facts at the same moment. To check that
+// nothing more arrives, a test first waits for something else that would arrive later.
 
 import assert from "node:assert/strict";
 import { groupOf } from "../../../crates/api/web/assets/events.js";
 import { PATIENCE_MS } from "./daemon.mjs";
 
-/** Calls `holds` until it returns something truthy, and returns that. */
+/** Calls `holds` until it returns a truthy value, and returns this value. */
 export async function until(what, holds) {
   const begin = Date.now();
   for (;;) {
@@ -26,7 +26,7 @@ export async function go(page, name) {
   await page.locator(`body[data-page=${name}]`).waitFor();
 }
 
-/** Waits for a dialog, closes it with Escape, and waits until it is gone. */
+/** Waits for a dialog, closes it with Escape, and waits until the dialog has disappeared. */
 export async function closeDialog(page) {
   await page.locator("dialog[open]").waitFor();
   await page.keyboard.press("Escape");
@@ -40,7 +40,7 @@ export const showsAgent = (page, id) =>
 /** Returns whether an element has the focus. */
 export const isFocused = (locator) => locator.evaluate((element) => element === document.activeElement);
 
-/** Waits until a toast with these words has been shown, even if it is gone again. */
+/** Waits until a toast with these words has appeared; it may have disappeared again. */
 export const toast = (page, words) =>
   until(`a toast says ${words}`, () => page.evaluate((text) => globalThis.observed.toasts.some((one) => one.includes(text)), words));
 
@@ -54,7 +54,7 @@ export async function send(page, text) {
 export const idle = (daemon) =>
   until("all tasks are idle", async () => (await daemon.get("/api/tasks")).tasks.every((task) => task.state === "idle"));
 
-/** Returns what the timeline holds and shows, and its filter, all read at the same moment. */
+/** Returns the timeline's events, its visible rows and its filter, all read at the same moment. */
 const held = (page) => timeline(page).evaluate((list) => ({
   ...list.dataset,
   groups: [...document.querySelectorAll(".timeline-head [class*=group-][aria-pressed=true]")].map((one) => /group-(\w+)/.exec(one.className)[1]),
@@ -62,9 +62,9 @@ const held = (page) => timeline(page).evaluate((list) => ({
 }));
 
 /**
- * Checks that the timeline shows these groups of events, or all groups. Between its oldest and its newest event, the
- * timeline must contain each such event of the API exactly once. The event that is the newest at the time of the call
- * must be there too.
+ * Checks that the timeline shows the events of these groups, or of all groups. Between its oldest and its newest
+ * event, the timeline must contain each of these events of the API exactly once. It must also contain the event that
+ * is the newest when this function is called.
  */
 export async function timelineIsWhole(page, daemon, groups = []) {
   await go(page, "timeline");
@@ -79,7 +79,7 @@ export async function timelineIsWhole(page, daemon, groups = []) {
   if (groups.length > 0) assert.deepEqual(now.rows.filter((group) => !groups.includes(group)), [], "the timeline has rows of another group");
 }
 
-/** Checks that the conversation shows each message once, from its oldest one to the newest message of the API. */
+/** Checks that the conversation shows each message once, from its oldest message to the newest message of the API. */
 export async function conversationIsWhole(page, daemon) {
   await go(page, "conversation");
   const said = async () => (await daemon.get("/api/messages?with=user&order=newest&limit=200")).messages.map((one) => one.id).reverse();

@@ -1,4 +1,4 @@
-// The paths and scripts of the live view.
+// Finds the files of the live view, for the tests.
 
 import { readdirSync, readFileSync } from "node:fs";
 

@@ -42,7 +42,7 @@ test("what comes twice is dropped, where a number is missing it asks", () => {
   check(2, [], [], false);
 });
 
-/** A server of events that loses some, repeats some, and closes connections again and again. */
+/** A server that loses some events, repeats others, and closes connections again and again. */
 function unreliable(total, removed) {
   const exist = (seq) => seq >= 1 && seq <= total && !removed.has(seq);
   let connections = 0;
@@ -62,7 +62,7 @@ function unreliable(total, removed) {
       return;
     }
     response.writeHead(200, { "content-type": "text/event-stream" });
-    // Repeats some events, because it begins too early, and leaves one out.
+    // Begin too early, so that some events are repeated, and leave one event out.
     for (let seq = Math.max(1, after - 2); seq <= Math.min(total, after + 40); seq += 1) {
       if (exist(seq) && seq !== after + 17) response.write(`id: ${seq}\nevent: turn_started\ndata: ${JSON.stringify(entry(seq))}\n\n`);
     }
@@ -80,7 +80,7 @@ test("a stream that loses, repeats and hangs up is followed without a gap and wi
   const native = globalThis.fetch;
   globalThis.fetch = (target, options) => native(base + target, options);
   const timers = globalThis.setTimeout;
-  // Shortens the pauses between connections, which this test does not check.
+  // Shorten the pauses between connections; this test does not check them.
   globalThis.setTimeout = (run, delay, ...rest) => timers(run, delay > 10_000 ? delay : 0, ...rest);
   const stop = new AbortController();
   const got = [];
@@ -136,7 +136,7 @@ async function following(options, open) {
 
 const said = (entries) => entries.map((one) => `id: ${one.seq}\ndata: ${JSON.stringify(one)}\n\n`).join("");
 
-/** Returns a response that sends a text and then stays open until it is aborted. */
+/** Returns a response that sends a text and then stays open until the reader aborts it. */
 function endless(text, signal) {
   const body = new ReadableStream({
     start(controller) {
@@ -195,7 +195,7 @@ test("a page that nobody looks at holds no stream, and goes on from where it was
       const last = entries.at(-1).seq;
       if (last === 2) {
         turn(true);
-        // Before the page becomes visible again, no stream may be open.
+        // While the page is hidden, no stream may be open.
         setImmediate(() => {
           assert.equal(held, 0);
           turn(false);

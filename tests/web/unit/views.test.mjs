@@ -20,8 +20,8 @@ test("all languages have the same keys, in order, with the same places in them",
   const places = (text) => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort();
   for (const key of Object.keys(en)) {
     assert.notEqual(zh[key].trim(), "", key);
-    // English has a singular and a plural form where Chinese has one, so each English form is compared with the Chinese
-    // form.
+    // English may have two forms, `singular|plural`, and Chinese has one. Each English form is compared with the
+    // Chinese one.
     for (const form of en[key].split("|")) assert.deepEqual(places(zh[key]), places(form), key);
   }
 });
@@ -87,7 +87,7 @@ test("every code of an error has its text", () => {
 test("nothing makes markup or code out of text, nothing has a style or a handler in markup", () => {
   for (const [name, text] of scripts()) {
     for (const danger of ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "new Function", "setAttribute(\"style\"", "createContextualFragment", "http://", "https://"]) {
-      // The namespace of SVG looks like an address but is not one.
+      // The namespace of SVG looks like a web address, but nothing loads it.
       if (danger === "http://" && name === "dom.js") continue;
       assert.ok(!text.includes(danger), `${name} has ${danger}`);
     }
@@ -114,7 +114,7 @@ test("every file that a script or the page names is there", () => {
 
 test("every script can be read, and uses what it imports", async () => {
   for (const [name, text] of scripts()) {
-    // `main.js` starts the page as soon as it is imported.
+    // `main.js` would start the whole page when imported.
     if (name !== "main.js") await import(new URL(name, ASSETS));
     for (const [statement, names] of text.matchAll(/^import (?:\{([^}]+)\}|\w+) from .*$/gm)) {
       const rest = text.replace(statement, "");

@@ -5,7 +5,7 @@ import { BOUND, PAGE, empty, live, newer, newest, older, oldest } from "../../..
 const range = (first, last) => Array.from({ length: Math.max(0, last - first + 1) }, (_, at) => ({ seq: first + at }));
 const ends = (window) => [window.entries[0]?.seq, window.entries.at(-1)?.seq];
 
-/** Checks the rules for every window: no gaps, no duplicates, and no more entries than the bound. */
+/** Checks the rules for every window: no gaps, no duplicates, and at most `BOUND` events. */
 function check(window) {
   assert.ok(window.entries.length <= BOUND);
   window.entries.forEach((entry, at) => {

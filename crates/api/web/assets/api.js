@@ -1,11 +1,11 @@
-// The part of the HTTP API that the page uses. Every failure becomes an `ApiError`. When the session is gone, the page
-// loads `/`, where the server shows the form for the token.
+// The part of the HTTP API that the page uses. Every failure becomes an `ApiError`. When the session has ended, the
+// page loads `/`, where the server shows the form for the token.
 
 import { CALL_KINDS } from "./calls.js";
 
 const PATIENCE_MS = 20_000;
 
-/** The failure of a request. `status` is 0 if there was no answer at all. */
+/** The failure of a request. `status` is the HTTP status, or 0 if the server did not answer. */
 export class ApiError extends Error {
   constructor(status, code, detail) {
     super(detail);
@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Turns an unsuccessful answer into an error. Calls `leave` if the session is gone. */
+/** Turns an unsuccessful answer into an error. Calls `leave` if the session has ended. */
 export async function refusal(response, leave) {
   if (response.status === 401) leave();
   const problem = await response.json().catch(() => ({}));
@@ -37,7 +37,7 @@ export function path(parts, ...ids) {
   return parts.reduce((all, part, at) => all + encodeURIComponent(ids[at - 1]) + part);
 }
 
-/** Returns a function for each route. Calls `leave` when the session is gone. */
+/** Returns an object with a function for each route. These functions call `leave` when the session has ended. */
 export function connect(leave) {
   async function send(method, target, options = {}) {
     let response;
@@ -60,7 +60,7 @@ export function connect(leave) {
     return text === "" ? null : JSON.parse(text);
   };
 
-  /** Reads all agents, page by page. The `asOf` of an agent is the last event that the agent's data includes. */
+  /** Reads all agents, page by page. `asOf` is the number of the last event that the data includes. */
   async function agents() {
     const all = new Map();
     let asOf = Infinity;
@@ -98,7 +98,7 @@ export function connect(leave) {
     }),
     workspace: (id, agent, at) => get(path`/api/tasks/${id}/workspace`, { agent, path: at }),
     changes: (id, commit) => get(path`/api/tasks/${id}/changes`, { commit }),
-    /** Reads the newest events about calls, of all agents or of one. */
+    /** Reads the newest events about calls: of all agents, or of `agent` if it is given. */
     calls: async (agent) => (await get("/api/events", { agent, kind: CALL_KINDS.join(","), before: Number.MAX_SAFE_INTEGER, limit: 500 })).events,
     permissions: () => get("/api/permissions"),
     removePermission: (id) => send("DELETE", path`/api/permissions/${id}`),
@@ -120,12 +120,12 @@ export function connect(leave) {
       body: file,
       patience: 600_000,
     }),
-    /** Reads the first bytes of a text artifact. `whole` is true if these are all bytes. */
+    /** Reads the first bytes of a text artifact. `whole` is true if the artifact has no more bytes. */
     beginning: async (id, bytes) => {
       const response = await send("GET", contentOf(id), { headers: { Accept: "*/*", Range: `bytes=0-${bytes - 1}` } });
       const buffer = await response.arrayBuffer();
       const whole = response.status === 200 || Number(response.headers.get("Content-Range")?.split("/")[1]) <= bytes;
-      // The last character may be cut in the middle; then the decoder leaves it out.
+      // The last character may be cut in the middle. The decoder then leaves this character out.
       return { text: new TextDecoder("utf-8").decode(buffer, { stream: !whole }), whole };
     },
   };

@@ -1,4 +1,4 @@
-// The calls of tools that act outside the society, put together from their events. Pure functions.
+// The calls of tools that act outside the society. Pure functions compute them from the events about calls.
 
 /** The kinds of events that begin, change or end a call. */
 export const CALL_KINDS = ["tool_started", "tool_progress", "tool_called", "turn_ended", "agent_stopped"];
@@ -12,8 +12,8 @@ export function callKey(entry) {
 }
 
 /**
- * Returns the calls after these events: a map from keys to calls, in the order in which the calls began. An event that
- * is known already changes nothing, so events may be read more than once. Returns the same map if nothing changes.
+ * Returns the calls after these events: a map from keys to calls, in the order in which the calls began. A known
+ * event changes nothing, so the same event may come more than once. Returns the same map if nothing changes.
  */
 export function afterEvents(calls, entries) {
   let next = calls;
@@ -29,7 +29,7 @@ export function afterEvents(calls, entries) {
 
 function apply(calls, own, entry) {
   if (!entry.tool) {
-    // The turn is over, so nobody waits for the result of its calls any more.
+    // The turn is over, so no result of its running calls will come any more.
     for (const [key, call] of calls) {
       const isOver = call.state === "running" && call.agent === entry.agent && call.task === entry.task;
       if (isOver && call.seq < entry.seq) own().set(key, { ...call, state: "dropped", seq: entry.seq });
@@ -46,8 +46,7 @@ function apply(calls, own, entry) {
       own().set(key, { key, agent, task, call, tool, seq, began: seq, begunAt: entry.at, arguments: entry.arguments, state: "running" });
       return;
     case "tool_progress":
-      // The page ignores the progress of a call whose start it has not read. That call may have ended before the first
-      // event that the page has read.
+      // If the page has not read the start of this call, it ignores the progress: the call may have ended already.
       if (known?.state === "running") own().set(key, { ...known, seq, progress: entry.text });
       return;
     default:

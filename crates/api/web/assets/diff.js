@@ -1,15 +1,15 @@
-// Reads differences in the unified format. Pure functions.
+// Reads diffs in the unified format, as `git diff` writes them. Pure functions.
 
 const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
 
-/** Whether a text is a difference in the unified format. */
+/** Whether a text is a diff in the unified format. */
 export function isDiff(text) {
   return text.split("\n").some((line) => HUNK.test(line));
 }
 
 /**
- * Splits a difference into lines: `{ kind, text }`. The kinds are `added`, `removed`, `same`, `hunk` and `file`. The
- * head of a hunk says how many lines it has, so a removed line `-- x` is not mistaken for the name of a file.
+ * Splits a diff into lines: `{ kind, text }`. The kinds are `added`, `removed`, `same`, `hunk` and `file`. The head
+ * of a hunk says how many lines it has, so a removed line `-- x` is not mistaken for the name of a file.
  */
 export function linesOf(text) {
   let old = 0;

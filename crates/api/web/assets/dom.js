@@ -1,4 +1,4 @@
-// Creates elements by function calls. Text from models becomes text nodes, never markup: nothing here parses HTML.
+// Creates elements by function calls. Text from models becomes text nodes, never markup: this file parses no HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -20,8 +20,8 @@ function set(element, name, value) {
   else element.setAttribute(name, value === true ? "" : String(value));
 }
 
-// The current event handlers of elements. Each listener looks its handler up here.
-// So `morph` can replace the handler of an existing element.
+// The current event handlers of each element. An element's listener calls the handler that it finds here, so `morph`
+// can replace the handler of an existing element.
 const HANDLERS = new WeakMap();
 
 function listen(element, type, handler) {
@@ -31,7 +31,10 @@ function listen(element, type, handler) {
   known[type] = handler;
 }
 
-/** Returns the handlers of an element that `h` made, keyed by event type. If `handlers` is given, sets these first. */
+/**
+ * Returns the handlers of an element that `h` made, by event type. If `handlers` is given, first replaces the old
+ * handlers by these.
+ */
 export function handlersOf(element, handlers) {
   if (handlers) {
     for (const type of Object.keys(HANDLERS.get(element) ?? {})) if (!handlers[type]) HANDLERS.get(element)[type] = null;
@@ -56,7 +59,7 @@ export function fill(element, ...children) {
   return append(element, children);
 }
 
-/** Creates an icon from the shapes below. It is decoration only, so it is hidden from screen readers. */
+/** Creates an icon from the shapes below. The icon is only decoration, so it is hidden from screen readers. */
 export function icon(name) {
   const drawing = document.createElementNS(SVG, "svg");
   drawing.setAttribute("viewBox", "0 0 16 16");
@@ -73,7 +76,7 @@ export function icon(name) {
 
 // SVG paths on a grid of 16 by 16. A path that begins with `!` is filled; all other paths are strokes.
 const SHAPES = {
-  // States. All shapes differ, so that a person can recognize a state without its colour.
+  // States. The shapes are all different, so that a person can recognize a state without its colour.
   thinking: ["M8 2a6 6 0 1 1-6 6", "!M8 6.3a1.7 1.7 0 1 1 0 3.4a1.7 1.7 0 1 1 0-3.4"],
   asking: ["M2 3h12v8H8.5L5 14v-3H2z", "M8 4.8v2.6M8 9v.1"],
   queued: ["M2 4h12v8.5H2z", "M2.3 4.5L8 9l5.7-4.5"],

@@ -1,8 +1,9 @@
 // A message that the person is writing. Pure functions; the caller supplies the random key.
 //
-// A sent draft keeps its key until the page knows that it has arrived, or until the person changes it. So the page can
-// send it again after a broken connection or a restart of the daemon, and it still arrives only once. In the same way,
-// a file that was stored keeps its reference.
+// A draft gets a key when the page first tries to send it. The key stays until the message has arrived or the person
+// changes the draft. If the connection breaks or the daemon restarts, the page sends the draft again under this key,
+// and the message arrives only once. Each attached file is stored only once, because the draft keeps its reference,
+// too.
 
 /** Returns an empty draft of a message to an agent. */
 export function fresh(to = "root", task = null) {
@@ -14,7 +15,7 @@ export function changed(draft, change) {
   return { ...draft, ...change, key: null, state: "writing", problem: null };
 }
 
-/** Marks the draft as being sent. Keeps the key of an earlier attempt. */
+/** Marks the draft as being sent. If an earlier attempt had a key, that key stays. */
 export function sending(draft, key) {
   return { ...draft, key: draft.key ?? key, state: "sending", problem: null };
 }

@@ -26,7 +26,7 @@ export function groupOf(entry) {
 /** Maximum number of characters of a text that the timeline keeps and shows. */
 const SHOWN = 600;
 
-/** Shortens the texts of an event to what the timeline shows, because the page may keep the event for long. */
+/** Shortens the texts of an event to what the timeline shows, because the page may keep the event for a long time. */
 export function brief(entry) {
   const next = { ...entry };
   for (const field of ["text", "objective", "reason", "failure", "arguments", "head"]) {
@@ -38,7 +38,7 @@ export function brief(entry) {
   return next;
 }
 
-/** Copies the beginning of a text. A slice of the string would keep the whole text in memory. */
+/** Copies the beginning of a text. A mere slice of the string would keep the whole text in memory. */
 function cut(text) {
   return text.length <= SHOWN ? text : JSON.parse(JSON.stringify(Array.from(text.slice(0, SHOWN + 1)).slice(0, -1).join("")));
 }
@@ -48,7 +48,7 @@ export function kindsOf(groups) {
   return Object.keys(GROUPS).filter((group) => groups.has(group)).flatMap((group) => GROUPS[group]);
 }
 
-/** Returns the agent that an event is about, by the same rule as the server. */
+/** Returns the agent that an event is about. The server uses the same rule. */
 export function about(entry) {
   if (entry.event === "role_created") return entry.creator;
   if (entry.event === "contact_added" || entry.event === "artifact_stored") return entry.owner;
@@ -57,8 +57,8 @@ export function about(entry) {
 }
 
 /**
- * Whether an event matches a filter; the server has the same rule. If an event has no task, its agent decides:
- * `taskOf(agent)` returns the task that the agent was hired for.
+ * Whether an event matches a filter. The server uses the same rule. If the event has no task, the task of its agent
+ * counts: `taskOf(agent)` returns the task that the agent was hired for.
  */
 export function matches(filter, entry, taskOf) {
   if (filter.task && (entry.task ?? taskOf(about(entry))) !== filter.task) return false;

@@ -1,12 +1,15 @@
-// The texts of the page in the person's language. There is one file per language; a test compares their keys.
+// The texts of the page in the person's language. Each language has one file; a test checks that the files have the
+// same keys.
 
 import en from "./i18n/en.js";
 import zh from "./i18n/zh.js";
 
-/** The available languages, by their tags. */
+/** The available languages, by language tag. */
 export const LANGUAGES = { en, zh };
 
-/** Returns the first available language from the list that a browser prefers; English by default. */
+/**
+ * Returns the first available language from the languages that the browser prefers, or English if none is available.
+ */
 export function preferred(tags) {
   for (const tag of tags) {
     const language = tag.toLowerCase().split("-")[0];
@@ -16,8 +19,8 @@ export function preferred(tags) {
 }
 
 /**
- * Splits a text into pieces: strings, and for each `{name}` the value from `values`. A text `one|many` has a singular
- * and a plural form, and the number `values.n` selects the form. A language without plurals has a single form.
+ * Splits a text into pieces: strings, and for each `{name}` the value from `values`. In a text `one|many`, the number
+ * `values.n` selects the singular or the plural form. In languages without plurals, texts have a single form.
  */
 export function pieces(text, values = {}) {
   const forms = text.split("|");
@@ -28,7 +31,7 @@ export function pieces(text, values = {}) {
 /** Returns the texts of a language: `t(key, values)` returns a string, `t.parts` a list that may contain elements. */
 export function texts(language) {
   const table = LANGUAGES[language];
-  // If a key has no text, the page shows the key, which is better than nothing.
+  // If a key has no text, the page shows the key instead of failing.
   const find = (key) => (Object.hasOwn(table, key) ? table[key] : key);
   const t = (key, values) => pieces(find(key), values).join("");
   t.parts = (key, values) => pieces(find(key), values).filter((part) => part !== "");

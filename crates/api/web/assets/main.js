@@ -1,4 +1,4 @@
-// Starts the page: reads the state of the society, follows its events, and shows both.
+// Starts the page: reads the state of the society, follows its events, and shows state and events.
 
 import { connect } from "./api.js";
 import { brief } from "./events.js";
@@ -24,7 +24,10 @@ import { mountTasks } from "./views/tasks.js";
 import { mountTimeline } from "./views/timeline.js";
 import { mountTree } from "./views/tree.js";
 
-/** Maximum number of artifact names to remember. Many events contain only the id of an artifact, not its name. */
+/**
+ * Maximum number of artifact names to remember. Many events contain only an artifact's id, but the page shows its
+ * name.
+ */
 const NAMES = 5000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5000;

@@ -1,18 +1,21 @@
-// Updates the content of an element and keeps the unchanged children in place. So these children keep the focus, the
-// selection, their open state and their scroll position.
+// Updates the content of an element and keeps the unchanged children in place. So the children keep their focus,
+// their selection, their scroll position, and whether they are open.
 
 import { append, handlersOf } from "./dom.js";
 
-/** Attributes that the person changes. `morph` leaves them alone; a view sets them explicitly. */
+/**
+ * Attributes that the person changes. `morph` does not change them; a view that needs another value must set it
+ * itself.
+ */
 const OWN = new Set(["open", "value"]);
 
-/** Gives an element these children. Updates an existing child that corresponds to a new one instead of replacing it. */
+/** Gives an element these children. If an existing child corresponds to a new one, it is updated and not replaced. */
 export function refill(element, ...children) {
   const wanted = append(document.createDocumentFragment(), children);
   return morphChildren(element, [...wanted.childNodes]);
 }
 
-/** Makes exactly these nodes the children of an element. Does not move nodes that are already in place. */
+/** Makes exactly these nodes the children of an element. Nodes that are already in place are not moved. */
 export function arrange(element, wanted) {
   const stay = new Set(wanted);
   for (const child of [...element.childNodes]) if (!stay.has(child)) child.remove();
@@ -47,7 +50,7 @@ function morphChildren(element, wanted) {
   return element;
 }
 
-/** Returns the key that identifies a child even if its content has changed. */
+/** Returns a key by which a child is recognized even if its content has changed. */
 function keyOf(node) {
   if (node.nodeType !== Node.ELEMENT_NODE) return null;
   if (node.dataset.key) return node.dataset.key;
@@ -59,7 +62,7 @@ function alike(before, after) {
     && (before.nodeType !== Node.ELEMENT_NODE || before.type === after.type);
 }
 
-/** Gives an existing node the look and the behaviour of another node. */
+/** Gives an existing node the attributes, the handlers and the content of another node. */
 export function morph(before, after) {
   if (before.nodeType === Node.TEXT_NODE) {
     if (before.data !== after.data) before.data = after.data;

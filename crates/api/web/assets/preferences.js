@@ -1,9 +1,9 @@
-// The person's preferences in this browser: theme, language, and whether letters are shortcuts. They are in the local
-// storage, if the browser allows it.
+// The person's preferences in this browser: theme, language, and whether letters are shortcuts. The browser's local
+// storage keeps them, if the browser allows it.
 
 const NAME = "polity-preferences";
 
-/** Reads the preferences. An unset theme is `auto`, an unset language is empty. */
+/** Reads the preferences. If the person has not chosen, the theme is `auto` and the language is empty. */
 export function read() {
   try {
     const kept = JSON.parse(localStorage.getItem(NAME) ?? "{}");
@@ -17,7 +17,7 @@ export function read() {
   }
 }
 
-/** Stores the preferences. If the browser has no storage, they last as long as the page. */
+/** Stores the preferences. If the browser has no storage, they are lost when the page is closed. */
 export function keep(preferences) {
   try {
     localStorage.setItem(NAME, JSON.stringify(preferences));

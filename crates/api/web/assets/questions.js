@@ -4,7 +4,10 @@ import { isOpenQuestion } from "./state.js";
 
 const PAGE = 200;
 
-/** Returns all open questions, newest first. Most are on the newest page; `waitingForUser` of a task reveals others. */
+/**
+ * Returns all open questions, newest first. Most are on the newest page of messages. The number `waitingForUser` of a
+ * task shows that older ones exist.
+ */
 export async function openQuestions(api) {
   const found = new Map();
   const learn = (messages) => {
@@ -18,7 +21,7 @@ export async function openQuestions(api) {
   return [...found.values()].sort((a, b) => (a.id < b.id ? 1 : -1));
 }
 
-/** Yields the tasks with open questions. */
+/** Yields the tasks that have open questions. */
 async function* waiting(api) {
   let after;
   do {

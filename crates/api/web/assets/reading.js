@@ -1,12 +1,12 @@
-// A read that is retried until it succeeds.
+// Reads data from the server, and retries until the read succeeds.
 
 const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 3_000;
 
 /**
- * Returns a function that requests a read. The first request reads at once; later ones wait for `delay`, so that
- * several requests cause one read. Two reads never overlap. A request during a read causes another read afterwards, and
- * so does a failure. `signal` ends all reads.
+ * Returns a function that requests a read. The first request reads at once. A later request waits for `delay`, so
+ * that several requests cause only one read. Two reads never overlap. A request during a read causes another read
+ * afterwards; a failed read is repeated. `signal` ends all reads.
  */
 export function kept(read, { delay = 100, signal, later = setTimeout } = {}) {
   let first = true;
@@ -29,7 +29,7 @@ export function kept(read, { delay = 100, signal, later = setTimeout } = {}) {
       done = goal;
       pause = FIRST_PAUSE_MS;
     } catch {
-      // The event stream reports whether the daemon is reachable at all.
+      // The person learns from the event stream whether the daemon is reachable, so no error is shown here.
       next = pause;
       pause = Math.min(LONGEST_PAUSE_MS, pause * 2);
     }

@@ -1,5 +1,5 @@
-// Rereads the parts of the model that events have made stale. It waits a moment after the first event, so that a burst
-// of events causes one read, and never runs two reads of a part at the same time.
+// Rereads the parts of the model that events have made stale. A short delay after the first event lets many events
+// cause one read. Two reads of the same part never overlap.
 
 import { openQuestions } from "./questions.js";
 
@@ -21,7 +21,7 @@ function readings(api) {
   };
 }
 
-/** Keeps the model of a store fresh. Returns a function that reads a part at once. */
+/** Rereads the stale parts of a store's model. Returns a function that rereads one part at once. */
 export function keepFresh(store, api) {
   const read = readings(api);
   const known = { agents: 0, tasks: 0, services: 0, config: 0, questions: 0, approvals: 0 };
@@ -33,11 +33,11 @@ export function keepFresh(store, api) {
     const { begins } = store.model;
     try {
       const action = await read[part]();
-      // If a reset happened during the read, the result is outdated.
+      // If a reset came during the read, its result is outdated.
       if (begins === store.model.begins) store.dispatch(action);
       known[part] = stale;
     } catch {
-      // The code below retries. The event stream reports whether the daemon is reachable at all.
+      // The code below retries. The person learns from the event stream whether the daemon is reachable.
     }
     // The pause grows with the duration of the read, so that reads of a large society do not keep the daemon busy.
     const rest = Math.min(10_000, DELAY_MS[part] + 4 * (performance.now() - before));
@@ -61,11 +61,11 @@ export function keepFresh(store, api) {
   return async (part) => store.dispatch(await read[part]());
 }
 
-/** Reads everything for the first time. Returns the number of the last event that the data includes. */
+/** Reads all parts for the first time. Returns the number of the last event that the data includes. */
 export async function readAll(store, api) {
   const read = readings(api);
-  // The agents are read first, and the page follows the events after their `asOf`. So changes during the other reads
-  // arrive again as events.
+  // Read the agents first. The page then follows the events after the agents' `asOf`, so changes that happen during
+  // the other reads arrive again as events.
   const agents = await read.agents();
   const rest = await Promise.all([read.tasks(), read.services(), read.config(), read.questions(), read.approvals(), read.calls()]);
   for (const action of [agents, ...rest]) store.dispatch(action);

@@ -1,6 +1,6 @@
 // The current page and detail in the address: `#/timeline`, `#/timeline/agent/reader-7k2f`.
 
-/** The pages of the main column. `society` is the tree, which has a separate column on wide screens. */
+/** The pages of the main column. The page `society` is the tree; on wide screens the tree has a column of its own. */
 export const PAGES = ["conversation", "timeline", "tasks", "artifacts", "services", "approvals", "society"];
 
 const DETAILS = ["agent", "message", "artifact", "task"];

@@ -1,6 +1,9 @@
 // An incremental parser of server-sent events.
 
-/** Parses the next piece of a stream. `rest` is the unparsed end of the previous piece. Returns blocks and a `rest`. */
+/**
+ * Parses the next piece of a stream. `rest` is the end of the previous piece, which is not parsed yet. Returns the
+ * parsed blocks and the new `rest`.
+ */
 export function parse(rest, piece) {
   const text = rest + piece;
   const lines = text.split(/\r\n|\n|\r(?!$)/);
@@ -33,6 +36,6 @@ function read(lines) {
     else if (field === "id") id = value;
     else if (field === "event") event = value;
   }
-  // A `reset` is an event even without data.
+  // A `reset` counts as an event even if it has no data.
   return data.length > 0 || event === "reset" ? { id, event, data: data.join("\n") } : null;
 }

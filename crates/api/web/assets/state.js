@@ -1,15 +1,15 @@
 // The page's model of the society: data read from the server, changed by the events since then. A pure function
 // computes the next model from the current one and an action.
 //
-// Each agent has `asOf`, the number of the last event that its data includes. So an event from before the read changes
-// nothing, and a read that started before an event does not undo that event. Events do not contain all data that
-// changes, such as who waits for whom or the cost of a call. For such data, an event increments the counter of a part
-// in `stale`, and `refresh.js` rereads that part. `returns` counts how often the connection was restored. The page may
-// have missed events before that, so it rereads everything.
+// Each agent has `asOf`, the number of the last event that its data includes. So an event from before the read
+// changes nothing, and a read that started before an event does not undo this event. Events do not contain all data
+// that changes, such as which agents wait for others or the cost of a call. For such data, an event increments the
+// counter of a part in `stale`, and `refresh.js` rereads this part. `returns` counts how often the connection was
+// restored. The page may have missed events while it had no connection, so it rereads everything.
 
 import { afterEvents } from "./calls.js";
 
-/** The states of an agent, in order of precedence: if several apply, the first state counts. */
+/** The states of an agent, in order of precedence: if several apply, the first of these counts. */
 export const STATES = ["asking", "thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
 
 /** Maximum number of roles to remember, for the names of newly hired agents. */
@@ -75,13 +75,16 @@ function connected(model, connection) {
   return { ...model, connection, stale, returns: model.returns + 1 };
 }
 
-/** Discards all data after a reset, because the events do not continue from the last known event. */
+/** Discards all data after a reset: the coming events do not follow the last known event. */
 function begunAnew(model) {
   const { connection, stale, returns, begins } = model;
   return { ...initial(), connection, stale, returns: returns + 1, begins: begins + 1 };
 }
 
-/** Merges the agents of a read into the known agents. If the known data of an agent is newer, it stays. */
+/**
+ * Merges agents that were read into the known agents. If the page already has newer data of an agent, this data
+ * stays.
+ */
 function agentsRead(known, read) {
   const agents = new Map();
   for (const agent of read) {
@@ -106,7 +109,7 @@ function happened(model, entries) {
   return next;
 }
 
-/** Returns functions that change parts of the next model. They copy each part that they change, once. */
+/** Returns functions that change parts of the next model. Each part is copied once, before its first change. */
 function changes(model, next) {
   const own = (part) => {
     if (next[part] === model[part]) next[part] = part === "stale" ? { ...model.stale } : new Map(model[part]);

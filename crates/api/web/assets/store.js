@@ -3,7 +3,10 @@
 import { fresh } from "./draft.js";
 import { initial, reduce } from "./state.js";
 
-/** Longest wait for a frame, in milliseconds: browsers give no frames to a hidden page. */
+/**
+ * Longest wait for a frame, in milliseconds. Browsers draw no frames for a hidden page, so the store cannot rely on
+ * frames.
+ */
 const FRAME_MS = 250;
 
 export class Store {
@@ -36,7 +39,7 @@ export class Store {
     this.ask();
   }
 
-  /** Stores the person's draft. It is kept here, so that rebuilding the views does not lose it. */
+  /** Stores the draft of the person's message here, so that it is not lost when the views are rebuilt. */
   write(draft) {
     this.draft = draft;
     this.ask();
@@ -70,7 +73,7 @@ export class Store {
   }
 }
 
-/** Calls a view and logs its failure, so that the other views are still notified. */
+/** Calls a view. If the view fails, logs the error, so that the other views are still called. */
 function call(view, ...what) {
   try {
     view(...what);

@@ -1,17 +1,23 @@
-// Follows the events without gaps and duplicates, even if the connection or the daemon fails meanwhile.
+// Follows the events without gaps and duplicates, even if the connection or the daemon fails.
 //
-// This module uses `fetch` instead of `EventSource`, because `fetch` distinguishes a lost session from a lost daemon
-// and delivers events of every kind. `arrange` decides which events are next in order.
+// This module uses `fetch` instead of `EventSource`, because `fetch` can tell an ended session from a stopped daemon,
+// and delivers events of every kind. `arrange` decides which events come next in order.
 
 import { ApiError, address, refusal } from "./api.js";
 import { parse } from "./sse.js";
 
-/** Silence after which the page gives up a stream. A live server sends a keep-alive every 15 seconds. */
+/**
+ * If a stream is silent for this long, the page closes it as broken. A live server sends a keep-alive every 15
+ * seconds.
+ */
 const SILENCE_MS = 45_000;
 const FIRST_PAUSE_MS = 300;
 const LONGEST_PAUSE_MS = 5_000;
 const PAGE = 500;
-/** Polling interval of a hidden page. It holds no stream, because a browser allows few connections per host. */
+/**
+ * Polling interval of a hidden page. A hidden page opens no stream, because a browser allows few connections per
+ * host.
+ */
 const AWAY_MS = 30_000;
 
 /** Tells whether the page is hidden, according to the browser. */
@@ -24,8 +30,8 @@ export const presence = {
 };
 
 /**
- * Selects the entries that follow the event `last`. `taken` are the next entries in order; already known entries are
- * dropped. `asks` means that numbers are missing: the caller must read a page, because events may have these numbers.
+ * Selects the entries that follow the event `last`. `taken` are the next entries in order, without known ones. `asks`
+ * means that event numbers are missing, so the caller must read a page, which may have these events.
  */
 export function arrange(last, entries) {
   const taken = [];
@@ -39,7 +45,7 @@ export function arrange(last, entries) {
   return { taken, asks: false };
 }
 
-/** Resolves when the page becomes visible, after `patience` milliseconds, or when `signal` aborts. */
+/** Resolves as soon as the page becomes visible, `patience` milliseconds have passed, or `signal` aborts. */
 function comesBack(presence, signal, patience) {
   return new Promise((resolve) => {
     const look = () => { if (!presence.away()) done(); };
@@ -56,8 +62,8 @@ function comesBack(presence, signal, patience) {
 }
 
 /**
- * Follows the events after `last` until `signal` aborts. If the events do not continue from there, calls `onreset`,
- * which rereads everything and returns the event to follow from, or `null` to stop.
+ * Follows the events after `last` until `signal` aborts. If the server cannot continue after `last`, calls `onreset`.
+ * This function rereads everything and returns the number of the event to follow from, or `null` to stop.
  */
 export async function follow({ last, page, leave, onentries, onstate, onreset, signal, presence }) {
   let at = last;
@@ -76,7 +82,7 @@ export async function follow({ last, page, leave, onentries, onstate, onreset, s
     }
   };
 
-  /** While the page is hidden, reads new events from time to time instead of holding a stream. */
+  /** While the page is hidden, reads new events from time to time, without a stream. */
   const whileAway = async () => {
     while (presence.away() && !signal.aborted) {
       await comesBack(presence, signal, AWAY_MS);
@@ -86,7 +92,7 @@ export async function follow({ last, page, leave, onentries, onstate, onreset, s
     }
   };
 
-  /** Reads a stream until it ends. Returns `true` if it ended with a reset. */
+  /** Reads a stream until it ends. Returns `true` if the server ended it with a reset. */
   const listen = async (stop, heard) => {
     const response = await fetch(address("/api/events", { after: at }), {
       headers: { Accept: "text/event-stream", "Last-Event-ID": String(at) }, signal: stop, cache: "no-store",

@@ -1,22 +1,25 @@
-// The part of a conversation that the page holds: contiguous, and of limited length. Pure functions. Messages are in
-// the order in which the society accepted them; their ids sort in the same order.
+// The part of a conversation that the page holds: without gaps, and of limited length. Pure functions. Messages are
+// in the order in which the society accepted them; their ids sort in the same order.
 
 /** Maximum number of messages to hold. Dropped messages are read again on demand. */
 export const BOUND = 200;
 
-/** Returns an empty part. `next` is the cursor for older messages; `behind` means that newer messages are missing. */
+/**
+ * Returns an empty part. `next` is the cursor to read older messages; `behind` means that newer messages are missing.
+ */
 export function nothingSaid() {
   return { messages: [], next: undefined, behind: false };
 }
 
-/** Returns the part of a conversation that contains only the newest page. */
+/** Returns a part that contains only the newest page of messages. */
 export function newestOf(page) {
   return { messages: page.messages, next: page.next, behind: false };
 }
 
 /**
- * Merges a new read of the newest page. Messages may be missing between the held messages and the page. Then, if the
- * person is at the end of the list, the page replaces the held messages; otherwise they stay, and the part is `behind`.
+ * Merges a new read of the newest page. If the page may not follow the held messages without a gap, the person's
+ * place in the list decides: at the end of the list, the page replaces the held messages; elsewhere the held messages
+ * stay, and the part is `behind`.
  */
 export function caughtUp(held, page, atEnd) {
   if (held.messages.length === 0 && !held.behind) return newestOf(page);
@@ -24,7 +27,7 @@ export function caughtUp(held, page, atEnd) {
   const first = page.messages[0]?.id;
   const joined = !page.next || held.messages.some((message) => fresh.has(message.id));
   if (!joined) return atEnd ? newestOf(page) : { ...held, behind: true };
-  // Keeps only held messages that are older than the page. Newer messages that the page lacks were deleted on the
+  // Keep only held messages that are older than the page. Newer messages that the page lacks were deleted on the
   // server.
   const older = page.next ? held.messages.filter((message) => message.id < first) : [];
   const messages = [...older, ...page.messages];

@@ -1,6 +1,6 @@
 // The agents as rows of a tree. Pure functions.
 
-/** Maps each agent to its children, in the order of hiring. The key `""` has the agents without a known parent. */
+/** Maps each agent to its children, in the order of hiring. The key `""` stands for agents without a known parent. */
 export function childrenOf(agents) {
   const children = new Map();
   for (const agent of agents.values()) {
@@ -18,8 +18,8 @@ function order(agent) {
 }
 
 /**
- * Returns the visible rows. `view` has the `closed` ids, the `states` to show, a `text` to search for and perhaps a
- * `task`. An agent that does not match but has a matching descendant stays in the tree, marked `faint`.
+ * Returns the rows to show. `view` has the `closed` ids, the `states` to show, a `text` to search for and perhaps a
+ * `task`. If an agent does not match but one of its descendants does, the agent stays in the tree, marked `faint`.
  */
 export function rowsOf(agents, view) {
   const children = childrenOf(agents);

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { morph } from "./morph.js";
 
-/** Pixels above and below the visible area in which rows get elements too. */
+/** Rows up to this many pixels above and below the visible area get elements, too. */
 const MARGIN = 400;
 
 /** Returns the vertical positions of all rows, followed by the position of the end of the list. */
@@ -60,8 +60,8 @@ export class VirtualList {
   }
 
   /**
-   * Replaces the rows. `hold` selects what stays in place: the pixel offset (`top`), the first visible row (`row`), or
-   * the end of the list (`end`).
+   * Replaces the rows. `hold` selects what stays in place on the screen: the pixel offset (`top`), the first visible
+   * row (`row`), or the end of the list (`end`).
    */
   replace(rows, hold = "top") {
     const { element } = this;
@@ -90,7 +90,7 @@ export class VirtualList {
     this.paint();
   }
 
-  /** Creates elements for the visible rows, keeps existing elements, and removes all others. */
+  /** Creates elements for the visible rows that have none, and removes the elements of all other rows. */
   paint() {
     const { first, end } = inSight(this.starts, this.element.scrollTop, this.element.clientHeight);
     const kept = new Map();
@@ -100,7 +100,8 @@ export class VirtualList {
       const key = this.keyOf(row);
       let drawn = this.shown.get(key);
       if (!drawn || !this.same(drawn.row, row)) {
-        // Keeps the element, so that a mouse press that began on it still becomes a click.
+        // Change the existing element instead of replacing it: a mouse press that began on it then still becomes a
+        // click.
         const element = this.drawn(row, at);
         drawn = { row, element: drawn ? morph(drawn.element, element) : element };
       }
@@ -116,7 +117,7 @@ export class VirtualList {
     this.shown = kept;
   }
 
-  /** Creates the element of a row. If that fails, the row is empty, so that the other rows still appear. */
+  /** Creates the element of a row. If this fails, returns an empty element, so that the other rows still appear. */
   drawn(row, at) {
     try {
       return this.draw(row, at);
@@ -126,7 +127,7 @@ export class VirtualList {
     }
   }
 
-  /** Redraws all rows, because data outside the rows has changed. */
+  /** Creates all elements again, because data outside the rows has changed. */
   redraw() {
     for (const { element } of this.shown.values()) element.remove();
     this.shown = new Map();

@@ -1,5 +1,5 @@
-// The window of events that the timeline holds. It is contiguous and of limited length. Pages extend it at both ends,
-// and live events extend it at the new end. Pure functions.
+// The window of events that the timeline holds: without gaps, and of limited length. Pages extend it at both ends,
+// and live events at the new end. Pure functions.
 
 /** Maximum number of events to hold. */
 export const BOUND = 3000;
@@ -7,8 +7,8 @@ export const BOUND = 3000;
 export const PAGE = 250;
 
 /**
- * Returns an empty window. `tail`: whether it reaches up to now. `head`: whether it reaches back to the oldest event.
- * `heard`: the newest event known to exist, which may be newer than the window.
+ * Returns an empty window. `tail`: whether the window reaches up to the newest event. `head`: whether it reaches back
+ * to the oldest event. `heard`: the newest event known to exist, which may be newer than the window.
  */
 export function empty() {
   return { entries: [], head: false, tail: true, missed: 0, heard: 0, loading: true, meanwhile: [] };
@@ -30,7 +30,7 @@ export function oldest(window, page) {
   return { ...empty(), loading: false, head: true, tail, heard, entries: kept, missed: tail ? 0 : came.length };
 }
 
-/** Adds the page before the oldest held event. If there are too many events, the newest ones are dropped. */
+/** Adds the page before the oldest held event. If the window gets too long, the newest events are dropped. */
 export function older(window, page) {
   const first = window.entries[0]?.seq ?? Infinity;
   const { kept, cut } = bounded([...page.filter((entry) => entry.seq < first), ...window.entries], "new");
@@ -41,9 +41,9 @@ export function older(window, page) {
 }
 
 /**
- * Adds the page after the newest held event. `asked` is the value of `heard` when the page was requested. A page with
- * fewer than `PAGE` events is the last page. The window then reaches up to now, unless the browser has heard of a newer
- * event that this read did not return. If there are too many events, the oldest events are dropped.
+ * Adds the page after the newest held event. A page with fewer than `PAGE` events is the last page. The window then
+ * reaches up to the newest event, unless the browser has heard of a newer one since the page was requested; `asked`
+ * is the value of `heard` at that time. If the window gets too long, the oldest events are dropped.
  */
 export function newer(window, page, asked) {
   const last = seqOf(window.entries);
@@ -57,9 +57,9 @@ export function newer(window, page, asked) {
 }
 
 /**
- * Adds live events if the window reaches up to now. Otherwise only counts these events, because they are read later. If
- * there are too many events, `watching` decides which are dropped: the oldest for `end` (the person looks at the newest
- * events), and the newest for `middle`.
+ * Adds live events if the window reaches up to the newest event. Otherwise only counts them, because they are read
+ * later. If the window gets too long, `watching` decides which events are dropped: the oldest for `end` (the person
+ * looks at the newest events), and the newest for `middle`.
  */
 export function live(window, entries, watching) {
   if (entries.length === 0) return window;

@@ -54,7 +54,7 @@ fn of_problem(problem: &Problem) -> Finding {
         }
         polity_registry::Severity::Warning => (Severity::Warning, "configuration_odd"),
     };
-    // The text of the problem already contains what polity did about it, and what is wrong.
+    // The text of the problem already says what is wrong and how polity continues in spite of it.
     let advice = format!("correct it in {}, or in the environment if it names a variable", problem.file);
     Finding { severity, code, what: problem.to_string(), advice: Some(advice) }
 }

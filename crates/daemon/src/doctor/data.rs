@@ -71,7 +71,7 @@ pub(super) async fn look(
     (sections, mended)
 }
 
-/// Checks that no other user may read or change a file or directory; returns nothing if it does not exist.
+/// Checks that no other user may read or change a file or directory. Returns nothing if there is no such file.
 fn privacy(path: &Path, wanted: u32, mode: Mode, mended: &mut Vec<Mended>) -> Option<Finding> {
     let found = fs::metadata(path).ok()?.permissions().mode() & 0o777;
     let shown = path.display();
@@ -146,7 +146,7 @@ fn holder(data: &Path) -> Holder {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Holder::Nobody,
         Err(error) => return Holder::Unknown(error),
     };
-    // A shared lock, held for a moment only, so that two doctors do not block each other.
+    // The lock is shared and held only for a moment, so that two doctors do not block each other.
     match lock.try_lock_shared() {
         Ok(()) => Holder::Nobody,
         Err(TryLockError::WouldBlock) => Holder::Somebody,
@@ -160,8 +160,8 @@ pub(super) struct Note {
     pub(super) pid: Option<u64>,
 }
 
-/// Returns the note of the daemon that uses the directory. Returns nothing if no process has locked the directory,
-/// because the note is then left over from a crash.
+/// Returns the content of `daemon.json`, if a process has locked the directory. Without a lock the file is left over
+/// from a crash, so this function returns `None`.
 pub(super) fn note(data: &Path) -> Option<Note> {
     let is_held = matches!(holder(data), Holder::Somebody);
     let text = is_held.then(|| fs::read_to_string(data.join(NOTE)).ok()).flatten()?;

@@ -50,7 +50,6 @@ pub(super) struct Mended {
     pub(super) after: String,
 }
 
-/// The whole report.
 pub(super) struct Report {
     pub(super) sections: Vec<Section>,
     pub(super) mended: Vec<Mended>,
@@ -58,7 +57,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Returns the worst severity of all findings.
+    /// Returns the severity that decides the exit code: the worst of all findings.
     pub(super) fn worst(&self) -> Severity {
         let findings = self.sections.iter().flat_map(|section| &section.findings);
         findings.map(|finding| finding.severity).max().unwrap_or(Severity::Ok)

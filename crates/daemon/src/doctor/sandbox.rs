@@ -5,7 +5,7 @@ use crate::hands::enter;
 use polity_probe::Finding;
 use polity_sandbox::{Level, Machine};
 
-/// Tries what this machine can enforce.
+/// Tries out which restrictions this machine can enforce on a command.
 pub(super) async fn look() -> Section {
     let findings = match enter() {
         Some(enter) => findings(&polity_sandbox::probe(&enter).await),
@@ -17,7 +17,7 @@ pub(super) async fn look() -> Section {
     Section::new("sandbox", "of commands", findings)
 }
 
-/// Returns what the person reads about a machine.
+/// Formats the result of the trial as findings, the level of the sandbox first.
 fn findings(machine: &Machine) -> Vec<Finding> {
     let level = machine.level;
     let of_level = match level {

@@ -23,7 +23,7 @@ pub(super) async fn look(
     let looks = catalogue.services().iter().map(|service| look_at(service, inquirer, &model, network, times));
     let looked: Vec<_> = futures::stream::iter(looks).buffered(AT_A_TIME).collect().await;
     let (sections, corrections): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
-    // Services that do not come from the file cannot be corrected in it.
+    // Only services that the file declares can be corrected in the file.
     let is_file = *catalogue.origin() == Origin::File;
     Ok((sections, corrections.into_iter().flatten().filter(|_| is_file).collect()))
 }

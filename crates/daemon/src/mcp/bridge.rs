@@ -14,9 +14,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How long to wait for the next daemon if the current one has gone.
+/// How long to wait for a new daemon after the current one has ended.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Polling interval while waiting for the next daemon.
+/// Polling interval while waiting for a new daemon.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Capacity of the queue of messages to standard output.
@@ -72,7 +72,7 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Returns the HTTP headers that MCP over HTTP requires with a message. They repeat parts of the message.
+/// Returns the HTTP headers that MCP over HTTP requires with a message. The headers repeat parts of the message.
 fn headers(message: &Value, version: Option<&str>) -> Vec<(String, String)> {
     let named = message.pointer(VERSION_IN_META).and_then(Value::as_str);
     let mut headers = Vec::new();
@@ -102,7 +102,8 @@ async fn pass(
     let body = message.to_string().into_bytes();
     let told = loop {
         match client.relay(&headers, body.clone()).await {
-            // No daemon was found, so none has received the message: wait for the next daemon.
+            // No daemon was found, so no daemon has received the message. Send the message again when the next daemon
+            // is there.
             Err(Error::Find(_)) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
             Err(error) => break Err(error),
             Ok(mut relayed) => {

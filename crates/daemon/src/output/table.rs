@@ -5,17 +5,17 @@ use super::text::one_line;
 use anstyle::{AnsiColor, Style};
 use unicode_width::UnicodeWidthStr;
 
-/// Less important text.
+/// The style of less important text.
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// The style of names and ids.
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
-/// Something that is at work.
+/// The style of things that are at work.
 pub(crate) const BUSY: Style = AnsiColor::Green.on_default();
-/// Something that waits and may need attention.
+/// The style of things that wait and may need the user's attention.
 pub(crate) const HELD: Style = AnsiColor::Yellow.on_default();
-/// Something that went wrong.
+/// The style of failures.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-/// Ordinary text.
+/// The style of ordinary text.
 pub(crate) const PLAIN: Style = Style::new();
 
 /// Maximum length of a text in a cell, in characters.

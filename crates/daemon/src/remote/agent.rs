@@ -26,10 +26,10 @@ pub(crate) struct Arguments {
     source: Source,
     #[command(flatten)]
     shape: Shape,
-    /// Show its conversation in a task: the stored records of what it received, said and did.
+    /// Show the agent's conversation in a task: the stored records of what the agent received, said and did.
     #[arg(long)]
     conversation: bool,
-    /// Show the request that its model would get now, as JSON.
+    /// Show the request that the agent's model would get now, as JSON.
     #[arg(long, conflicts_with = "conversation")]
     request: bool,
     /// The task of the conversation or request [default: the task that the agent was hired for; for root, the newest
@@ -73,7 +73,7 @@ pub(crate) async fn whole_conversation(
     task: Option<TaskId>,
 ) -> Result<ConversationView, Failure> {
     let mut conversation = client.conversation(id, task.as_ref(), None).await?;
-    // If no task was given, the daemon chose one: stay with it for the other pages.
+    // If no task was given, the daemon has chosen a task. The other pages must come from the same task.
     let task = Some(conversation.task.clone());
     while let Some(before) = conversation.next {
         let mut earlier = client.conversation(id, task.as_ref(), Some(before)).await?;

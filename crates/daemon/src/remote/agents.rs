@@ -86,7 +86,7 @@ pub(crate) fn row(before: &str, agent: &AgentView) -> Vec<Cell> {
     ]
 }
 
-/// Formats the state of an agent, and the agents for which it waits.
+/// Formats the state of an agent, such as `waiting for a1, a2`.
 fn doing(agent: &AgentView) -> String {
     let state = name_of(&agent.state);
     if agent.waits_for.is_empty() || agent.state == AgentState::Ended {

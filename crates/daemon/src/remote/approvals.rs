@@ -1,4 +1,4 @@
-//! `polity approvals`, `polity approve` and `polity deny`: questions whether an agent may make a call.
+//! `polity approvals`, `polity approve` and `polity deny`: the user answers whether an agent may make a call.
 
 pub(crate) mod terminal;
 
@@ -14,7 +14,8 @@ use polity_society::id::{ApprovalId, PermissionId, TaskId};
 use polity_view::{ApprovalAnswer, ApprovalFilter, ApprovalState, ApprovalView, MAX_PAGE, PermissionView};
 use serde_json::Value;
 
-/// An argument that is longer than this is left out if the question shows what the call would change.
+/// Maximum length of an argument in characters, if the question also shows what the call would change. A longer
+/// argument is left out.
 const SHORT_CHARS: usize = 200;
 
 /// `polity approvals`
@@ -63,7 +64,7 @@ pub(crate) struct DenyArguments {
     /// The id of the question, such as q3.
     #[arg(value_name = "ID")]
     id: String,
-    /// The reason, which the agent is told.
+    /// The reason for the refusal; the agent gets this text.
     #[arg(value_name = "REASON")]
     reason: Option<String>,
     #[command(flatten)]
@@ -132,7 +133,7 @@ pub(super) fn taken(approval: &ApprovalView) -> String {
     format!("{} {may} call {}{long}", approval.agent, approval.tool)
 }
 
-/// Fetches the questions in a state, oldest first.
+/// Fetches the questions about calls that are in this state, oldest first.
 pub(super) async fn all(
     client: &Client,
     task: Option<TaskId>,

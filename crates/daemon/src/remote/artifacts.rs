@@ -117,10 +117,10 @@ fn row(artifact: &ArtifactView) -> Vec<Cell> {
     ]
 }
 
-/// Stores a file; shows its progress if that takes long.
+/// Stores a file, and shows the progress if storing takes long.
 pub(crate) async fn put(client: &Client, file: &Path) -> Result<ArtifactView, Failure> {
     let unreadable = |source| Failure::Attachment { path: file.to_owned(), source };
-    // Check the type before opening: opening a pipe would block until somebody writes to it.
+    // Check the type first: opening a pipe would block until another process writes to it.
     let metadata = std::fs::metadata(file).map_err(unreadable)?;
     if !metadata.is_file() {
         return Err(Failure::NotAFile(file.to_owned()));
@@ -201,7 +201,8 @@ pub(crate) async fn fetch(client: &Client, artifact: &ArtifactView, path: &Path)
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);
-    // Fails if the file exists, so it neither follows a symbolic link nor overwrites the file of another fetch.
+    // Fails if the `.part` file exists. So it neither follows a symbolic link nor overwrites the file of another
+    // fetch.
     let in_the_way = |source| Failure::Unwritable { path: part.clone(), source };
     let mut file = tokio::fs::File::create_new(&part).await.map_err(in_the_way)?;
     let meter = progress(Meter::new(&format!("fetching {}", path.display()), Some(artifact.size)));
@@ -225,7 +226,7 @@ pub(crate) fn own_name(artifact: &ArtifactView) -> PathBuf {
     PathBuf::from(named.map_or_else(|| artifact.id.to_string(), |name| shortened(&name, LONGEST_NAME)))
 }
 
-/// Cuts a name to `longest` bytes; keeps its file extension if that is short.
+/// Cuts a name to `longest` bytes. A short file extension stays; then the cut is before the extension.
 fn shortened(name: &str, longest: usize) -> String {
     if name.len() <= longest {
         return name.to_owned();

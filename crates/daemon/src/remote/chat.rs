@@ -100,7 +100,7 @@ fn parse(line: &str) -> Line {
     }
 }
 
-/// Reads what follows `/approve`.
+/// Parses the arguments of `/approve`: the id of a question and perhaps a scope.
 fn approval(rest: &str) -> Option<Line> {
     let (id, scope) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let answer = match scope.trim() {
@@ -113,7 +113,7 @@ fn approval(rest: &str) -> Option<Line> {
     Some(Line::Answer(id, ApprovalAnswer { answer, reason: None }))
 }
 
-/// Reads what follows `/deny`.
+/// Parses the arguments of `/deny`: the id of a question and perhaps a reason.
 fn denial(rest: &str) -> Option<Line> {
     let (id, reason) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let id = Some(ApprovalId::new(id)).filter(|id| id.number().is_some())?;
@@ -171,7 +171,7 @@ struct Chat {
     /// The directory in which the agents of new tasks work.
     workspace: Option<String>,
     attached: Vec<String>,
-    /// The questions about calls that were printed.
+    /// The questions about calls that were printed already; each is printed only once.
     asked: BTreeSet<ApprovalId>,
     printer: Arc<Mutex<Printer>>,
 }
@@ -205,14 +205,14 @@ struct Around {
     lines: Lines,
     follow: Follow,
     printer: Arc<Mutex<Printer>>,
-    /// Lines that the user typed while the chat was waiting.
+    /// Lines that the user typed while the chat waited for the daemon; they are handled next.
     held: VecDeque<String>,
     look: Look,
 }
 
 impl Around {
-    /// Waits for some work. If the daemon has stopped, the work may have to wait until a daemon is back. Meanwhile this
-    /// function collects the lines of the user, and tells the user if the daemon has gone.
+    /// Waits for some work. If the daemon has stopped, the work may wait until a daemon is back. Meanwhile this
+    /// function collects the lines of the user, and tells the user if the daemon has stopped.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<Heard<T>, Failure> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -278,7 +278,7 @@ impl Chat {
         say(&self.printer, text)
     }
 
-    /// Runs an interactive chat: takes lines and prints messages as they come.
+    /// Runs an interactive chat: handles lines and prints messages as they come.
     async fn converse(&mut self, around: &mut Around) -> Result<u8, Failure> {
         loop {
             if around.look == Look::Now {
@@ -291,7 +291,7 @@ impl Chat {
                 match around.beside(self.take(&line)).await? {
                     Heard::Done(Ok(Next::Leave)) | Heard::Leave => return Ok(0),
                     Heard::Done(Ok(Next::Said | Next::Line)) => {}
-                    // A failure with one line does not end the chat, unless nothing can be printed any more.
+                    // If one line fails, the chat goes on, unless standard output is closed.
                     Heard::Done(Err(Failure::OutputClosed)) => return Err(Failure::OutputClosed),
                     Heard::Done(Err(failure)) => self.print(&format!("polity: {failure}"))?,
                 }
@@ -490,7 +490,7 @@ mod tests {
 
     #[test]
     fn a_history() {
-        // This is the form for a terminal. In a pipe, control characters stay.
+        // The snapshot shows the form for a terminal. In a pipe, control characters stay.
         insta::assert_snapshot!(harmless(&history_in_words(&messages())), @r#"
 > 看看这张图片
 + artifact:mmpqmm6wc2

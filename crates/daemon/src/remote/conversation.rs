@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum length of the title of a task above a message, in characters.
 const TITLE_CHARS: usize = 60;
 
-/// Formats a message to the user as text, below the title of its task if one is given. Names the sender unless it is
-/// root, from which the user expects messages, or the system.
+/// Formats a message to the user as text, below the title of its task if one is given. Names the sender, unless it is
+/// the system or root, from which the user expects messages.
 pub(crate) fn in_words(message: &MessageView, title: Option<&str>) -> String {
     let mut words = title.map_or_else(String::new, |title| format!("[task: {title}]\n"));
     let is_from_root = message.from == AgentId::root().as_str();
@@ -60,7 +60,7 @@ pub(crate) async fn unshown(client: &Client, task: Option<&TaskId>) -> Result<Ve
 /// Prints the messages of tasks to the user, each once, and marks each as shown after it was printed.
 pub(crate) struct Telling<'a> {
     client: &'a Client,
-    /// The outcome of the last task becomes the exit code.
+    /// The tasks whose messages are printed. The outcome of the last task becomes the exit code.
     tasks: &'a [TaskId],
     form: Form,
     /// Messages that were already printed as JSON, either from the event stream or from events stored before the stream
@@ -89,8 +89,8 @@ impl<'a> Telling<'a> {
         Self { titles, ..self }
     }
 
-    /// Prints the messages that the user has not been shown, and marks them as shown. In JSON form, it prints the
-    /// events of these messages up to the event number `until`; the event stream prints the later events.
+    /// Prints the messages that the user has not been shown, and marks them as shown. In JSON form, this function
+    /// prints the events of these messages up to the event number `until`; the event stream prints the later events.
     pub(crate) async fn show_unshown(&mut self, until: i64) -> Result<(), Failure> {
         for task in self.tasks {
             let messages = unshown(self.client, Some(task)).await?;
@@ -135,8 +135,8 @@ impl<'a> Telling<'a> {
         Ok(())
     }
 
-    /// Marks a message as shown, after it was printed: after a crash between printing and marking, the message is
-    /// printed twice, which is better than never.
+    /// Marks a message as shown, after it was printed. If the process crashes between printing and marking, the next
+    /// start prints the message again, which is better than never.
     async fn mark_shown(&self, id: &MessageId) -> Result<(), Failure> {
         self.client.mark_shown(id).await?;
         polity_points::point!("output::noted");
@@ -210,7 +210,8 @@ impl<'a> Telling<'a> {
                         show_event(&entry)?;
                     }
                     match &entry.event {
-                        // The message that is due now was accepted earlier, perhaps before the stream began.
+                        // The delay of this message is over. The message was accepted earlier, perhaps before the
+                        // stream began.
                         Event::MessageDue { .. } => self.show_unshown(entry.seq).await?,
                         event if is_for_person(event) => self.show_new().await?,
                         _ => {}
@@ -243,7 +244,7 @@ impl<'a> Telling<'a> {
         Ok(self.look_for_questions().await? == Asks::AboutCall)
     }
 
-    /// Prints the oldest open question about a call, if there is a terminal on which the user can answer.
+    /// Prints the oldest open question about a call, if the user can answer it on a terminal.
     async fn look_for_questions(&mut self) -> Result<Asks, Failure> {
         let Some(terminal) = &mut self.terminal else { return Ok(Asks::Nothing) };
         Ok(if terminal.look().await? { Asks::AboutCall } else { Asks::Nothing })
@@ -265,7 +266,7 @@ enum Asks {
     Nothing,
 }
 
-/// Waits for a line of the user; for ever if there is no terminal.
+/// Waits for a line of the user. Waits for ever if there is no terminal.
 async fn typed(terminal: &mut Option<Terminal<'_>>) -> String {
     match terminal {
         Some(terminal) => terminal.line().await,
@@ -303,7 +304,7 @@ async fn accepted(
     Ok(found)
 }
 
-/// Whether there may be a new message or question to the user after this event.
+/// Whether this event may mean a new message or a new question to the user.
 pub(crate) fn is_for_person(event: &Event) -> bool {
     match event {
         Event::MessageAccepted { to, .. } => to.is_user(),
@@ -395,7 +396,7 @@ mod tests {
         let titles = [Some("what?"), None, None, None];
         let words: Vec<String> =
             messages().iter().zip(titles).map(|(message, title)| in_words(message, title)).collect();
-        // This is the form for a terminal. In a pipe, control characters stay.
+        // The snapshot shows the form for a terminal. In a pipe, control characters stay.
         insta::assert_snapshot!(harmless(&words.join("\n---\n")), @r#"
 [task: what?]
 [user user]

@@ -77,10 +77,9 @@ pub(crate) async fn newest_event(client: &Client) -> Result<i64, Failure> {
     Ok(page.events.last().map_or(0, |entry| entry.seq))
 }
 
-/// Prints the newest events that pass the filter; returns the number of the newest event of all.
+/// Prints the newest events that pass the filter; returns the number of the newest event, whether or not it passes.
 async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -> Result<i64, Failure> {
-    // Read this number before the pages. The event stream brings all later events. A command that does not follow the
-    // stream needs no later events.
+    // Read this number before the pages. With `--follow`, the event stream then brings all later events.
     let last = newest_event(client).await?;
     let mut pages = Vec::new();
     let mut left = limit;
@@ -98,7 +97,7 @@ async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -
     Ok(last)
 }
 
-/// Prints the stored events after the event number `after`; returns the event number up to which it has read.
+/// Prints the stored events after the event number `after`; returns the number of the last event that it has read.
 async fn after_that(
     client: &Client,
     after: i64,

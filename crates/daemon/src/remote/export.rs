@@ -120,7 +120,8 @@ async fn gather(client: &Client, task: TaskView, format: Format) -> Result<Expor
             conversations.push(conversation);
         }
         let detail = client.agent(&agent.id).await?;
-        // The list was filtered by the task, so its view of the agent covers only this task. Keep that view.
+        // The list of agents was filtered by the task, so `agent` covers only this task; `detail.agent` covers all
+        // tasks.
         agents.push(AgentDetail { agent, ..detail });
         meter.at(read);
     }
@@ -167,7 +168,7 @@ async fn all_artifacts(client: &Client, task: &TaskId) -> Result<Vec<ArtifactVie
         let page = client.artifacts(&filter).await?;
         all.extend(page.artifacts);
         if page.next.is_none() {
-            // The API lists the newest first; the export lists everything oldest first.
+            // The API lists the newest first, but the export lists everything oldest first.
             all.reverse();
             return Ok(all);
         }
@@ -175,7 +176,7 @@ async fn all_artifacts(client: &Client, task: &TaskId) -> Result<Vec<ArtifactVie
     }
 }
 
-/// Returns the artifacts of a task, and those of other tasks that are attached to its messages.
+/// Returns the artifacts of a task, and artifacts of other tasks that are attached to messages of this task.
 fn with_attached(export: &Export) -> Vec<ArtifactView> {
     let attached = export.messages.iter().flat_map(|message| &message.attachments);
     let mut seen = BTreeSet::new();
@@ -203,7 +204,7 @@ async fn write_artifacts(
     Ok(files)
 }
 
-/// Returns the file name for an artifact. It contains the id, so no two artifacts get the same name.
+/// Returns the file name for an artifact. The name contains the id, so no two artifacts get the same name.
 fn file_name(artifact: &ArtifactView) -> PathBuf {
     let own = own_name(artifact);
     let id = artifact.id.as_str();
@@ -325,7 +326,7 @@ fn code(name: &str) -> String {
     format!("`{}`", name.replace(['`', '\n', '\r'], "_"))
 }
 
-/// Formats a text as a block quotation. It may contain Markdown, but no line of it leaves the quotation.
+/// Formats a text as a block quotation. The text may contain Markdown, but none of its lines can end the quotation.
 fn quoted(text: &str) -> String {
     // Markdown treats a carriage return as a line break, too.
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
@@ -367,7 +368,7 @@ mod tests {
 
     #[test]
     fn a_task_as_markdown() {
-        // This is the form for a terminal. In a file, control characters stay.
+        // The snapshot shows the form for a terminal. In a file, control characters stay.
         insta::assert_snapshot!(harmless(&markdown(&export())), @r#"
 # 看看这张图片
 

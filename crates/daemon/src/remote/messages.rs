@@ -110,7 +110,7 @@ pub(crate) fn in_words(message: &MessageView) -> String {
     words
 }
 
-/// Formats a sender: its id, preceded by its role unless they are the same.
+/// Formats a sender: its role and its id, or only the id if there is no role or both are equal.
 fn party(id: &str, role: &str) -> String {
     if role.is_empty() || role == id { id.to_owned() } else { format!("{role} {id}") }
 }

@@ -61,7 +61,7 @@ pub(crate) struct RunArguments {
     pub(crate) timeout: Option<Duration>,
 }
 
-/// The other tasks of the data directory: those that this run did not begin.
+/// The other tasks of the data directory: the tasks that this run did not begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Others {
     /// The daemon works on the other tasks, for other clients. This run prints only its own task.
@@ -77,7 +77,7 @@ pub(crate) struct Run<'a> {
     pub(crate) arguments: &'a RunArguments,
     pub(crate) data: &'a Path,
     pub(crate) others: Others,
-    /// Only events with higher numbers are printed.
+    /// The number of an event; only later events are printed.
     pub(crate) since: i64,
 }
 
@@ -120,7 +120,8 @@ impl Run<'_> {
         }
         let is_over = left.is_empty();
         if self.others == Others::OfThisProcess {
-            // The unshown messages are fetched after the open tasks, so that a task that ends in between is not missed.
+            // Fetch the open tasks first and the unshown messages second. A task that ends in between is then found
+            // by its messages.
             let known: BTreeSet<TaskId> = left.iter().cloned().collect();
             let unshown: BTreeSet<TaskId> =
                 unshown(client, None).await?.into_iter().map(|message| message.task).collect();
@@ -185,7 +186,7 @@ impl Run<'_> {
         };
         let filter = EventFilter::default();
         let outcome = match telling.outcome().await? {
-            // These tasks ended before the event stream began, so the stream would never report that they ended.
+            // These tasks ended before the event stream began, so the stream would never report their end.
             Some(outcome) if self.arguments.resume && !telling.has_questions().await? => {
                 telling.catch_up(self.since, &filter, &mut show_event).await?;
                 outcome
@@ -229,7 +230,7 @@ async fn open_tasks(client: &Client) -> Result<Vec<TaskId>, Failure> {
     }
 }
 
-/// Moves a task to the end of a list, or adds it there.
+/// Returns the list with a task at its end; the task may be in the list already.
 fn with_last(mut tasks: Vec<TaskId>, last: TaskId) -> Vec<TaskId> {
     tasks.retain(|task| *task != last);
     tasks.push(last);

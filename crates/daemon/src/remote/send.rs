@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let text = read_text(&arguments.text)?;
     let client = arguments.at.client()?;
     let form = if arguments.json { Form::Json } else { Form::Text };
-    // Read before the message is sent, so that no event of its task is missed.
+    // Read the number before the message is sent, so that no event of its task is missed.
     let newest = newest_event(&client).await?;
     let letter = NewMessage {
         to: AgentId::new(arguments.to),
@@ -85,7 +85,7 @@ fn in_words(posted: &Posted) -> String {
     format!("{} to {} in {}{again}", posted.id, posted.to, posted.task)
 }
 
-/// Returns the reference of an attachment; stores it first if it is a file.
+/// Returns the reference of an attachment. If the attachment is a file, stores the file first.
 pub(crate) async fn stored(client: &Client, attachment: &Path) -> Result<String, Failure> {
     if is_reference(attachment) {
         return Ok(attachment.to_string_lossy().into_owned());
@@ -93,10 +93,10 @@ pub(crate) async fn stored(client: &Client, attachment: &Path) -> Result<String,
     Ok(artifacts::put(client, attachment).await?.reference)
 }
 
-/// Maximum total size of files that are sent together with their message, in bytes. Such files are held in memory. If
-/// the files are larger, they are stored one by one before the message is sent.
+/// Maximum total size of files that are sent in one request with their message, in bytes, because the client holds the
+/// files in memory. Larger files are stored one by one before the message is sent.
 const MOST_IN_MESSAGE: u64 = 64 << 20;
-/// The status of a request whose files have too many bytes together.
+/// The HTTP status of a request whose files are too large together.
 const TOO_LARGE: u16 = 413;
 
 /// Sends a message with attachments: files, and references of artifacts.
@@ -117,7 +117,7 @@ pub(crate) async fn post(
     }
     if bytes <= MOST_IN_MESSAGE {
         match client.send_with_files(&message, &files).await {
-            // Each file may be small enough on its own, so they are stored one by one below.
+            // Each file alone may be small enough, so the files are stored one by one below.
             Err(polity_client::Error::Refused(problem)) if problem.status == TOO_LARGE && files.len() > 1 => {
             }
             sent => return Ok(sent?),

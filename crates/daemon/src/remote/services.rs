@@ -31,7 +31,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         None => {
             arguments.shape.list(&client.services().await?, "there are no services", words)?;
             let servers = client.servers().await?;
-            // Each line of JSON is a service; the API has the servers as JSON.
+            // With `--json`, each line is a service, so the MCP servers are left out; programs get them from the API.
             if arguments.shape.form() == Form::Text && !servers.is_empty() {
                 show(&in_words(&servers))?;
             }

@@ -1,5 +1,5 @@
-//! The source of commands that only read: the daemon, or the data directory itself if no daemon serves it. Both offer
-//! the same API.
+//! Where commands that only read get their data: from the daemon or, if no daemon serves the data directory, from the
+//! directory itself. Both offer the same API.
 
 use crate::config;
 use crate::failure::Failure;
@@ -44,8 +44,8 @@ impl Source {
     }
 }
 
-/// Opens a data directory for reading only; creates no files, there or elsewhere. Another process may use the directory
-/// and write meanwhile: this process then reads what was committed so far.
+/// Opens a data directory for reading only; creates no files in it or elsewhere. Another process may use the
+/// directory and write meanwhile: this process then reads what was committed so far.
 async fn open(data: &Path, config_dir: Option<PathBuf>) -> Result<Client, Failure> {
     if !maintenance::is_data_directory(data) {
         return Err(Failure::NoSociety(data.to_owned()));

@@ -43,7 +43,7 @@ pub(crate) async fn run(arguments: Arguments, step: SteerAction) -> Result<u8, F
     Ok(0)
 }
 
-/// Whether the id belongs to a task. No agent has the id of a task.
+/// Whether the id belongs to a task. No agent has the same id as a task.
 async fn is_task(client: &Client, id: &TaskId) -> Result<bool, Failure> {
     match client.task(id).await {
         Ok(_) => Ok(true),

@@ -67,7 +67,7 @@ async fn in_lines(client: &Client, filter: EventFilter) -> Result<(), Failure> {
     super::events::follow(&mut client.follow(last, filter), crate::output::Form::Text).await
 }
 
-/// The alternate screen of the terminal. Dropping this restores the normal screen.
+/// The alternate screen of the terminal. Dropping this value restores the normal screen.
 struct Screen;
 
 impl Screen {
@@ -98,19 +98,19 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // If the terminal refuses, nothing more can be done.
+        // If the terminal refuses, the program cannot do more.
         let _ = execute!(std::io::stdout(), cursor::Show, terminal::LeaveAlternateScreen);
         let _ = terminal::disable_raw_mode();
     }
 }
 
-/// What a key or a change of the screen asks for.
+/// What the screen must do after a key was pressed or its size changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Leave,
     Up,
     Down,
-    /// The size of the screen has changed.
+    /// Draw the screen again, because its size has changed.
     Redraw,
 }
 
@@ -157,7 +157,7 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
     let mut periods = tokio::time::interval(PERIOD);
     periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut drawn, mut asked) = (Drawn::Old, Drawn::New);
-    // A pending request for the agents. Keys and events are handled while it is pending.
+    // A request for the agents that is not answered yet. Keys and events are handled meanwhile.
     let mut asking: Option<Pin<Box<_>>> = None;
     loop {
         tokio::select! {
@@ -165,8 +165,8 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
                 asking = None;
                 match answer {
                     Ok((there, _)) => (state.agents, drawn) = (there, Drawn::Old),
-                    // The event stream fails, too, and then the screen shows that the daemon has gone. Ask again in the
-                    // next period.
+                    // If the daemon has gone, the event stream fails too, and the screen then shows that the daemon
+                    // has gone. Ask again in the next period.
                     Err(error) => {
                         asked = Drawn::Old;
                         tracing::debug!(%error, "failed to fetch the agents");
@@ -219,7 +219,7 @@ async fn answered<F: Future>(asking: &mut Option<Pin<Box<F>>>) -> F::Output {
     }
 }
 
-/// Whether the drawn screen, or the list of agents, is up to date.
+/// Whether something is up to date: the drawn screen, or the list of agents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Drawn {
     New,

@@ -15,7 +15,7 @@ pub(crate) fn moment(at: i64) -> String {
     moment_in(at, zone())
 }
 
-/// Returns the local time zone; in tests UTC, so that they do not depend on the machine.
+/// Returns the local time zone. In tests returns UTC, so that their results do not depend on the machine.
 fn zone() -> TimeZone {
     if cfg!(test) { TimeZone::UTC } else { TimeZone::system() }
 }
@@ -42,7 +42,7 @@ pub(crate) fn usage(usage: &UsageSum) -> String {
     format!("{calls} call{plural}, {prompt_tokens} + {completion_tokens} tokens{cost}")
 }
 
-/// Returns the name of a variant, as in JSON.
+/// Returns the name of an enum variant, as JSON spells it.
 pub(crate) fn name_of(variant: &impl Serialize) -> String {
     match serde_json::to_value(variant) {
         Ok(serde_json::Value::String(name)) => name,
@@ -52,7 +52,7 @@ pub(crate) fn name_of(variant: &impl Serialize) -> String {
     }
 }
 
-/// Parses the name of a variant from the command line.
+/// Parses the name of an enum variant, as JSON spells it, from the command line.
 pub(crate) fn variant<T: DeserializeOwned>(name: &str) -> Result<T, String> {
     // The error of serde lists the valid names.
     serde_json::from_value(serde_json::Value::String(name.to_owned())).map_err(|error| error.to_string())
@@ -77,7 +77,7 @@ pub(crate) fn message_style(state: MessageState) -> Style {
     }
 }
 
-/// Returns the outcome of an idle task, or the state of any other task. Also returns the style for this text.
+/// Returns the outcome of an idle task, or the state of any other task, with the style for this text.
 pub(crate) fn standing(task: &TaskView) -> (Style, String) {
     match (task.state, task.outcome) {
         (TaskState::Open, _) => (BUSY, "open".to_owned()),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const TOKEN: &str = "token";
 
-/// Reads the token of a data directory, or creates one if there is none.
+/// Reads the token of a data directory. Creates a token if there is none.
 pub(super) fn token(data: &Path) -> Result<Token, Failure> {
     let path = data.join(TOKEN);
     let unusable = |source| Failure::Data { path: path.clone(), source };
@@ -30,11 +30,10 @@ pub(super) fn token(data: &Path) -> Result<Token, Failure> {
     }
 }
 
-/// The file `daemon.json`, which tells clients where the daemon listens. Dropping this removes the file.
+/// The file `daemon.json`, which tells clients where the daemon listens. Dropping this value removes the file.
 pub(super) struct Note(PathBuf);
 
 impl Note {
-    /// Writes the file.
     pub(super) fn write(data: &Path, url: &str) -> Result<Self, Failure> {
         let path = data.join(NOTE);
         let note = json!({"url": url, "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION")});
@@ -51,8 +50,8 @@ impl Drop for Note {
     }
 }
 
-/// Writes a file that only its owner may read. The file gets its name only when it is complete, so nobody reads half of
-/// it.
+/// Writes a file that only its owner may read. The complete file is renamed to its final name, so no reader sees half
+/// of it.
 fn put(path: &Path, text: &str) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     // Never reuse a file that a crash left behind: other users may be allowed to read it.
@@ -76,7 +75,7 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the permissions of other users on a file. Tells the user if there were any.
+/// Removes the permissions of other users on a file. Tells the user if other users had permissions.
 fn keep_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {

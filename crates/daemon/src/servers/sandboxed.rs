@@ -1,8 +1,9 @@
-//! Starts the processes of MCP servers, in the sandbox of commands where the configuration says so.
+//! Starts the processes of MCP servers. The configuration decides whether a process runs in the sandbox for commands.
 //!
-//! A sandboxed process has no open files but the standard ones, so its messages go through three named pipes in its own
-//! temporary directory. The first line that the shell inside reads says what to become. So neither arguments nor keys are
-//! in the text of the command, which every process of the person can read.
+//! A sandboxed process has no open files except its standard streams. So its messages go through three named pipes in
+//! its own temporary directory. The shell in the sandbox reads one line from the first pipe: the command line and the
+//! environment of the server. Every process of the user can read the text of a command, but not this line, so
+//! arguments and keys stay secret.
 
 use futures::future::{BoxFuture, FutureExt};
 use polity_hands::command::SettingsSource;
@@ -17,22 +18,23 @@ use tokio::net::unix::pipe::{OpenOptions, Receiver, Sender};
 use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
-/// What the shell in the sandbox runs: it connects the standard streams, and becomes what the first line says.
+/// The script that the shell in the sandbox runs: it connects the standard streams to the pipes, reads one line, and
+/// executes this line.
 const BECOME: &str =
     r#"exec <"$TMPDIR/in" >"$TMPDIR/out" 2>"$TMPDIR/err" && IFS= read -r become && eval "$become""#;
 
-/// A server has no time limit of its own: a hundred years.
+/// A sandbox needs a time limit, but a server must run as long as the daemon: a hundred years.
 const TIMEOUT_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
 
 /// Starts the processes of servers.
 pub(crate) struct Launchers {
     /// The program that sets up the sandbox; `None` if its path is unknown.
     pub(crate) enter: Option<Enter>,
-    /// The directory for the homes of servers.
+    /// The directory that contains the home directories of servers.
     pub(crate) directory: PathBuf,
     /// Directories of polity that no server in a sandbox may see.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Returns what the person allows in the sandbox.
+    /// Returns what the user allows in the sandbox, such as network access.
     pub(crate) settings: SettingsSource,
     pub(crate) machine: OnceCell<Machine>,
 }
@@ -60,7 +62,7 @@ impl Launchers {
         let line = line(process)?;
         let own = self.directory.join(server.as_str());
         let (home, temporary) = (own.join("home"), own.join("tmp"));
-        // What a server of an earlier start has left there must not take the place of the pipes.
+        // Files of an earlier process of this server must not take the place of the pipes.
         if let Err(error) = tokio::fs::remove_dir_all(&temporary).await
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -78,7 +80,7 @@ impl Launchers {
         let writers = pipes.writers;
         tokio::spawn(async move {
             let how = in_words(running.ended().await);
-            // From now on, whoever reads the pipes finds their ends.
+            // Close our ends of the pipes, so that readers see the end of the server's output.
             drop(writers);
             tell.send_replace(Some(how));
         });
@@ -89,7 +91,8 @@ impl Launchers {
     }
 }
 
-/// Plans the sandbox of a server. Without a working directory of its own, it works in its home.
+/// Plans the sandbox of a server. If the configuration names no working directory, the server works in its home
+/// directory.
 fn plan(process: &Process, settings: Settings, own: &Path, hidden: Vec<PathBuf>) -> Plan {
     let Settings { network, read, limits, .. } = settings;
     let home = own.join("home");
@@ -111,7 +114,7 @@ fn plan(process: &Process, settings: Settings, own: &Path, hidden: Vec<PathBuf>)
     }
 }
 
-/// Returns the line that makes the shell become a server.
+/// Returns the line with which the shell replaces itself by the server (see [`BECOME`]).
 fn line(process: &Process) -> io::Result<String> {
     let mut line = String::new();
     for (name, value) in &process.env {
@@ -136,12 +139,12 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Our ends of the pipes of a server.
+/// The daemon's ends of the pipes of a server.
 struct Pipes {
     stdin: Sender,
     stdout: Receiver,
     stderr: Receiver,
-    /// Keep the pipes open until the server has opened them: a pipe that nobody writes to would be at its end.
+    /// Keep the pipes open until the server has opened them: a reader gets end-of-file from a pipe without writers.
     writers: [Sender; 2],
 }
 
@@ -156,13 +159,13 @@ impl Pipes {
         let (stdout, stderr) =
             (OpenOptions::new().open_receiver(&output)?, OpenOptions::new().open_receiver(&error)?);
         let writers = [OpenOptions::new().open_sender(&output)?, OpenOptions::new().open_sender(&error)?];
-        // Nobody reads it yet, so it cannot be opened for writing alone.
+        // Open the pipe for reading, too: opening it only for writing fails as long as no process reads it.
         let stdin = OpenOptions::new().read_write(true).open_sender(&input)?;
         Ok(Self { stdin, stdout, stderr, writers })
     }
 }
 
-/// The processes of a server in a sandbox.
+/// The processes of one server in a sandbox.
 struct Boxed {
     ended: watch::Receiver<Option<String>>,
     cancel: CancellationToken,

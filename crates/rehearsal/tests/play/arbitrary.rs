@@ -1,4 +1,5 @@
-//! Random conversations, most of which the runtime would never build.
+//! Sends random requests to the built-in model, even requests that the runtime would never build: it must answer
+//! each.
 
 use bytes::Bytes;
 use polity_llm::{Arguments, Media, Message, Part, Request, Tool, ToolCall, ToolChoice};

@@ -8,20 +8,20 @@ use polity_society::workspace::Access;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A tool and its fixed result, which replaces the society's own result in plays that go wrong.
+/// A tool, and the result that replaces its real result in plays in which something goes wrong.
 pub(crate) type Override = (&'static str, Value);
 
-/// The agents, with the artifacts, roles and messages between them.
+/// The agents of a play, with their artifacts, roles and messages.
 pub(crate) struct Society {
     texts: Texts,
     agents: BTreeMap<String, Agent>,
     artifacts: BTreeMap<String, Artifact>,
     roles: Vec<(String, BuiltIn)>,
     queue: VecDeque<(String, Vec<Part>)>,
-    /// Pairs of agents: the first waits for an answer of the second.
+    /// Pairs of agents: the first waits for an answer from the second.
     open: BTreeSet<(String, String)>,
     overrides: Vec<Override>,
-    /// Pairs of an agent and a contact that it knows besides its parent.
+    /// Pairs of an agent and one of its contacts; parents are not listed.
     knows: BTreeSet<(String, String)>,
     toolless: Option<&'static str>,
     /// The directory of the person, with the files in it.
@@ -100,7 +100,7 @@ impl Society {
         self
     }
 
-    /// Lets the agents work in a directory of the person that contains these files.
+    /// Lets the agents work in a directory of the user that contains these files.
     pub(crate) fn in_workspace(mut self, access: Access, files: &[(&str, &str)]) -> Self {
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
         self.workspace = Some((access, files));
@@ -271,7 +271,7 @@ impl Society {
         let files = self.files();
         match (command, files.get(path)) {
             ("view", _) if path == "." => {
-                // The report of an earlier run is hidden, as behind the end of a long listing.
+                // The listing hides the report of an earlier run, as a long listing does when its end is cut off.
                 let shown: Vec<String> =
                     files.into_keys().filter(|path| !path.starts_with("polity-report")).collect();
                 self.quoted("./", &shown)

@@ -33,7 +33,7 @@ export function showAgent(app, id, title, body, signal) {
   fill(title, app.nameOf(id));
 
   const head = h("div.agent-head");
-  // For the person, there is only an overview and there are no tabs.
+  // The user has this view, too, but only with an overview, so there are no tabs.
   const tabs = offered.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
   const panel = h("div.panel", tabs ? { role: "tabpanel", id: "agent-panel", tabindex: "0" } : {});
   const calls = h("div.calls");
@@ -54,7 +54,7 @@ export function showAgent(app, id, title, body, signal) {
     }
   }, { delay: REREAD_MS, signal });
 
-  /** Shows the calls that run, and the latest ones that have ended. */
+  /** Shows the running calls, and the latest calls that have ended. */
   function drawCalls(model) {
     const all = callsOf(model.calls, id);
     const running = all.filter((call) => call.state === "running");
@@ -156,7 +156,7 @@ export function showAgent(app, id, title, body, signal) {
     ];
   }
 
-  /** Lists the tool groups: whether the agent may use each of them, and what denies it. */
+  /** Lists the tool groups, each with whether the agent may use it, and with the role or setting that denies it. */
   function rights() {
     const denied = (right) => right.deniedBy
       ? t.parts("rights.role", { who: who(app, right.deniedBy), role: right.deniedIn })

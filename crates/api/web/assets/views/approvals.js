@@ -1,5 +1,5 @@
-// The page with the calls that wait for the person's answer, and with what the person has allowed for more than one
-// call.
+// The page with the calls that wait for the person's answer, and with the permissions: what the person has allowed
+// for more than one call.
 
 import { isDiff } from "../diff.js";
 import { h, icon } from "../dom.js";
@@ -14,7 +14,7 @@ export function mountApprovals(app) {
   const { store, t, api } = app;
   let before = [];
   let wantsFocus = false;
-  /** The questions whose answers are being sent. */
+  /** The ids of the questions whose answers are being sent. */
   const sending = new Set();
 
   const heading = h("h2", { tabindex: "-1" }, t("page.approvals"));
@@ -38,7 +38,7 @@ export function mountApprovals(app) {
     } catch (error) {
       app.say(app.explain(error), "bad");
     }
-    // What was answered elsewhere disappears too.
+    // Reread the questions, because the person may have answered others in another program.
     await app.rereadApprovals().catch(() => {});
     sending.delete(approval.id);
     draw(store.model);
@@ -114,12 +114,12 @@ export function mountApprovals(app) {
     },
     update(model, ui) {
       const isOpen = ui.route.page === "approvals";
-      // No event says that a permission was removed elsewhere, so the page reads again when it is opened.
+      // No event reports that another program removed a permission, so the page rereads when it is opened.
       if (isOpen && !before[3] && model.ready) app.rereadApprovals().catch(() => {});
       const now = [model.approvals, model.permissions, model.tasks, isOpen];
       if (isOpen && now.some((one, at) => one !== before[at])) draw(model);
       before = now;
-      // The frame shows the page after this update.
+      // The frame makes the page visible only after this update, so set the focus in the next frame.
       if (isOpen && wantsFocus) requestAnimationFrame(() => (list.querySelector(".approval") ?? heading).focus());
       if (isOpen) wantsFocus = false;
     },

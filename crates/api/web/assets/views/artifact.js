@@ -1,5 +1,5 @@
-// The detail view of an artifact. It shows only content that a browser can show safely. Text stays text and never
-// becomes markup.
+// The detail view of an artifact. It shows only content that a browser can show safely; text is never treated as
+// markup.
 
 import { contentOf } from "../api.js";
 import { h, fill } from "../dom.js";

@@ -1,4 +1,4 @@
-// The page with all artifacts; images appear as pictures.
+// The page with all artifacts. Images are shown as pictures.
 
 import { contentOf } from "../api.js";
 import { h, fill, icon } from "../dom.js";

@@ -7,7 +7,7 @@ import { button, iconButton, who } from "./shared.js";
 
 const QUESTIONS = 3;
 
-/** Lists the problems of the configuration, each with its place and with what the daemon did about it. */
+/** Lists the problems of the configuration, each with its place and with how the daemon goes on in spite of it. */
 export function problemList(app, problems) {
   const { t } = app;
   return h("ul.problems", {}, problems.map((problem) => h("li", { class: `problem-${problem.severity}` },
@@ -43,7 +43,7 @@ export function mountBanners(app) {
       open.length > QUESTIONS ? h("span.dim", {}, t("questions.more", { n: open.length - QUESTIONS })) : null);
   }
 
-  /** Says how many calls wait, on every page but the one that lists them. */
+  /** Shows how many calls wait for an answer, except on the page that lists these calls. */
   function drawApprovals(open, page) {
     approvals.hidden = open.length === 0 || page === "approvals";
     if (approvals.hidden) return;

@@ -6,12 +6,12 @@ import { code } from "./shared.js";
 
 const SHAPES = { running: "thinking", ended: "idle", dropped: "ended" };
 
-/** Shows the time since a moment. `keepTime` updates it. */
+/** Shows how much time has passed since `since`. `keepTime` updates the text. */
 export function timer(since) {
   return h("span.elapsed", { "data-since": since }, elapsed(Date.now() - since));
 }
 
-/** Updates all running times on the page once a second, until the signal ends. */
+/** Updates the text of all running timers on the page once a second, until the signal aborts. */
 export function keepTime(signal) {
   const tick = setInterval(() => {
     for (const one of document.querySelectorAll(".elapsed")) one.textContent = elapsed(Date.now() - Number(one.dataset.since));
@@ -19,7 +19,7 @@ export function keepTime(signal) {
   signal.addEventListener("abort", () => clearInterval(tick));
 }
 
-/** Shows how long a call has run, or how long it took. */
+/** Shows for how long a call has been running, or how long it took. */
 export function duration(app, call) {
   if (call.state === "running") return timer(call.begunAt);
   return call.durationMs === undefined ? null : h("span.tag", {}, app.t("seconds", { n: (call.durationMs / 1000).toFixed(1) }));

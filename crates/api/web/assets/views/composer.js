@@ -9,7 +9,7 @@ import { button, iconButton } from "./shared.js";
 const FOUND = 12;
 const ATTEMPTS = 5;
 const PAUSE_MS = 700;
-/** Number of files attached since the page was opened. Each new file gets the increased count as its id. */
+/** Number of files attached since the page was opened. It is also the id of the newest file. */
 let files = 0;
 
 export function mountComposer(app) {
@@ -79,7 +79,7 @@ export function mountComposer(app) {
   attached,
   h("div.write-body", {}, text, iconButton(t("attach"), "attach", () => picker.click()), picker, sendButton));
 
-  // Accepts dropped files anywhere on the page. Otherwise the browser would leave the page and open the file.
+  // Accept dropped files anywhere on the page. Otherwise the browser would leave the page and open the file.
   document.addEventListener("dragover", (event) => {
     event.preventDefault();
     document.body.classList.add("dropping");
@@ -127,7 +127,7 @@ export function mountComposer(app) {
     text.style.height = `${Math.min(text.scrollHeight + 2, 260)}px`;
   }
 
-  /** Sends the draft. Every attempt has the same key and keeps stored files, so retries send nothing twice. */
+  /** Sends the draft. Every attempt has the same key and reuses the stored files, so a retry sends nothing twice. */
   async function send() {
     if (!sendable(store.draft)) return;
     put(sending(store.draft, key()));
@@ -264,7 +264,7 @@ export function mountComposer(app) {
     choices(task, draft.task, [h("option", { value: "" }, t("task.new")), offered]);
   }
 
-  /** Updates the options of a select. An open list stays open if its options do not change. */
+  /** Updates the options of a select element. If the options do not change, an open list stays open. */
   function choices(select, chosen, options) {
     refill(select, options);
     if (select.value !== (chosen ?? "")) select.value = chosen ?? "";

@@ -25,7 +25,8 @@ export function mountConversation(app) {
   const start = h("div.conversation-start");
   const list = h("div.messages", { role: "log", "aria-label": t("page.conversation") });
   const scroll = h("div.scroll", { tabindex: "0" }, start, list);
-  // Pictures load later than the text, and the message box can grow. If the end was visible, it stays visible.
+  // Pictures load later than the text, and the message box can grow. The end of the list stays visible if it was
+  // visible.
   let stuck = true;
   scroll.addEventListener("scroll", () => {
     if (scroll.clientHeight === 0) return;
@@ -124,7 +125,7 @@ export function mountConversation(app) {
       const version = `${message.id} ${message.state} ${message.answeredBy ?? ""}`;
       wanted.push(drawn.get(version) ?? versioned(version, bubble(message)));
     }
-    // Keeps existing elements, so that screen readers do not announce them again and playing media continues.
+    // Keep existing elements, so that screen readers do not announce them again and media continue to play.
     arrange(list, wanted);
     markShown();
   }
@@ -174,7 +175,7 @@ export function mountConversation(app) {
     return [body, more];
   }
 
-  /** Records that the person has seen the held messages, if this page is visible. */
+  /** Tells the daemon that the person has seen the held messages, if this page is visible. */
   function markShown() {
     if (document.hidden || store.ui.route.page !== "conversation") return;
     for (const message of held.messages) {

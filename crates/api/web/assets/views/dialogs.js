@@ -4,7 +4,7 @@ import { append, h } from "../dom.js";
 import { SHORTCUTS } from "../keys.js";
 import { button, iconButton } from "./shared.js";
 
-/** Opens a dialog and resolves to the person's choice; an empty string if the person cancels. */
+/** Opens a dialog. Resolves to the person's choice, or to an empty string if the person cancels. */
 function ask(element) {
   document.body.append(element);
   return new Promise((resolve) => {
@@ -16,7 +16,10 @@ function ask(element) {
   });
 }
 
-/** Asks for confirmation before steering an agent, and for the scope. Resolves to the scope, or to an empty string. */
+/**
+ * Asks before an agent is paused, resumed or stopped, and asks for the scope: the agent alone, or its descendants
+ * too. Resolves to the scope, or to an empty string if the person cancels.
+ */
 export async function askScope(app, id, verb, below) {
   const { t } = app;
   const choice = (value, checked) => h("label.choice", {}, h("input", { type: "radio", name: "scope", value, checked }), h("span", {}, t(`scope.${value}`, { n: below })));
@@ -33,7 +36,7 @@ export async function askScope(app, id, verb, below) {
   return ask(dialog);
 }
 
-/** Asks for confirmation before a task is stopped. Resolves to whether to stop it. */
+/** Asks before a task is stopped. Resolves to whether to stop the task. */
 export async function askStopTask(app, title) {
   const { t } = app;
   const dialog = h("dialog", { "aria-labelledby": "ask-title" });

@@ -1,12 +1,12 @@
-// Shows a difference with a colour and a sign for each line.
+// Shows a diff with a colour and a sign for each line.
 
 import { h } from "../dom.js";
 import { linesOf } from "../diff.js";
 
-/** Maximum number of lines to show of one difference, so that a huge one does not block the page. */
+/** Maximum number of lines to show of one diff, so that a huge diff does not block the page. */
 const SHOWN = 2000;
 
-/** Shows a difference in the unified format. */
+/** Shows a diff in the unified format. */
 export function diffBlock(app, text) {
   const lines = linesOf(text);
   return h("pre.code.diff", { tabindex: "0" },

@@ -14,7 +14,7 @@ export function mountFrame(app, { banners, tree, pages, composer, detail }) {
   const links = Object.fromEntries(PAGES.map((page) => [page, h("a", {
     href: write({ page, detail: null }), class: `to-${page}`,
     onclick: (event) => {
-      // A click on the bare link would close the detail column; `go` keeps it open on wide screens.
+      // If the browser followed the link, the detail column would close; `go` keeps it open on wide screens.
       event.preventDefault();
       app.go(page);
     },

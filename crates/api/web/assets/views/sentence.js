@@ -4,7 +4,10 @@ import { h } from "../dom.js";
 import { firstLine } from "../format.js";
 import { routingChip, artifactIdChip, artifactChip, spent, titleOf, who, detailLink } from "./shared.js";
 
-/** Returns the text to show below the first line of an event; empty for most kinds of events. */
+/**
+ * Returns the text to show below the first line of an event. Most kinds of events have none; the result is then
+ * empty.
+ */
 export function textOf(entry) {
   switch (entry.event) {
     case "message_accepted":
@@ -28,7 +31,7 @@ export function textOf(entry) {
   }
 }
 
-/** Returns chips for the artifacts of an event: its attachments, or how each artifact was shown to a model. */
+/** Returns small links to the artifacts of an event: its attachments, or how each artifact was shown to a model. */
 export function chipsOf(app, entry) {
   switch (entry.event) {
     case "message_accepted":
@@ -42,7 +45,7 @@ export function chipsOf(app, entry) {
   }
 }
 
-/** Counts the chips of an event without creating them. */
+/** Counts the links that `chipsOf` would create for an event. */
 export function chipCount(entry) {
   return entry.attachments?.length ?? (entry.event === "model_answered" ? entry.content?.length ?? 0 : 0);
 }
@@ -140,7 +143,7 @@ export function sentence(app, entry) {
   }
 }
 
-/** Returns the name of a message type; the type itself if it has no text. */
+/** Returns the name of a message type in the page's language, or the type itself if there is no text for it. */
 export function typeName(app, type) {
   return app.t.has(`type.${type}`) ? app.t(`type.${type}`) : type;
 }

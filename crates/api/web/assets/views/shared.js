@@ -11,14 +11,14 @@ export function detailLink(app, kind, id, properties, ...children) {
   return h("a", {
     href,
     onclick: (event) => {
-      // The current page may have changed since the link was created.
+      // Update the link, because the current page may have changed since the link was created.
       event.currentTarget.href = write({ page: app.store.ui.route.page, detail: { kind, id } });
     },
     ...properties,
   }, ...children);
 }
 
-/** Returns the name to show for an id: an agent's name or else its role, or a word for the person or the system. */
+/** Returns the name to show for an id: an agent's name or else its role, or a word for the user or the system. */
 export function nameOf(app, id) {
   if (id === "user") return app.t("you");
   if (id === "system") return app.t("system");
@@ -26,7 +26,7 @@ export function nameOf(app, id) {
   return agent ? agent.name ?? agent.role : id;
 }
 
-/** Creates a link to an agent. It includes the id, because several agents may have the same name. */
+/** Creates a link to an agent. The link contains the id, because several agents may have the same name. */
 export function who(app, id) {
   const name = nameOf(app, id);
   if (id === "user" || id === "system") return h(`span.who.who-${id}`, {}, name);
@@ -54,20 +54,20 @@ export function routingChip(app, shown) {
     h("span.chip-note", {}, words));
 }
 
-/** Shows an artifact as a chip with its name and size. */
+/** Shows an artifact as a small link with its name and size. */
 export function artifactChip(app, artifact) {
   app.knowArtifact(artifact);
   return detailLink(app, "artifact", artifact.id, { class: "chip" }, icon(artifact.kind),
     h("span.chip-name", {}, artifact.filename ?? artifact.id), h("span.chip-note", {}, size(artifact.size)));
 }
 
-/** Shows an artifact as a chip if only its id is known. */
+/** Shows an artifact as a small link if the page knows only its id. */
 export function artifactIdChip(app, id) {
   return detailLink(app, "artifact", id, { class: "chip" }, icon("attach"),
     h("span.chip-name", {}, app.nameOfArtifact(id)));
 }
 
-/** Shows a preview of an artifact: a picture, a player for sound or video, or for other kinds a chip. */
+/** Shows a preview of an artifact: a picture, a player for sound or video, or for other kinds a small link. */
 export function preview(app, artifact) {
   app.knowArtifact(artifact);
   const name = artifact.filename ?? artifact.id;
@@ -152,7 +152,7 @@ export function filterChip(app, text, remove) {
     h("span.name", {}, text), icon("close"));
 }
 
-/** Shows a text in place of an empty list. */
+/** Shows this text where a list would be, because the list is empty. */
 export function nothing(text, ...more) {
   return h("div.nothing", {}, h("p", {}, text), more);
 }

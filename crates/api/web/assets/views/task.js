@@ -17,14 +17,14 @@ export function showTask(app, id, title, body, signal) {
   const { t, api } = app;
   let tab = "files";
   let returns = null;
-  /** The agent whose worktree is shown; empty for the shared workspace. */
+  /** The agent whose worktree is shown. An empty string stands for the workspace that all agents share. */
   let agent = "";
   /** The open directories, by their paths, with their entries. */
   let directories = new Map();
   let file = null;
   let place = null;
   let changes = null;
-  /** The differences of the open commits. They never change. */
+  /** The diffs of the open commits, by commit. A commit never changes, so each is read once. */
   const diffs = new Map();
 
   const tabs = h("div.tabs", { role: "tablist", "aria-label": t("task.parts"), onkeydown: ontabkey });
@@ -42,7 +42,7 @@ export function showTask(app, id, title, body, signal) {
     }
   }, { delay: REREAD_MS, signal });
 
-  /** Reads the open directories and the open file again. What is gone is closed. */
+  /** Reads the open directories and the open file again. Closes those that no longer exist. */
   async function readFiles() {
     const shown = agent;
     const found = new Map();

@@ -1,4 +1,4 @@
-// The page with all messages and other events. It keeps only a part of the events in memory, see `window.js`.
+// The page with all messages and other events. It holds only a part of the events (see `window.js`).
 
 import { callKey } from "../calls.js";
 import { h, fill } from "../dom.js";
@@ -63,7 +63,7 @@ export function mountTimeline(app) {
     return height;
   }
 
-  /** Shows what a call does at the moment, in the row of its start. */
+  /** Shows the progress of a running call in the row of the event that started it. */
   function drawLive(entry, row) {
     if (entry.event !== "tool_started") return;
     const call = store.model.calls.get(callKey(entry));
@@ -141,10 +141,10 @@ export function mountTimeline(app) {
       if (mine !== generation) return;
       window = up ? older(window, events) : newer(window, events, heard);
       show("row");
-      // Live events arrived during the read, so another read must get them.
+      // Live events arrived during the read and are missing in the window, so read another page.
       more = down && !window.tail;
     } catch {
-      // If the person scrolls further, the page is read again. The banner reports whether the daemon is reachable.
+      // The page is read again when the person scrolls further. The banner shows whether the daemon is reachable.
     } finally {
       reading = false;
       if (more) extend();
@@ -213,7 +213,7 @@ export function mountTimeline(app) {
   };
 }
 
-/** Estimates whether a text fits one line. Measuring would make the browser lay out rows that are not visible. */
+/** Estimates whether a text fits one line. A measurement would make the browser lay out rows that are not visible. */
 function fitsOneLine(text, width) {
   if (text.length > 200 || text.includes("\n")) return false;
   let needs = 0;

@@ -24,8 +24,8 @@ pub(super) fn of_port(port: u16) -> Option<String> {
     None
 }
 
-/// Finds the socket that listens on a port in a kernel table such as `/proc/net/tcp`. Returns it as `/proc/PID/fd`
-/// shows it, such as `socket:[22]`.
+/// Finds the socket that listens on a port, in a kernel table such as `/proc/net/tcp`. Returns its name as the links
+/// in `/proc/PID/fd` contain it, such as `socket:[22]`.
 fn listening(table: &str, port: u16) -> Option<String> {
     const LISTENS: &str = "0A";
     let address = format!(":{port:04X}");

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 const HINT: &str = "y yes | t yes, until the end of the task | a always | n no; after n you may write why, for example: n use a branch";
 
-/// Questions that are asked on the terminal.
+/// Asks the user questions about calls on a terminal, and reads the answers.
 pub(crate) struct Terminal<'a> {
     client: &'a Client,
     tasks: &'a [TaskId],
@@ -21,7 +21,7 @@ pub(crate) struct Terminal<'a> {
     lines: Option<mpsc::Receiver<String>>,
 }
 
-/// Whether somebody can answer questions while the program runs.
+/// Whether the user can answer questions while the program runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answerable {
     Yes,
@@ -29,7 +29,7 @@ pub(crate) enum Answerable {
 }
 
 impl Answerable {
-    /// Returns whether standard input and standard error are a terminal.
+    /// Returns `Yes` if standard input and standard error are a terminal.
     pub(crate) fn now() -> Self {
         if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() { Self::Yes } else { Self::No }
     }
@@ -70,7 +70,7 @@ impl<'a> Terminal<'a> {
         }
     }
 
-    /// Takes a line as the answer to the question that was printed last.
+    /// Takes a line as the answer to the question that was printed last, and sends it to the daemon.
     pub(crate) async fn take(&mut self, line: &str) -> Result<(), Failure> {
         let Some(asked) = self.asked.take() else { return Ok(()) };
         let Some(answer) = parse(line) else {
@@ -80,7 +80,7 @@ impl<'a> Terminal<'a> {
         };
         match self.client.answer(&asked.id, &answer).await {
             Ok(approval) => complain(&taken(&approval)),
-            // Somebody has answered elsewhere, or the question has expired.
+            // The user has answered in another program, or the question has expired.
             Err(polity_client::Error::Refused(problem)) => complain(&problem.detail),
             Err(error) => return Err(error.into()),
         }
@@ -93,7 +93,7 @@ impl<'a> Terminal<'a> {
     }
 }
 
-/// Prints on standard error. Ignores an error, because the user can answer elsewhere.
+/// Prints on standard error. Ignores an error, because the user can also answer in another program.
 fn show(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! Input lines of the chat, and printing above a line that the user is editing.
+//! Reads the input lines of the chat, and prints above a line that the user is editing.
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -30,8 +30,8 @@ impl Lines {
     }
 }
 
-/// The original mode of the terminal. Dropping this restores it, because a line editor that ends in the middle of a
-/// line does not restore it.
+/// The mode that the terminal had before the chat. Dropping this value restores the mode, because a line editor that
+/// ends in the middle of a line leaves the terminal in its own mode.
 pub(super) struct Mode {
     #[cfg(unix)]
     was: Option<rustix::termios::Termios>,
@@ -51,7 +51,7 @@ impl Mode {
 impl Drop for Mode {
     fn drop(&mut self) {
         let Some(was) = &self.was else { return };
-        // If the terminal refuses, nothing more can be done.
+        // If the terminal refuses the mode, the chat cannot do more.
         let _ =
             rustix::termios::tcsetattr(rustix::stdio::stdin(), rustix::termios::OptionalActions::Now, was);
         let mut stdout = std::io::stdout().lock();
@@ -111,7 +111,7 @@ pub(super) fn typed() -> Result<(Lines, Printer), Failure> {
         loop {
             let typed = match editor.readline("> ") {
                 Ok(line) => {
-                    // Fails for an empty or repeated line, which does not matter.
+                    // `add_history_entry` fails for an empty or repeated line, which does not matter.
                     let _ = editor.add_history_entry(line.as_str());
                     Typed::Line(line)
                 }

@@ -55,7 +55,7 @@ pub(super) fn lines(state: &mut State, size: Size) -> Vec<String> {
     let rows: Vec<_> = tree(&state.agents).iter().map(|branch| row(&branch.before, branch.agent)).collect();
     let tree = table(&rows);
     let tree: Vec<&str> = tree.lines().collect();
-    // The tree may take half of the screen, plus the lines that the events do not need.
+    // The tree may take half of the screen, and also the lines that the events leave free.
     let wanted = left.saturating_sub(state.happened.len()).max(left.div_ceil(2));
     let shown = tree.len().min(wanted);
     state.first = state.first.min(tree.len() - shown);
@@ -100,7 +100,7 @@ fn head(state: &State) -> String {
     head
 }
 
-/// Cuts a line at the width of the screen. Our own styles take no width, and are reset where the line is cut.
+/// Cuts a line at the width of the screen. Styles take no width; they are reset where the line is cut.
 fn clipped(line: &str, columns: usize) -> String {
     let mut clipped = String::with_capacity(line.len());
     let mut width = 0;
