@@ -20,7 +20,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
     ("polity-probe", &["polity-society", "polity-llm", "polity-registry"]),
     ("polity-view", &["polity-society", "polity-llm"]),
-    ("polity-hands", &["polity-society", "polity-sandbox", "polity-web"]),
+    ("polity-files", &["polity-society"]),
+    ("polity-workspaces", &["polity-files", "polity-society"]),
+    (
+        "polity-hands",
+        &["polity-files", "polity-society", "polity-sandbox", "polity-web", "polity-workspaces"],
+    ),
     ("polity-servers", &["polity-society", "polity-hands"]),
     (
         "polity-store",
@@ -50,7 +55,9 @@ const LAYERS: &[(&str, &[&str])] = &[
         "polity-runtime",
         &[
             "polity-decide",
+            "polity-files",
             "polity-hands",
+            "polity-workspaces",
             "polity-points",
             "polity-society",
             "polity-view",
@@ -255,7 +262,8 @@ fn decisions_do_no_io() {
         "fastrand",
         "notify::",
     ];
-    const ROW_TYPES: &[&str] = &["record::", "records::Recorded", "tasks::Standing", "messages::Size"];
+    const ROW_TYPES: &[&str] =
+        &["record::", "records::Recorded", "tasks::Standing", "messages::Size", "usage::{Share, Spent}"];
     let decide = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/decide/src");
     let mut files = Vec::new();
     sources(&decide, &mut files);

@@ -4,13 +4,17 @@
 //! around it read what a decision needs, call the decision, and carry out the result.
 //!
 //! A model call needs these decisions, in this order: `history` (which records the model is still shown) → `render`
-//! (the request) → `room` (does it fit?) → `policy` (how to go on after a failure) → `turn` (the next step). `intake`
+//! (the request) → `room` (does it fit?) → `budget` (can the task pay for it?) → `policy` (how to go on after a failure)
+//! → `understood` (what the model meant) → `turn` (the next step) → `arguments` (what a call to a tool says). `intake`
 //! bounds how much new mail a request shows. `inline` finds files that a model wrote as text. `result` compares an
 //! answer with its JSON Schema. `idle` decides when a task is over. `guidance` decides how much of the rules and tools
 //! a request contains.
 
 #![expect(missing_docs, reason = "a comment that only repeats the name of a field helps nobody")]
 
+// Circle: a role can be an argument of another tool, so the types of arguments contain the arguments of `create_role`.
+pub mod arguments;
+pub mod budget;
 pub mod found;
 pub mod guidance;
 pub mod history;
@@ -24,6 +28,7 @@ pub mod render;
 pub mod result;
 pub mod room;
 pub mod turn;
+pub mod understood;
 
 #[cfg(test)]
 mod testing;

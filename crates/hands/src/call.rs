@@ -1,9 +1,9 @@
 //! A call of a tool: what goes in, and what comes out.
 
 use bytes::Bytes;
-use polity_society::id::{AgentId, CommandId, TaskId};
+use polity_society::id::CommandId;
 pub use polity_society::policy::Source;
-pub use polity_society::workspace::{Access, Place, Root};
+pub use polity_society::workspace::{Access, Caller, Place, Root};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -11,19 +11,6 @@ use tokio_util::sync::CancellationToken;
 
 /// The arguments of a call, as the model wrote them.
 pub type Arguments = Map<String, Value>;
-
-/// Who calls, and where it works.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Caller {
-    /// The agent.
-    pub agent: AgentId,
-    /// The task that the agent works on.
-    pub task: TaskId,
-    /// The name of the agent's role.
-    pub role: String,
-    /// The place where the agent works.
-    pub place: Place,
-}
 
 /// Whether a call runs for the first time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

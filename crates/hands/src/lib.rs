@@ -5,21 +5,22 @@
 //! [`call::Invocation`]. The tool returns an [`call::Output`]: text or JSON, and any number of files, which the runtime
 //! stores as artifacts and routes to the model like every other content.
 //!
+//! [`tool`], [`call`], [`table`] and [`arguments`] are the seam: whatever implements a tool needs only these. [`places`]
+//! opens the caller's workspace. The crates `files` and `workspaces` know the files and the worktrees, `sandbox` runs the
+//! commands, and `web` sends the requests.
+//!
 //! This crate must not know SQL, models, turns or messages. It does not decide who may do what.
 
 pub mod arguments;
 pub mod call;
 pub mod command;
 pub mod deferred;
-mod durable;
 pub mod files;
-mod places;
+pub mod merge_workspace;
+pub mod places;
 pub mod server_state;
 pub mod shipped;
 pub mod table;
 pub mod tool;
 pub mod views;
 pub mod web;
-pub mod workspace;
-// Circle: the submodules work on the locked workspaces of a task, which workspaces declares.
-pub mod workspaces;

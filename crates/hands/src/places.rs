@@ -1,12 +1,18 @@
 //! Opens the workspaces of agents for the tools that work on files.
 
 use crate::call::{Caller, Root};
-use crate::workspace::{Places, Trust, Workspace};
-use crate::workspaces::Workspaces;
 use futures::future::{BoxFuture, FutureExt};
+use polity_files::{Trust, Workspace};
 use polity_society::refusal::Refusal;
+use polity_workspaces::Workspaces;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
+
+/// Opens the workspaces of callers.
+pub trait Places: Send + Sync {
+    /// Opens the workspace in which the caller works, and makes it if need be.
+    fn open<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Workspace>, Refusal>>;
+}
 
 impl Places for Workspaces {
     fn open<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Workspace>, Refusal>> {

@@ -2,12 +2,12 @@
 
 use crate::command::{CommandTools, Commands, SettingsSource};
 use crate::files::{Bounds, Files, SearchFiles, StrReplaceEditor};
+use crate::places::Places;
 use crate::table::Hands;
 use crate::views::Views;
 use crate::web::{WebSettings, WebTools};
-use crate::workspace::Places;
-use crate::workspaces::Workspaces;
 use polity_sandbox::Enter;
+use polity_workspaces::Workspaces;
 use std::path::Path;
 use std::sync::Arc;
 

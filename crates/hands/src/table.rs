@@ -5,8 +5,8 @@ use crate::server_state::ServerState;
 use crate::tool::Tool;
 pub use crate::tool::Toolbox;
 use crate::views::Views;
-use crate::workspaces::Workspaces;
 use futures::future::join_all;
+use polity_workspaces::Workspaces;
 use std::fmt;
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ pub use stored::ViewsError;
 
 use crate::call::Caller;
 use crate::views::stored::{Key, Stored};
-use crate::workspace::{ContentHash, WorkspacePath};
+use polity_files::{ContentHash, WorkspacePath};
 use polity_society::id::TaskId;
 use std::collections::HashMap;
 use std::path::PathBuf;

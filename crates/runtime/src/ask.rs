@@ -7,18 +7,19 @@ mod direct;
 mod preview;
 mod request;
 mod told;
-mod understood;
 
-use crate::budget::{self, Reached, Reservation, Reserved};
+use crate::budget::{Reservation, Reserved};
 use crate::handles::Handles;
 pub(crate) use direct::direct;
 pub use direct::{By, DirectAnswer, DirectError, Line};
 use polity_artifacts::index::Stored;
+use polity_decide::budget::{self, Reached};
 use polity_decide::history::History;
 use polity_decide::policy::{self, Fallback, Next, Room, Sent, Situation, Tried};
 use polity_decide::render;
 use polity_decide::room::{self, Compaction};
 use polity_decide::turn::{Tools, with_unique_ids};
+use polity_decide::understood::{Understood, understood};
 use polity_llm::{CallError, FailureKind, Pass, Reply, Shut, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
 use polity_society::id::{ArtifactId, ServiceId, TurnId};
@@ -34,7 +35,6 @@ use request::{Made, Manner, capabilities_used, make};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use understood::{Understood, understood};
 
 /// The outcome of a call.
 pub(crate) enum Asked {

@@ -3,7 +3,6 @@
 //! Society tools change only rows: each runs inside the transaction that records its result. Outside tools have effects
 //! elsewhere, so they run in two steps (see [`crate::driver`]).
 
-mod arguments;
 mod artifact;
 mod communication;
 mod organization;
@@ -14,9 +13,8 @@ pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, store};
 pub(crate) use schema::{Offering, offered, offered_outside};
 pub(crate) use search::SearchTools;
 
-pub(crate) use arguments::group_of;
-use arguments::{Call, Parsed};
 use polity_artifacts::Prepared;
+use polity_decide::arguments::{self, Call, Parsed};
 use polity_decide::result::Misfit;
 use polity_hands::table::Hands;
 use polity_llm::ToolCall;

@@ -1,6 +1,6 @@
 //! The place where the agents of a task work on files and run commands.
 
-use crate::id::AgentId;
+use crate::id::{AgentId, TaskId};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
@@ -16,6 +16,19 @@ pub struct Place {
     /// The owner of the worktree: the agent itself, or the nearest agent above it that has a worktree.
     /// `None` for the workspace that the task shares.
     pub worktree: Option<AgentId>,
+}
+
+/// An agent that works on a task, and where it works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The agent.
+    pub agent: AgentId,
+    /// The task that the agent works on.
+    pub task: TaskId,
+    /// The name of the agent's role.
+    pub role: String,
+    /// The place where the agent works.
+    pub place: Place,
 }
 
 /// The directory of a task's workspace.

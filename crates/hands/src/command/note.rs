@@ -6,7 +6,7 @@
 
 use super::excerpt::last_lines;
 use super::live::Owner;
-use crate::durable;
+use polity_files::durable;
 use polity_sandbox::{Excerpt, Output};
 use polity_society::command::CommandEnd;
 use polity_society::id::{AgentId, CommandId, TaskId};

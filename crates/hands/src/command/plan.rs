@@ -1,9 +1,9 @@
 //! Plans a command: which directories it gets, and which of them it may change.
 
 use crate::call::Access;
-use crate::workspaces::Opened;
 use polity_sandbox::Settings;
 use polity_sandbox::{Excerpt, Plan, guarded_paths};
+use polity_workspaces::Opened;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

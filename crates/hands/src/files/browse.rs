@@ -1,7 +1,7 @@
 //! What the person sees at a path of a workspace. The rules for paths are those of the tools.
 
 use crate::files::text::Content;
-use crate::workspace::{Entries, FileError, Kind, PathFault, Workspace, WorkspacePath};
+use polity_files::{Entries, FileError, Kind, PathFault, Workspace, WorkspacePath};
 use std::io::Read;
 
 /// Longest part of a file that is shown, in bytes.

@@ -3,8 +3,8 @@
 use crate::call::{Caller, Output};
 use crate::files::bounds::Bounds;
 use crate::views::{Change, Unknown, Views, may_change};
-use crate::workspace::path::on_one_line;
-use crate::workspace::{ContentHash, Expected, FileError, Kind, PathFault, Workspace, WorkspacePath};
+use polity_files::path::on_one_line;
+use polity_files::{ContentHash, Expected, FileError, Kind, PathFault, Workspace, WorkspacePath};
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use std::sync::Arc;

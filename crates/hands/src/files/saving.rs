@@ -3,9 +3,10 @@
 use crate::call::Caller;
 use crate::files::bounds::Bounds;
 use crate::files::desk::{Desk, blocking};
+use crate::places::Places;
 use crate::views::{Change, Views};
-use crate::workspace::{ContentHash, Places, WorkspacePath};
 use bytes::Bytes;
+use polity_files::{ContentHash, WorkspacePath};
 use polity_society::refusal::Refusal;
 use std::sync::Arc;
 

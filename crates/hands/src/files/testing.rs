@@ -2,10 +2,11 @@
 
 use crate::call::{Access, Arguments, Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};
 use crate::files::{Bounds, Files, SearchFiles, StrReplaceEditor};
+use crate::places::Places;
 use crate::tool::{AfterCrash, Tool};
 use crate::views::Views;
-use crate::workspace::{Places, Workspace};
 use futures::future::{BoxFuture, FutureExt};
+use polity_files::Workspace;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Whether an agent may change a file, by what it knows of it. Pure.
 
-use crate::workspace::ContentHash;
+use polity_files::ContentHash;
 
 /// A change of a file, by what its arguments prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! The views of one task in a file: one line of JSON for each view that differs from the one before.
 
 use crate::call::Caller;
-use crate::workspace::{ContentHash, WorkspacePath};
+use polity_files::{ContentHash, WorkspacePath};
 use polity_society::id::AgentId;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

@@ -2,12 +2,13 @@
 
 use crate::call::{Access, Attempt, Caller, Invocation, Output, Place, Progress, Root};
 use crate::files::{Bounds, Files};
+use crate::places::Places;
 use crate::table::Toolbox;
 use crate::tool::Tool;
 use crate::views::Views;
 use crate::web::WebTools;
-use crate::workspace::{Places, Workspace};
 use futures::future::{BoxFuture, FutureExt};
+use polity_files::Workspace;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
 use polity_web::{AllowedHost, Settings};

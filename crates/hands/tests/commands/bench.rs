@@ -3,10 +3,10 @@
 use polity_hands::call::{Attempt, Caller, Content, Invocation, Place, Progress, Root};
 use polity_hands::command::{CommandEnded, CommandTools, Commands, Told};
 use polity_hands::tool::Toolbox;
-use polity_hands::workspaces::Workspaces;
 use polity_sandbox::{Enter, Level, Limits, Machine, Settings, probe};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
+use polity_workspaces::Workspaces;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,11 +1,11 @@
 //! Calls root's service once, outside the society. Chat clients ask for titles and tags in this way.
 //! Such a call uses the same gates, retry policy and fallbacks as the calls of agents. Nothing is stored.
 
-use super::understood::understood;
 use super::{fallback_of, told, untried_fallback};
 use crate::handles::Handles;
 use polity_decide::policy::{self, Next, Room, Sent, Situation, Tried};
 use polity_decide::result;
+use polity_decide::understood::understood;
 use polity_llm::{CallError, Message, Part, Reply, Request, Shut, ToolChoice, Usage};
 use polity_registry::Service;
 use polity_society::defuse::json_line;

@@ -6,11 +6,13 @@ use super::closing::{self, Finished, LastText};
 use super::outside::{outside_tool, refused_worktree, settle};
 use super::service_of;
 use crate::approvals::{self, Question, Ruling};
-use crate::budget::{Reached, Reservation};
+use crate::budget::Reservation;
 use crate::handles::Handles;
 use crate::rest;
 use crate::tools::{self, Context};
 use polity_artifacts::{NewArtifact, Prepared};
+use polity_decide::arguments::group_of;
+use polity_decide::budget::Reached;
 use polity_decide::room;
 use polity_decide::turn::{self, Reminded, Step, Turn, WhyRefused};
 use polity_hands::tool::AfterCrash;
@@ -296,7 +298,7 @@ impl Advance {
 
     /// Asks the policy about a call of a society tool. A call that the person has allowed is not asked about again.
     async fn ruling(&self, tx: &mut Tx, turn: &Turn, call: &ToolCall) -> Result<Ruling, Error> {
-        let Some(group) = tools::group_of(&call.name) else { return Ok(Ruling::Allow) };
+        let Some(group) = group_of(&call.name) else { return Ok(Ruling::Allow) };
         let question = Question { call, group, reach: Reach::Society };
         let ruling =
             approvals::rule(&mut tx.connection, &self.snapshot, &self.conversation, question).await?;

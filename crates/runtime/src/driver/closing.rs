@@ -2,12 +2,12 @@
 //! that the turn took in. If the turn failed, it also tells the parent and the askers.
 
 use super::bytes::put_on_disk;
-use crate::budget::{Reached, branches};
 use crate::door;
 use crate::handles::Handles;
 use crate::rest;
 use crate::tools;
 use polity_artifacts::NewArtifact;
+use polity_decide::budget::{Reached, branches};
 use polity_decide::result::Misfit;
 use polity_decide::turn::{self, Turn};
 use polity_registry::Snapshot;

@@ -1,10 +1,9 @@
 //! What the person sees of a task's workspaces: the files, and who changed them.
 
 use super::Society;
+use polity_files::{FileError, Kind, Workspace};
 use polity_hands::call::Place;
 use polity_hands::files::{BrowseError, Browsed, browse};
-use polity_hands::workspace::{FileError, Kind, Workspace};
-use polity_hands::workspaces::{FileChange, History, Recording, WorktreeCommit};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
 use polity_society::workspace::Root;
@@ -13,6 +12,7 @@ use polity_view::{
     ChangesFilter, ChangesView, CommitView, EntryKind, FileChangeView, FileDiffView, RecordingView,
     WorkspaceContent, WorkspaceEntry, WorkspaceFilter, WorkspaceView,
 };
+use polity_workspaces::{FileChange, History, Recording, WorktreeCommit};
 
 /// Why the files of a task cannot be shown.
 #[derive(Debug, thiserror::Error)]
@@ -150,7 +150,7 @@ impl Society {
 fn content(browsed: Browsed) -> WorkspaceContent {
     match browsed {
         Browsed::Directory(listed) => {
-            let entry = |entry: polity_hands::workspace::Entry| WorkspaceEntry {
+            let entry = |entry: polity_files::Entry| WorkspaceEntry {
                 name: entry.name,
                 kind: match entry.kind {
                     Kind::File => EntryKind::File,
@@ -183,7 +183,7 @@ fn commit_view(found: WorktreeCommit) -> CommitView {
     }
 }
 
-fn diff_view(diff: polity_hands::workspaces::FileDiff) -> FileDiffView {
+fn diff_view(diff: polity_workspaces::FileDiff) -> FileDiffView {
     let change = match diff.change {
         FileChange::Added => FileChangeView::Added,
         FileChange::Changed => FileChangeView::Changed,

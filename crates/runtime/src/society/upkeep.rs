@@ -1,9 +1,9 @@
 //! Keeps what a society stores within its bounds, and finishes what a crash has interrupted in the workspaces.
 
 use crate::handles::Handles;
-use polity_hands::workspaces::{Recovered, Retired};
 use polity_society::id::TaskId;
 use polity_store::{Error, maintenance, tasks};
+use polity_workspaces::{Recovered, Retired};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

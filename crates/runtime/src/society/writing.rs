@@ -2,12 +2,12 @@
 
 use super::reading::role_view;
 use super::{Prompt, PromptError, Society, workspace};
-use crate::budget::{self, Reached};
 use crate::door;
 use crate::handles::Handles;
 use crate::tools;
 use polity_artifacts::index::{NO_TASK, Stored};
 use polity_artifacts::{BlobHash, NewArtifact, Prepared, prepare};
+use polity_decide::budget::{self, Reached};
 use polity_decide::inline;
 use polity_registry::Snapshot;
 use polity_society::contact;

@@ -2,12 +2,12 @@
 //!
 //! Bytes are written to the disk before the transaction for their row begins; [`incoming`] returns these bytes.
 
-use super::arguments::{Call, Encoding, GetArtifact, Meta, PutArtifact};
 use super::{Context, Done, Ran};
 use crate::door;
 use bytes::Bytes;
 use polity_artifacts::index::NO_TASK;
 use polity_artifacts::{NewArtifact, Prepared};
+use polity_decide::arguments::{Call, Encoding, GetArtifact, Meta, PutArtifact};
 use polity_decide::inline;
 use polity_llm::ToolCall;
 use polity_society::content::Artifact;

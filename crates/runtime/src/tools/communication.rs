@@ -1,8 +1,8 @@
 //! Writing to others: `send_message`, `list_contacts`, `find_capable_agents`; and `compress_context`.
 
-use super::arguments::{CompressContext, FindCapableAgents, SendMessage};
 use super::{Context, Done, Ran};
 use crate::door;
+use polity_decide::arguments::{CompressContext, FindCapableAgents, SendMessage};
 use polity_society::agent::{Party, Standing};
 use polity_society::contact::{self, KnownParty};
 use polity_society::content::Direction;

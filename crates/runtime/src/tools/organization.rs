@@ -1,13 +1,13 @@
 //! Roles and agents: `create_role`, `find_role_by_name`, `spawn_agent`, `spawn_agent_with_task`, `terminate_agent`,
 //! `get_org_structure`.
 
-use super::arguments::{
-    CreateRole, FindRoleByName, FirstMessage, NewRole, OwnWorkspace, ShortBrief, SpawnAgent,
-    SpawnAgentWithTask, TerminateAgent,
-};
 use super::{Context, Done, Ran};
 use crate::door;
 use crate::rest;
+use polity_decide::arguments::{
+    CreateRole, FindRoleByName, FirstMessage, NewRole, OwnWorkspace, ShortBrief, SpawnAgent,
+    SpawnAgentWithTask, TerminateAgent,
+};
 use polity_decide::result;
 use polity_registry::{Catalogue, ServiceWish};
 use polity_society::agent::Standing;

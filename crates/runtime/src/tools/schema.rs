@@ -1,7 +1,7 @@
 //! Builds the tools as models see them. The schemas come from the types, and the descriptions come from the prompts.
 
-use super::arguments;
 use super::search::is_of_server;
+use polity_decide::arguments;
 use polity_decide::found::SEARCH_TOOLS;
 use polity_hands::arguments::plain;
 use polity_hands::deferred::{Definition, is_deferred};

@@ -1,8 +1,8 @@
 //! Ignore files: which paths a search leaves out.
 
-use crate::workspace::{Workspace, WorkspacePath};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use polity_files::{Workspace, WorkspacePath};
 
 /// Bytes of an ignore file. A larger one is no ignore file.
 const MAX_BYTES: u64 = 1 << 20;

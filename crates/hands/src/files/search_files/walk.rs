@@ -2,9 +2,9 @@
 //! followed, and no file is opened by a path that somebody could swap.
 
 use crate::files::search_files::ignored::{Rules, is_ignored};
-use crate::workspace::{FileError, Kind, Workspace, WorkspacePath, is_temporary};
 use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
+use polity_files::{FileError, Kind, Workspace, WorkspacePath, is_temporary};
 use std::ffi::OsString;
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -36,7 +36,7 @@ impl Found<'_> {
         match self.place {
             Place::In(parent) => {
                 let name = self.path.name().unwrap_or_default();
-                crate::workspace::open_in(parent, Path::new(name), self.path)
+                polity_files::open_in(parent, Path::new(name), self.path)
             }
             Place::Named(workspace) => workspace.open_file(self.path),
         }

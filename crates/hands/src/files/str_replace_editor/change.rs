@@ -9,7 +9,7 @@ use crate::files::numbered::{excerpt, snippet};
 use crate::files::str_replace_editor::arguments::Change;
 use crate::files::text::{Content, lines};
 use crate::views::{Change as Kind, Views};
-use crate::workspace::{ContentHash, FileError, WorkspacePath};
+use polity_files::{ContentHash, FileError, WorkspacePath};
 use polity_society::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use crate::files::desk::{Desk, refused};
 use crate::files::numbered::{cut, numbered};
 use crate::files::text::{Content, lines};
 use crate::views::Views;
-use crate::workspace::{ContentHash, Kind, WorkspacePath};
+use polity_files::{ContentHash, Kind, WorkspacePath};
 use polity_society::refusal::Refusal;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use crate::call::{Access, Attempt, Output};
 use crate::files::testing::Bench;
-use crate::workspace::TEMPORARY_PREFIX;
+use polity_files::TEMPORARY_PREFIX;
 use polity_society::refusal::Refusal;
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use crate::call::Source;
 use crate::files::Bounds;
 use crate::files::testing::{Bench, json_of, text};
-use crate::workspace::testing::Swapper;
+use polity_files::testing::Swapper;
 use polity_society::refusal::Refusal;
 use proptest::prelude::*;
 use serde_json::{Value, json};

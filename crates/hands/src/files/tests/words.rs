@@ -3,9 +3,10 @@
 use crate::call::Access;
 use crate::files::testing::Bench;
 use crate::files::{Bounds, SearchFiles};
+use crate::places::Places;
 use crate::tool::{Tool, Words};
-use crate::workspace::{Places, Workspace};
 use futures::future::BoxFuture;
+use polity_files::Workspace;
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use serde_json::{Value, json};

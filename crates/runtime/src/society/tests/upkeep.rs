@@ -1,10 +1,10 @@
 use super::super::upkeep::{clear_workspaces, finish_merges};
 use super::*;
+use polity_files::{ContentHash, WorkspacePath};
 use polity_hands::call::{Place, Root};
 use polity_hands::views::Views;
-use polity_hands::workspace::{ContentHash, WorkspacePath};
-use polity_hands::workspaces::Workspaces;
 use polity_society::id::TurnId;
+use polity_workspaces::Workspaces;
 
 /// Two tasks with the same agents, each with a worktree: one that did nothing, and one that committed a file.
 struct Left {

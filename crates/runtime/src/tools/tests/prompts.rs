@@ -2,8 +2,8 @@
 
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;
-use crate::tools::arguments::NAMES;
 use crate::tools::{Offering, offered, offered_outside};
+use polity_decide::arguments::NAMES;
 use polity_decide::found::SEARCH_TOOLS;
 use polity_registry::Snapshot;
 use polity_society::rules::Rights;

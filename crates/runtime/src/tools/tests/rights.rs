@@ -1,8 +1,8 @@
 //! At every call, an agent can see and use only the tools that its chain of roles and the settings allow.
 
 use crate::testing::{World, brief, code};
-use crate::tools::arguments::{NAMES, group_of};
 use crate::tools::offered;
+use polity_decide::arguments::{NAMES, group_of};
 use polity_society::id::AgentId;
 use polity_society::rules::Rights;
 use polity_society::tool_group::{Grant, ToolGroup};

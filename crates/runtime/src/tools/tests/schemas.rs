@@ -86,7 +86,7 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
         let rights = Rights::of(&Grant::everything(), &[link]);
         offered(&rights, &snapshot).into_iter().map(|tool| tool.name).collect()
     };
-    assert_eq!(names(&[]).len(), super::super::arguments::NAMES.len());
+    assert_eq!(names(&[]).len(), polity_decide::arguments::NAMES.len());
     assert_eq!(
         names(&[ToolGroup::Context]),
         ["send_message", "list_contacts", "find_capable_agents", "compress_context"]

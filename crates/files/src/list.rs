@@ -1,0 +1,127 @@
+//! Lists a directory: what is in it, and what is in its subdirectories.
+
+use crate::fault::{FileError, Kind};
+use crate::path::{WorkspacePath, on_one_line};
+use crate::read::open_directory;
+use crate::write::is_temporary;
+use cap_fs_ext::DirExt;
+use cap_std::fs::Dir;
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+/// Names that a listing shows of the directory itself.
+const MAX_NAMES: usize = 500;
+
+/// Names that a listing shows of each subdirectory, so that `node_modules` does not hide its neighbours.
+const MAX_NAMES_BELOW: usize = 50;
+
+/// Lines of a whole listing.
+const MAX_LINES: usize = 1000;
+
+/// What a directory contains.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// A line for each file or directory, sorted: its path below the listed directory. A directory ends with `/`, and a
+    /// symbolic link is followed by `->` and its target. Where names were left out, a line says how many.
+    pub lines: Vec<String>,
+}
+
+/// What a directory contains itself, without its subdirectories.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entries {
+    /// The entries, sorted by name.
+    pub entries: Vec<Entry>,
+    /// Number of entries that were left out.
+    pub left_out: usize,
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The name.
+    pub name: String,
+    /// What the name stands for. Links are not followed.
+    pub kind: Kind,
+    /// The size of a regular file, in bytes.
+    pub bytes: Option<u64>,
+}
+
+/// The names that come first in a directory.
+struct Names {
+    first: BTreeMap<OsString, Kind>,
+    left_out: usize,
+}
+
+pub(crate) fn list(dir: &Dir, path: &WorkspacePath) -> Result<Listing, FileError> {
+    let error = |error| FileError::new("list", path, error);
+    let dir = open_directory(dir, path)?;
+    let names = names(&dir, MAX_NAMES).map_err(error)?;
+    let mut lines = Vec::new();
+    for (name, kind) in &names.first {
+        lines.push(line(&dir, "", name, *kind));
+        // A directory that was swapped with a link, or that we may not read, is listed without its content.
+        if *kind == Kind::Directory
+            && lines.len() < MAX_LINES
+            && let Ok(below) = dir.open_dir_nofollow(name)
+            && let Ok(inside) = self::names(&below, MAX_NAMES_BELOW)
+        {
+            let above = format!("{}/", name.to_string_lossy());
+            lines.extend(inside.first.iter().map(|(name, kind)| line(&below, &above, name, *kind)));
+            lines.extend(more(&on_one_line(&above), inside.left_out));
+        }
+    }
+    lines.extend(more("", names.left_out));
+    Ok(Listing { lines })
+}
+
+pub(crate) fn entries(dir: &Dir, path: &WorkspacePath) -> Result<Entries, FileError> {
+    let dir = open_directory(dir, path)?;
+    let names = names(&dir, MAX_NAMES).map_err(|error| FileError::new("list", path, error))?;
+    let entry = |(name, kind): (&OsString, &Kind)| {
+        let is_file = *kind == Kind::File;
+        let found = is_file.then(|| dir.symlink_metadata(name).ok()).flatten();
+        Entry {
+            name: name.to_string_lossy().into_owned(),
+            kind: *kind,
+            bytes: found.map(|found| found.len()),
+        }
+    };
+    Ok(Entries { entries: names.first.iter().map(entry).collect(), left_out: names.left_out })
+}
+
+/// Reads the names of a directory. However many there are, only the first ones of the sorted names are kept.
+fn names(dir: &Dir, limit: usize) -> std::io::Result<Names> {
+    let mut names = Names { first: BTreeMap::new(), left_out: 0 };
+    for entry in dir.entries()? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name == OsStr::new(".git") || is_temporary(&name) {
+            continue;
+        }
+        // The entry may have gone since its name was read.
+        let Ok(kind) = entry.file_type() else { continue };
+        names.first.insert(name, Kind::of(kind));
+        if names.first.len() > limit {
+            names.first.pop_last();
+            names.left_out += 1;
+        }
+    }
+    Ok(names)
+}
+
+fn line(dir: &Dir, above: &str, name: &OsStr, kind: Kind) -> String {
+    let path = on_one_line(&format!("{above}{}", name.to_string_lossy()));
+    match kind {
+        Kind::File => path,
+        Kind::Directory => format!("{path}/"),
+        Kind::Link => match dir.read_link_contents(name) {
+            Ok(target) => format!("{path} -> {}", on_one_line(&target.to_string_lossy())),
+            Err(_) => path,
+        },
+        Kind::Special => format!("{path} ({kind})"),
+    }
+}
+
+fn more(above: &str, left_out: usize) -> Option<String> {
+    (left_out > 0).then(|| format!("{above}… {left_out} more"))
+}

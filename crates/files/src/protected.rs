@@ -1,0 +1,165 @@
+//! Files that agents' tools never write, because a program of the person would run what they say.
+
+use crate::path::WorkspacePath;
+
+/// A file or a directory that is never written, wherever in the workspace it is, with everything below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protected {
+    /// The names that follow each other in a path, in lower case.
+    pub names: &'static [&'static str],
+    /// Why it is protected.
+    pub reason: &'static str,
+}
+
+const fn protected(names: &'static [&'static str], reason: &'static str) -> Protected {
+    Protected { names, reason }
+}
+
+/// Everything that is never written. Sandboxes mount the same paths read-only.
+pub const PROTECTED: &[Protected] = &[
+    // Git runs hooks, and programs that its configuration names (core.fsmonitor, core.sshCommand, filters, aliases).
+    // A forged index or object would also make later commits lie. In a worktree `.git` is a file that names a directory.
+    protected(&[".git"], "Git's own files; only the system commits"),
+    protected(&[".hg"], "Mercurial runs hooks that its configuration names"),
+    protected(&[".jj"], "Jujutsu runs programs that its configuration names"),
+    protected(&[".husky"], "Git runs these hooks"),
+    // Editors run tasks when a folder is opened, and start the language servers and tools that settings name.
+    protected(&[".vscode"], "Visual Studio Code can start programs that these settings name"),
+    protected(&[".vs"], "Visual Studio can start programs that these settings name"),
+    protected(&[".idea"], "JetBrains editors can start programs that these settings name"),
+    protected(&[".fleet"], "Fleet can start programs that these settings name"),
+    protected(&[".zed"], "Zed can start programs that these settings name"),
+    protected(&[".exrc"], "Vim runs it when it starts in this directory"),
+    protected(&[".vimrc"], "Vim runs it when it starts in this directory"),
+    protected(&[".gvimrc"], "Vim runs it when it starts in this directory"),
+    protected(&[".nvimrc"], "Neovim runs it when it starts in this directory"),
+    protected(&[".nvim.lua"], "Neovim runs it when it starts in this directory"),
+    protected(&[".dir-locals.el"], "Emacs evaluates it when it opens a file of this directory"),
+    protected(&[".dir-locals-2.el"], "Emacs evaluates it when it opens a file of this directory"),
+    // Containers of editors run commands on the host before they are built.
+    protected(&[".devcontainer"], "editors run its commands when they open the folder"),
+    protected(&[".devcontainer.json"], "editors run its commands when they open the folder"),
+    // Shells run it when they enter the directory.
+    protected(&[".envrc"], "direnv runs it when a shell enters the directory"),
+    // Other agents run hooks and start the servers that these files name.
+    protected(&[".claude", "settings.json"], "coding agents run the hooks that it names"),
+    protected(&[".claude", "settings.local.json"], "coding agents run the hooks that it names"),
+    protected(&[".claude", "hooks"], "coding agents run these hooks"),
+    protected(&[".mcp.json"], "coding agents start the servers that it names"),
+    protected(&[".cursor", "mcp.json"], "Cursor starts the servers that it names"),
+    protected(&[".cursor", "hooks.json"], "Cursor runs the hooks that it names"),
+    protected(&[".gemini", "settings.json"], "coding agents start the servers that it names"),
+    protected(&[".codex"], "coding agents start the servers that it names"),
+];
+
+/// Returns what protects a path, if anything does.
+pub fn protection(path: &WorkspacePath) -> Option<&'static Protected> {
+    let names: Vec<String> = path.names().iter().map(|name| folded(name)).collect();
+    let is_at = |at: usize, entry: &Protected| {
+        let wanted = names.get(at..at.saturating_add(entry.names.len()));
+        wanted.is_some_and(|wanted| wanted.iter().zip(entry.names).all(|(name, fixed)| name == fixed))
+    };
+    PROTECTED.iter().find(|entry| (0..names.len()).any(|at| is_at(at, entry)))
+}
+
+/// Returns a name as a careless file system would compare it: without case, without the characters that macOS ignores,
+/// without the dots, spaces and streams that Windows drops.
+fn folded(name: &str) -> String {
+    let is_ignored = |character: char| {
+        matches!(character,
+            '\u{200C}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{206A}'..='\u{206F}' | '\u{FEFF}')
+    };
+    let visible: String = name.chars().filter(|character| !is_ignored(*character)).collect();
+    let before_stream = visible.split(':').next().unwrap_or_default();
+    let folded = before_stream.trim_end_matches(['.', ' ']).to_lowercase();
+    // The short name under which Windows file systems also know `.git`.
+    if folded == "git~1" { ".git".to_owned() } else { folded }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn is_protected(written: &str) -> bool {
+        protection(&WorkspacePath::parse(written, &[]).unwrap()).is_some()
+    }
+
+    #[test]
+    fn files_that_start_programs_are_protected() {
+        for path in [
+            ".git",
+            ".git/config",
+            ".git/hooks/pre-commit",
+            ".git/objects/00/aa",
+            "sub/.git/config",
+            "sub/.git",
+            ".GIT/config",
+            ".Git/Hooks/x",
+            ".g\u{200c}it/config",
+            "\u{feff}.git/config",
+            "git~1/config",
+            "GIT~1/config",
+            ".git./config",
+            ".git /config",
+            ".git::$INDEX_ALLOCATION/config",
+            "a/../.git/config",
+            ".vscode/tasks.json",
+            "a/b/.vscode/settings.json",
+            ".idea/workspace.xml",
+            ".devcontainer/devcontainer.json",
+            ".devcontainer.json",
+            ".husky/pre-commit",
+            ".envrc",
+            "x/.envrc",
+            ".ENVRC",
+            ".exrc",
+            ".dir-locals.el",
+            ".claude/settings.json",
+            ".claude/hooks/a.sh",
+            "a/.mcp.json",
+        ] {
+            assert!(is_protected(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn other_files_are_not_protected() {
+        for path in [
+            ".",
+            "a",
+            ".gitignore",
+            ".gitattributes",
+            ".gitmodules",
+            ".github/workflows/ci.yml",
+            "git/config",
+            "x.git/config",
+            ".git2",
+            "vscode/settings.json",
+            ".env",
+            ".envrc.example",
+            ".claude/skills/a/SKILL.md",
+            "settings.json",
+            ".claude",
+            "hooks/pre-commit",
+            "a.idea",
+        ] {
+            assert!(!is_protected(path), "{path}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_below_a_protected_path_is_protected(
+            above in proptest::collection::vec("[a-z]{1,4}", 0..3),
+            entry in proptest::sample::select(PROTECTED),
+            below in proptest::collection::vec("[a-z.]{1,4}x", 0..3),
+            upper in any::<bool>(),
+        ) {
+            let mut names = above;
+            names.extend(entry.names.iter().map(|name| if upper { name.to_uppercase() } else { (*name).to_owned() }));
+            names.extend(below);
+            prop_assert!(is_protected(&names.join("/")), "{names:?}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! The tool `merge_workspace`: brings the work of a descendant into the workspace of the caller.
+
+use crate::arguments::{self, Argued};
+use crate::call::{Arguments, Caller, Invocation, Output};
+use crate::tool::{AfterCrash, Reach, Tool};
+use futures::future::{BoxFuture, FutureExt};
+use polity_society::id::AgentId;
+use polity_society::refusal::Refusal;
+use polity_society::tool_group::ToolGroup;
+use polity_workspaces::Workspaces;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// Files that the answer names. The agent can look at the others.
+const NAMED_FILES: usize = 100;
+
+/// Answers whether an agent is a descendant of the caller. Only the runtime knows the society.
+pub type IsDescendant = Arc<dyn Fn(&Caller, &AgentId) -> BoxFuture<'static, bool> + Send + Sync>;
+
+/// The tool `merge_workspace`.
+pub struct MergeWorkspace {
+    workspaces: Arc<Workspaces>,
+    is_descendant: IsDescendant,
+}
+
+impl MergeWorkspace {
+    /// Makes the tool.
+    pub fn new(workspaces: Arc<Workspaces>, is_descendant: IsDescendant) -> Self {
+        Self { workspaces, is_descendant }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct MergeArguments {
+    agent_id: String,
+}
+
+impl Argued for MergeArguments {
+    const NAMES: &'static [&'static str] = &["agentId"];
+}
+
+impl Tool for MergeWorkspace {
+    fn name(&self) -> &str {
+        "merge_workspace"
+    }
+
+    fn group(&self) -> ToolGroup {
+        ToolGroup::Files
+    }
+
+    fn parameters(&self) -> Value {
+        arguments::schema_of::<MergeArguments>()
+    }
+
+    fn reach(&self, _arguments: &Arguments) -> Reach {
+        Reach::ChangesWorkspace
+    }
+
+    fn after_crash(&self, _arguments: &Arguments) -> AfterCrash {
+        // A merge that was cut off is finished first, and the repetition then brings only what is new.
+        AfterCrash::Repeat
+    }
+
+    fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
+        async move {
+            let MergeArguments { agent_id } = arguments::read(&invocation.arguments)?;
+            let agent = AgentId::new(agent_id);
+            if !(self.is_descendant)(&invocation.caller, &agent).await {
+                return Err(Refusal::NotDescendant { agent: agent.to_string() });
+            }
+            let merged = self.workspaces.merge(&invocation.caller, &agent, &invocation.cancel).await?;
+            let named = &merged.files[..merged.files.len().min(NAMED_FILES)];
+            let mut answer = json!({"commits": merged.commits, "files": named});
+            if named.len() < merged.files.len() {
+                answer["more"] = json!(merged.files.len() - named.len());
+            }
+            if !merged.left.is_empty() {
+                answer["left"] = json!(merged.left);
+            }
+            Ok(Output::json(answer))
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,79 @@
+//! The tool `merge_workspace`.
+
+use super::MergeWorkspace;
+use crate::call::{Arguments, Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};
+use crate::tool::Tool;
+use futures::FutureExt;
+use polity_society::id::{AgentId, TaskId};
+use polity_society::refusal::Refusal;
+use polity_workspaces::Workspaces;
+use serde_json::{Value, json};
+use std::fs;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+fn root() -> Caller {
+    let place = Place { root: Root::Made, worktree: None };
+    Caller { agent: AgentId::new("root"), task: TaskId::new("t-1"), role: String::new(), place }
+}
+
+fn tool(workspaces: Workspaces) -> MergeWorkspace {
+    let is_descendant = |_: &_, agent: &AgentId| {
+        let is_descendant = agent.as_str() == "ann-1";
+        async move { is_descendant }.boxed()
+    };
+    MergeWorkspace::new(Arc::new(workspaces), Arc::new(is_descendant))
+}
+
+fn invocation(arguments: Value) -> Invocation {
+    let Value::Object(arguments) = arguments else { panic!() };
+    Invocation {
+        caller: root(),
+        arguments,
+        idempotency_key: "k".to_owned(),
+        evidence: Value::Null,
+        attempt: Attempt::First,
+        cancel: CancellationToken::new(),
+        progress: Progress::none(),
+    }
+}
+
+fn answer(output: Output) -> Value {
+    let Content::Json(answer) = output.content else { panic!() };
+    answer
+}
+
+#[tokio::test]
+async fn a_descendant_is_merged_and_nobody_else() {
+    let home = tempfile::tempdir().unwrap();
+    let workspaces = Workspaces::new(home.path().to_owned());
+    let cancel = CancellationToken::new();
+    let Ok(ann) = workspaces.hire(&root(), &AgentId::new("ann-1"), &cancel).await else {
+        println!("this test needs git 2.38 or newer, which this machine lacks");
+        return;
+    };
+    fs::write(ann.directory.join("a"), "1").unwrap();
+    workspaces.hire(&root(), &AgentId::new("ben-2"), &cancel).await.unwrap();
+    let tool = tool(workspaces);
+    let refused = tool.run(invocation(json!({"agentId": "ben-2"}))).await.unwrap_err();
+    assert_eq!(refused, Refusal::NotDescendant { agent: "ben-2".to_owned() });
+    // Models write names in other styles.
+    let merged = tool.run(invocation(json!({"agent_id": "ann-1"}))).await.unwrap();
+    assert_eq!(answer(merged), json!({"commits": 1, "files": [{"path": "a", "change": "added"}]}));
+    let again = tool.run(invocation(json!({"agentId": "ann-1"}))).await.unwrap();
+    assert_eq!(answer(again), json!({"commits": 0, "files": []}));
+    assert!(matches!(tool.run(invocation(json!({}))).await, Err(Refusal::InvalidArguments(_))));
+}
+
+#[test]
+fn the_schema_names_one_argument() {
+    let tool = tool(Workspaces::new("/nowhere".into()));
+    let expect = json!({
+        "type": "object",
+        "properties": {"agentId": {"type": "string"}},
+        "required": ["agentId"],
+        "additionalProperties": false,
+    });
+    assert_eq!(tool.parameters(), expect);
+    let _ = tool.effect(&Arguments::new());
+}

@@ -1,0 +1,246 @@
+//! Changes the files of a directory as a merge says, all of them even if the process dies in between.
+//!
+//! The journal is written first: what changes, from what to what, and which names stand for the merged commit
+//! afterwards. Then each file is replaced by a rename, then the names are moved, then the journal is removed. Whoever
+//! works on the task next finishes a journal that it finds. A file that is neither the old nor the new version was
+//! changed by somebody else and stays as it is.
+
+use crate::beneath::{self, Beneath, Content, Execution, Found};
+use crate::parse::{Change, Leaf, Mode};
+use crate::path::TreePath;
+use crate::plan::{self, Disk, Endings, Step, Version};
+use crate::problem::Problem;
+use crate::repository::{Repository, replace};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Entries that are listed of a directory that is in the way of a file.
+const IN_THE_WAY: usize = 10_000;
+
+/// Files that are compared and written at once. Their contents are in memory.
+const FILES_AT_ONCE: usize = 32;
+
+/// A merge that is being carried out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Journal {
+    /// The directory.
+    pub(crate) directory: PathBuf,
+    /// The workspace whose index agents' own git reads, and the commit that it shows afterwards.
+    pub(crate) index: Option<(String, String)>,
+    /// The names that are moved afterwards, each with its commit.
+    pub(crate) points: Vec<(String, String)>,
+    /// The files, in the order in which they are changed.
+    pub(crate) changes: Vec<Change>,
+}
+
+/// How a file on disk relates to a merge.
+pub(crate) struct Judged {
+    /// The change.
+    pub(crate) change: Change,
+    /// What it does.
+    pub(crate) step: Step,
+    /// What is there now.
+    pub(crate) disk: Disk,
+    /// The content before.
+    pub(crate) old: Vec<u8>,
+    /// The content afterwards.
+    pub(crate) new: Vec<u8>,
+}
+
+/// Reads what is at a path.
+fn disk(beneath: &Beneath, path: &TreePath) -> Result<Disk, Problem> {
+    Ok(match beneath.look(path)? {
+        Found::Nothing => Disk::Nothing,
+        Found::File(file, metadata) => {
+            let execution = Execution::of(&metadata);
+            let bytes = beneath::read(file, metadata.len()).map_err(Problem::io("read", &path.relative()))?;
+            Disk::File(bytes, execution)
+        }
+        Found::Link(target) => Disk::Link(target),
+        Found::Directory => Disk::Directory(beneath.below(path, IN_THE_WAY)?),
+        Found::Blocked(components) => path.ancestor(components).map_or(Disk::Special, Disk::Blocked),
+        Found::Special => Disk::Special,
+    })
+}
+
+/// Finds out how each file on disk relates to some changes. `deleted` are all files that the merge deletes.
+pub(crate) async fn judge(
+    repository: &Repository,
+    directory: &Path,
+    changes: &[Change],
+    deleted: &BTreeSet<TreePath>,
+) -> Result<Vec<Judged>, Problem> {
+    let has_content = |leaf: &&Leaf| leaf.mode != Mode::Submodule;
+    let leaves = changes.iter().flat_map(|change| [&change.old, &change.new]).flatten();
+    let objects: Vec<&str> = leaves.filter(has_content).map(|leaf| leaf.object.as_str()).collect();
+    let mut contents = repository.contents(&objects).await?.into_iter();
+    let mut content = |leaf: &Option<Leaf>| {
+        leaf.as_ref().filter(has_content).and_then(|_| contents.next()).unwrap_or_default()
+    };
+    let versions: Vec<(Change, Vec<u8>, Vec<u8>)> = changes
+        .iter()
+        .map(|change| {
+            let old = content(&change.old);
+            let new = content(&change.new);
+            (change.clone(), old, new)
+        })
+        .collect();
+    let (directory, deleted) = (directory.to_owned(), deleted.clone());
+    in_background(move || {
+        let beneath = Beneath::open(&directory)?;
+        let mut judged = Vec::new();
+        for (change, old, new) in versions {
+            let disk = disk(&beneath, &change.path)?;
+            let version = |leaf: &Option<Leaf>, content| {
+                leaf.as_ref().map(|leaf| leaf.mode).map(|mode| (mode, content))
+            };
+            let before =
+                version(&change.old, old.as_slice()).map(|(mode, content)| Version { mode, content });
+            let after = version(&change.new, new.as_slice()).map(|(mode, content)| Version { mode, content });
+            let step = plan::step(before, after, &disk, &deleted);
+            judged.push(Judged { change, step, disk, old, new });
+        }
+        Ok(judged)
+    })
+    .await
+}
+
+/// Runs work on files off the async threads.
+pub(crate) async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::task::spawn_blocking(work).await.unwrap_or(Err(Problem::CutOff))
+}
+
+/// Returns the files that changes delete.
+pub(crate) fn deleted(changes: &[Change]) -> BTreeSet<TreePath> {
+    changes.iter().filter(|change| change.new.is_none()).map(|change| change.path.clone()).collect()
+}
+
+/// Changes one file as it was judged.
+fn carry_out(beneath: &Beneath, judged: &Judged, number: usize) -> Result<(), Problem> {
+    let Step::Change(endings) = judged.step else { return Ok(()) };
+    let path = &judged.change.path;
+    let Some(leaf) = &judged.change.new else { return beneath.remove(path) };
+    if matches!(judged.disk, Disk::Directory(_)) {
+        beneath.remove_empty(path)?;
+    }
+    let converted;
+    let bytes = match endings {
+        Endings::Stored => judged.new.as_slice(),
+        Endings::Converted => {
+            converted = plan::with_crlf(&judged.new);
+            &converted
+        }
+    };
+    let content = match leaf.mode {
+        Mode::Plain => Content::File(bytes, Execution::Plain),
+        Mode::Program => Content::File(bytes, Execution::Program),
+        Mode::Link => Content::Link(&judged.new),
+        Mode::Submodule => return Ok(()),
+    };
+    beneath.put(path, &content, number)
+}
+
+/// Carries out changes of files. Returns the files that stay as they are because somebody else changed them.
+pub(crate) async fn apply(
+    repository: &Repository,
+    directory: &Path,
+    changes: &[Change],
+) -> Result<Vec<TreePath>, Problem> {
+    // The files are judged again for writing when the deletions are done: what then is still in the way, stays.
+    let first_write = changes.iter().position(|change| change.new.is_some()).unwrap_or(changes.len());
+    let (deletions, writes) = changes.split_at(first_write);
+    let nothing = BTreeSet::new();
+    let mut left = Vec::new();
+    for some in deletions.chunks(FILES_AT_ONCE).chain(writes.chunks(FILES_AT_ONCE)) {
+        let judged = judge(repository, directory, some, &nothing).await?;
+        let directory = directory.to_owned();
+        let stayed = in_background(move || {
+            let beneath = Beneath::open(&directory)?;
+            let mut stayed = Vec::new();
+            for (number, judged) in judged.into_iter().enumerate() {
+                let is_carried_out = match carry_out(&beneath, &judged, number) {
+                    Ok(()) => judged.step != Step::Conflict,
+                    // A file that cannot be written must not hold up all further work on the task.
+                    Err(Problem::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                        false
+                    }
+                    Err(problem) => return Err(problem),
+                };
+                if !is_carried_out {
+                    stayed.push(judged.change.path);
+                }
+            }
+            Ok(stayed)
+        });
+        left.extend(stayed.await?);
+    }
+    Ok(left)
+}
+
+/// Returns the files that could not be written because a directory on the way must not be changed.
+pub(crate) async fn protected(directory: &Path, changes: &[Change]) -> Result<Vec<TreePath>, Problem> {
+    let directory = directory.to_owned();
+    let paths: Vec<TreePath> = changes.iter().map(|change| change.path.clone()).collect();
+    in_background(move || {
+        let beneath = Beneath::open(&directory)?;
+        Ok(paths.into_iter().filter(|path| !beneath.may_write(path)).collect())
+    })
+    .await
+}
+
+impl Journal {
+    /// Writes the journal. From now on the merge happens, whatever else happens.
+    pub(crate) fn write(&self, file: &Path) -> Result<(), Problem> {
+        let text = serde_json::to_vec(self).map_err(|error| Problem::Io {
+            what: "write",
+            path: file.to_owned(),
+            source: error.into(),
+        })?;
+        replace(file, &text)
+    }
+
+    /// Reads the journal, if there is one.
+    pub(crate) fn read(file: &Path) -> Result<Option<Self>, Problem> {
+        let failed = Problem::io("read", file);
+        match fs::read(file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(error)),
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| failed(error.into())),
+        }
+    }
+
+    /// Carries out the merge and removes the journal. Returns the files that stay as they are because somebody else
+    /// changed them meanwhile.
+    pub(crate) async fn finish(
+        &self,
+        repository: &Repository,
+        file: &Path,
+    ) -> Result<Vec<TreePath>, Problem> {
+        let left = match (self.directory.is_dir(), &self.index) {
+            (true, _) => apply(repository, &self.directory, &self.changes).await?,
+            // Somebody removed the workspace. There are no files that could be changed.
+            (false, Some(_)) => Vec::new(),
+            // The directory of the person may be on a disk that is not attached now.
+            (false, None) => {
+                return Err(Problem::refused(format!(
+                    "A merge into {} was interrupted, and the directory is not there now. Ask the person to bring it \
+                     back: the merge is then finished.",
+                    self.directory.display()
+                )));
+            }
+        };
+        for (name, commit) in &self.points {
+            repository.point(name, commit).await?;
+        }
+        if let Some((workspace, commit)) = &self.index {
+            repository.refresh_index(workspace, commit).await;
+        }
+        fs::remove_file(file).map_err(Problem::io("remove", file))?;
+        Ok(left)
+    }
+}

@@ -1,0 +1,202 @@
+//! The person's own repository. It may be hostile: somebody else may have written its configuration.
+//!
+//! Polity asks it for its HEAD and its format, and writes the branches of agents. It does so with commands that start no
+//! program, whatever the configuration says. Everything else happens in the repository of the task.
+
+use crate::git::{Call, Git, Input};
+use crate::problem::Problem;
+use crate::repository::{Lender, Repository, clear_lock};
+use std::fs;
+use std::path::{Path, PathBuf};
+use tokio_util::sync::CancellationToken;
+
+/// The repository of a directory of the person.
+#[derive(Clone, Debug)]
+pub(crate) struct Person {
+    /// The directory of git for this directory.
+    pub(crate) own: PathBuf,
+    /// What the repository of a task borrows.
+    pub(crate) lender: Lender,
+    /// The commit that is checked out.
+    pub(crate) head: String,
+}
+
+/// Why a directory is no repository that polity works with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// There is no `.git`.
+    NoRepository,
+    /// The `.git` is something that polity does not follow.
+    Odd(String),
+    /// There is no commit.
+    NoCommit,
+}
+
+impl Unusable {
+    /// Says why there can be no worktree, and what the person can do.
+    pub(crate) fn reason(&self, directory: &Path) -> String {
+        let directory = directory.display();
+        match self {
+            Self::NoRepository => format!(
+                "{directory} is no git repository, so nobody can have a worktree of its own. \
+                 Let the agents share the directory, or ask the person to run `git init` there and to commit."
+            ),
+            Self::Odd(what) => format!(
+                "The git repository of {directory} cannot be used: {what}. Let the agents share the directory."
+            ),
+            Self::NoCommit => format!(
+                "The git repository of {directory} has no commit yet, so there is nothing to base a worktree on. \
+                 Let the agents share the directory, or ask the person to commit."
+            ),
+        }
+    }
+}
+
+/// Where a repository keeps its parts.
+struct Parts {
+    own: PathBuf,
+    common: PathBuf,
+}
+
+/// Finds the parts of the repository of a directory. Follows nothing that an agent could have put there to reach a
+/// repository elsewhere: `.git` is a directory, or a file whose target names this directory in return, as that of a
+/// worktree does.
+fn parts(directory: &Path) -> Result<Parts, Unusable> {
+    let odd = |what: &str| Unusable::Odd(what.to_owned());
+    let dot_git = directory.join(".git");
+    let Ok(metadata) = dot_git.symlink_metadata() else { return Err(Unusable::NoRepository) };
+    let parts = if metadata.is_dir() {
+        if dot_git.join("commondir").symlink_metadata().is_ok() {
+            return Err(odd("its `.git` says that it is part of another repository"));
+        }
+        Parts { own: dot_git.clone(), common: dot_git }
+    } else if metadata.is_file() && metadata.len() < 8_192 {
+        let line = fs::read_to_string(&dot_git).map_err(|_| odd("its `.git` cannot be read"))?;
+        let target = line.strip_prefix("gitdir: ").ok_or_else(|| odd("its `.git` names no repository"))?;
+        let own = directory.join(target.trim_end_matches(['\n', '\r']));
+        let back = fs::read_to_string(own.join("gitdir")).unwrap_or_default();
+        let back = own.join(back.trim_end_matches(['\n', '\r']));
+        let names_us = match (back.canonicalize(), dot_git.canonicalize()) {
+            (Ok(back), Ok(dot_git)) => back == dot_git,
+            _ => false,
+        };
+        if !names_us {
+            return Err(odd("its `.git` leads to a repository elsewhere that does not know this directory"));
+        }
+        let common =
+            fs::read_to_string(own.join("commondir")).map_err(|_| odd("its `.git` is incomplete"))?;
+        let common = own.join(common.trim_end_matches(['\n', '\r']));
+        let common = common.canonicalize().map_err(|_| odd("its `.git` is incomplete"))?;
+        Parts { own, common }
+    } else {
+        return Err(odd("its `.git` is neither a directory nor a short file"));
+    };
+    for (place, name) in [
+        (&parts.own, "HEAD"),
+        (&parts.common, "objects"),
+        (&parts.common, "refs"),
+        (&parts.common, "refs/heads"),
+        (&parts.common, "refs/heads/polity"),
+        (&parts.common, "logs"),
+        (&parts.common, "packed-refs"),
+        (&parts.common, "reftable"),
+    ] {
+        if place.join(name).symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+            return Err(Unusable::Odd(format!("`{name}` in its `.git` is a symbolic link")));
+        }
+    }
+    Ok(parts)
+}
+
+/// Returns whether the loose file of a branch can only be found through symbolic links.
+fn leads_through_link(common: &Path, reference: &str) -> bool {
+    let mut path = common.to_owned();
+    reference.split('/').any(|component| {
+        path.push(component);
+        path.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink())
+    })
+}
+
+impl Person {
+    /// Finds the directory of git for a directory of the person, without looking further into it.
+    pub(crate) fn directory_of_git(directory: &Path) -> Option<PathBuf> {
+        parts(directory).ok().map(|parts| parts.common)
+    }
+
+    /// Opens the repository of a directory.
+    pub(crate) async fn open(
+        git: &Git,
+        directory: &Path,
+        cancel: &CancellationToken,
+    ) -> Result<Result<Self, Unusable>, Problem> {
+        let Parts { own, common } = match parts(directory) {
+            Ok(parts) => parts,
+            Err(unusable) => return Ok(Err(unusable)),
+        };
+        let answer = git.run(Call::on(&own, &["symbolic-ref", "--quiet", "HEAD"]), cancel).await?;
+        let branch = String::from_utf8_lossy(&answer.output).trim().to_owned();
+        if answer.code == Some(0) && leads_through_link(&common, &branch) {
+            let what = format!("its branch `{branch}` is a symbolic link");
+            return Ok(Err(Unusable::Odd(what)));
+        }
+        let answer = git.run(Call::on(&own, &["rev-parse", "--show-object-format"]), cancel).await?;
+        let object_format = match answer.code {
+            Some(0) => String::from_utf8_lossy(&answer.output).trim().to_owned(),
+            _ => return Ok(Err(Unusable::Odd(answer.failed().to_string()))),
+        };
+        let repository = Repository::at(git, own.clone(), cancel);
+        let Some(head) = repository.tip("HEAD").await? else { return Ok(Err(Unusable::NoCommit)) };
+        let objects = common.join("objects");
+        Ok(Ok(Self { own, lender: Lender { common, objects, object_format }, head }))
+    }
+
+    /// Gives the person's repository the branch of an agent with all its commits. Returns why not, if that fails: the
+    /// work is safe in the repository of the task.
+    pub(crate) async fn publish(
+        &self,
+        task: &Repository,
+        agent: &str,
+        tip: &str,
+    ) -> Result<Option<String>, Problem> {
+        let own = task.beside(self.own.clone());
+        let branch = format!("refs/heads/polity/{agent}");
+        let remembered = format!("refs/polity/published/{agent}");
+        let before = task.tip(&remembered).await?;
+        let there = own.tip(&branch).await?;
+        if there.as_deref() == Some(tip) {
+            task.point(&remembered, tip).await?;
+            return Ok(None);
+        }
+        if there != before {
+            let reason =
+                format!("somebody else changed the branch `polity/{agent}` of the person's repository");
+            return Ok(Some(reason));
+        }
+        // Only the objects that the person's repository lacks.
+        let call = task.call(&["pack-objects", "--revs", "--local", "--stdout", "--quiet"]);
+        let wanted = format!("{tip}\n^{}\n", self.head);
+        let pack = task.run(call.reading(Input::Bytes(wanted.into_bytes()))).await?.succeeded()?;
+        let call = task.call(&["unpack-objects", "-q"]).set("GIT_OBJECT_DIRECTORY", &self.lender.objects);
+        task.finish(call.reading(Input::Bytes(pack))).await?.succeeded()?;
+        clear_lock(&self.lender.common.join(format!("{branch}.lock"))).await?;
+        let expected = before.unwrap_or_else(|| "0".repeat(tip.len()));
+        let call = own.call(&["update-ref", "-m", "polity", &branch, tip, &expected]);
+        let answer = own.finish(call).await?;
+        if answer.code != Some(0) {
+            return Ok(Some(answer.failed().to_string()));
+        }
+        task.point(&remembered, tip).await?;
+        Ok(None)
+    }
+
+    /// Removes the branch of an agent from the person's repository, if it is as polity left it.
+    pub(crate) async fn unpublish(&self, task: &Repository, agent: &str) -> Result<(), Problem> {
+        let own = task.beside(self.own.clone());
+        let remembered = format!("refs/polity/published/{agent}");
+        let Some(before) = task.tip(&remembered).await? else { return Ok(()) };
+        let branch = format!("refs/heads/polity/{agent}");
+        // A branch that the person has changed or checked out stays.
+        let _ = own.finish(own.call(&["update-ref", "-d", &branch, &before])).await?;
+        task.forget(&remembered).await
+    }
+}

@@ -1,0 +1,102 @@
+//! Commits what changed in a workspace.
+
+use crate::beneath::Beneath;
+use crate::git::Input;
+use crate::journal::in_background;
+use crate::problem::Problem;
+use crate::repository::{Author, Repository, STREAM_PREFIX};
+use crate::snapshot::{self, Difference, NextCommit, Seen};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How often a commit is tried while commands that still run change the files.
+const ATTEMPTS: usize = 3;
+
+/// A workspace whose files can be committed.
+pub(crate) struct Committed<'a> {
+    /// The repository.
+    pub(crate) repository: &'a Repository,
+    /// The name of the workspace in the repository.
+    pub(crate) workspace: &'a str,
+    /// The directory.
+    pub(crate) directory: &'a Path,
+    /// What polity remembers of the files.
+    pub(crate) seen: Arc<Mutex<Seen>>,
+}
+
+/// What a commit contains.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    /// The commit, if anything changed.
+    pub(crate) commit: Option<String>,
+    /// Files that could not be read, which count as unchanged.
+    pub(crate) unreadable: Vec<String>,
+}
+
+impl Committed<'_> {
+    /// Commits all that changed since `head` under a name. Nothing changed: no commit.
+    pub(crate) async fn commit(
+        &self,
+        head: &str,
+        reference: &str,
+        author: &Author,
+        message: &str,
+    ) -> Result<Outcome, Problem> {
+        let mut attempt = 1;
+        loop {
+            match self.try_commit(head, reference, author, message).await {
+                Err(Problem::Io { .. }) if attempt < ATTEMPTS => attempt += 1,
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_commit(
+        &self,
+        head: &str,
+        reference: &str,
+        author: &Author,
+        message: &str,
+    ) -> Result<Outcome, Problem> {
+        let base = self.repository.tree(head).await?;
+        let (directory, seen, commit) = (self.directory.to_owned(), self.seen.clone(), head.to_owned());
+        let Difference { changes, unreadable } = in_background(move || {
+            let beneath = Beneath::open(&directory)?;
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            snapshot::compare(&beneath, &base, &commit, &mut seen)
+        })
+        .await?;
+        let unreadable = unreadable.iter().map(ToString::to_string).collect();
+        if changes.is_empty() {
+            return Ok(Outcome { commit: None, unreadable });
+        }
+        let file = self.repository.directory.join(format!("{STREAM_PREFIX}{}", self.workspace));
+        let (directory, stream) = (self.directory.to_owned(), file.clone());
+        let (reference_name, head) = (reference.to_owned(), head.to_owned());
+        let (author, message) = (author.line(), message.to_owned());
+        let input = in_background(move || {
+            let failed = || Problem::io("write", &stream);
+            let beneath = Beneath::open(&directory)?;
+            let mut writer = BufWriter::new(File::create(&stream).map_err(failed())?);
+            let next =
+                NextCommit { reference: &reference_name, parents: &[&head], author, message: &message };
+            next.begin(&mut writer).map_err(failed())?;
+            snapshot::stream_files(&beneath, &changes, &mut writer)?;
+            writer.flush().map_err(failed())?;
+            File::open(&stream).map_err(failed())
+        });
+        let imported = match input.await {
+            Ok(input) => self.repository.import(Input::File(input)).await,
+            Err(problem) => Err(problem),
+        };
+        let _ = std::fs::remove_file(&file);
+        imported?;
+        let commit = self.repository.tip(reference).await?;
+        if let Some(commit) = &commit {
+            self.repository.refresh_index(self.workspace, commit).await;
+        }
+        Ok(Outcome { commit, unreadable })
+    }
+}

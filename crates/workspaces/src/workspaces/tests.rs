@@ -1,0 +1,185 @@
+//! Tests with a real git, in temporary directories.
+
+mod hiring;
+mod hostile;
+mod merging;
+mod person;
+mod properties;
+mod reading;
+mod settling;
+
+use super::{Opened, Settled, Workspaces};
+use crate::git::{Found, Git};
+use polity_society::id::{AgentId, TaskId, TurnId};
+use polity_society::refusal::Refusal;
+use polity_society::workspace::{Access, Caller, Place, Root};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// Workspaces in a temporary directory, and a directory of the person.
+pub(super) struct World {
+    home: TempDir,
+    pub(super) all: Workspaces,
+    pub(super) root: Root,
+}
+
+pub(super) fn task() -> TaskId {
+    TaskId::new("t-1")
+}
+
+impl World {
+    /// Makes a world whose tasks have workspaces of their own. Returns `None` where git is missing, and says so.
+    pub(super) async fn made() -> Option<Self> {
+        let Found::Usable(_) = Git::find().await else {
+            println!("this test needs git 2.38 or newer, which this machine lacks");
+            return None;
+        };
+        let home = tempfile::tempdir().unwrap();
+        let all = Workspaces::new(home.path().join("workspaces"));
+        Some(Self { home, all, root: Root::Made })
+    }
+
+    /// Makes a world whose task works in a directory of the person: a repository with one commit.
+    pub(super) async fn of_person(files: &[(&str, &str)]) -> Option<Self> {
+        let mut world = Self::made().await?;
+        let directory = world.person();
+        fs::create_dir_all(&directory).unwrap();
+        world.root = Root::Person { directory: directory.clone(), access: Access::Write };
+        git(&directory, &["init", "-q", "-b", "trunk"]);
+        git(&directory, &["config", "user.name", "Person"]);
+        git(&directory, &["config", "user.email", "person@example.org"]);
+        for (path, text) in files {
+            write(&directory, path, text);
+        }
+        git(&directory, &["add", "-A"]);
+        git(&directory, &["commit", "-q", "--allow-empty", "-m", "First"]);
+        Some(world)
+    }
+
+    pub(super) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
+    pub(super) fn person(&self) -> PathBuf {
+        self.home.path().join("person's project")
+    }
+
+    pub(super) fn task_directory(&self) -> PathBuf {
+        self.home.path().join("workspaces/t-1")
+    }
+
+    /// Starts anew, as after a crash.
+    pub(super) fn restart(&mut self) {
+        self.all = Workspaces::new(self.home.path().join("workspaces"));
+    }
+
+    /// An agent that works in the shared workspace.
+    pub(super) fn shared(&self, agent: &str) -> Caller {
+        self.caller(agent, None)
+    }
+
+    /// An agent that works in its own worktree.
+    pub(super) fn own(&self, agent: &str) -> Caller {
+        self.caller(agent, Some(agent))
+    }
+
+    pub(super) fn caller(&self, agent: &str, worktree: Option<&str>) -> Caller {
+        let place = Place { root: self.root.clone(), worktree: worktree.map(AgentId::new) };
+        Caller { agent: AgentId::new(agent), task: task(), role: format!("Role of {agent}"), place }
+    }
+
+    pub(super) async fn open(&self, caller: &Caller) -> Opened {
+        self.all.directory(&task(), &caller.place, &CancellationToken::new()).await.unwrap()
+    }
+
+    pub(super) async fn hire(&self, hirer: &Caller, agent: &str) -> PathBuf {
+        self.try_hire(hirer, agent).await.unwrap().directory
+    }
+
+    pub(super) async fn try_hire(&self, hirer: &Caller, agent: &str) -> Result<Opened, Refusal> {
+        self.all.hire(hirer, &AgentId::new(agent), &CancellationToken::new()).await
+    }
+
+    pub(super) async fn settle(&self, caller: &Caller, turn: i64) -> Settled {
+        self.all.settle(caller, TurnId::new(turn), &CancellationToken::new()).await.unwrap()
+    }
+
+    pub(super) async fn merge(&self, caller: &Caller, from: &str) -> Result<super::Merged, Refusal> {
+        self.all.merge(caller, &AgentId::new(from), &CancellationToken::new()).await
+    }
+
+    /// Runs git on the repository of the task.
+    pub(super) fn git(&self, arguments: &[&str]) -> String {
+        git(&self.task_directory().join("git"), arguments)
+    }
+
+    /// Returns the subjects of a branch, the latest first, each with its author.
+    pub(super) fn log(&self, branch: &str) -> Vec<String> {
+        let log = self.git(&["log", "--first-parent", "--format=%an: %s", branch]);
+        log.lines().map(str::to_owned).collect()
+    }
+}
+
+/// Runs git as the person would, without the settings of this machine.
+pub(super) fn git(directory: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new("git");
+    command.current_dir(directory).args(arguments);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "git {arguments:?}: {errors}");
+    String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+}
+
+pub(super) fn write(directory: &Path, path: &str, text: &str) {
+    let path = directory.join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+pub(super) fn read(directory: &Path, path: &str) -> String {
+    fs::read_to_string(directory.join(path)).unwrap()
+}
+
+pub(super) fn reason(refused: Result<impl std::fmt::Debug, Refusal>) -> String {
+    match refused.unwrap_err() {
+        Refusal::WorkspaceRefused { reason } | Refusal::ToolFailed { reason, .. } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the paths and kinds of the conflicts of a refused merge.
+pub(super) fn conflicts(refused: &Result<super::Merged, Refusal>) -> Vec<(String, String)> {
+    let Err(Refusal::MergeConflict { conflicts, .. }) = refused else { panic!("{refused:?}") };
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    conflicts.as_array().unwrap().iter().map(|one| (text(&one["path"]), text(&one["kind"]))).collect()
+}
+
+/// Returns all files of a directory with their contents, apart from git's own.
+pub(super) fn files(directory: &Path) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut waiting = vec![directory.to_owned()];
+    while let Some(place) = waiting.pop() {
+        for entry in fs::read_dir(place).unwrap() {
+            let entry = entry.unwrap();
+            let path = entry.path();
+            if entry.file_name() == ".git" {
+                continue;
+            }
+            let name = path.strip_prefix(directory).unwrap().to_string_lossy().into_owned();
+            let kind = entry.file_type().unwrap();
+            if kind.is_symlink() {
+                found.push((name, format!("-> {}", fs::read_link(&path).unwrap().display())));
+            } else if kind.is_dir() {
+                waiting.push(path);
+            } else {
+                found.push((name, String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned()));
+            }
+        }
+    }
+    found.sort();
+    found
+}
