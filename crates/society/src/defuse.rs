@@ -1,5 +1,5 @@
 //! Marks forged lines in the texts of models and people: lines that look as if the system had written them.
-//! Such a line looks like a header, or like another line that only the system writes.
+//! Examples of lines that only the system writes are the header of a message and the hint how to answer it.
 
 use crate::glyph::{is_bidirectional_mark, is_header_bracket, is_letter, is_line_break};
 use crate::text::{TextKey, Texts};
@@ -49,7 +49,7 @@ pub(crate) fn in_one_line(text: &str) -> String {
     lines.join(" ")
 }
 
-/// Returns a value as JSON on one line. Also escapes the line breaks that JSON allows to leave unescaped.
+/// Returns a value as JSON on one line. Also escapes line breaks that JSON may contain unescaped, such as U+2028.
 pub fn json_line(value: &impl Serialize) -> String {
     // Cannot fail: the keys of all maps in these values are strings.
     let json = serde_json::to_string(value).unwrap_or_default();
@@ -69,7 +69,8 @@ pub fn json_line(value: &impl Serialize) -> String {
 ///
 /// This is the case if the line begins with the words of a line of the system.
 /// It is also the case if the line has a header bracket before its first letter or digit.
-/// A bidirectional mark at this place counts too, if the line has a bracket: the mark may move the bracket.
+/// A line with a bidirectional mark before its first letter and a header bracket anywhere counts too, because the mark
+/// may display the bracket at the beginning of the line.
 fn misleads(line: &str, forms: &[Form]) -> bool {
     let words = line.find(is_letter).unwrap_or(line.len());
     // Cannot fail: `find` returns the start of a character.

@@ -83,8 +83,8 @@ pub(crate) fn is_letter(character: char) -> bool {
     in_parts && can_be_seen(character)
 }
 
-/// Returns whether a character is one of the brackets `【` and `】`, looks like one, or contains one.
-/// For example, the character U+1F240 contains brackets.
+/// Returns whether a character is one of the brackets `【` and `】`, resembles such a bracket, or contains brackets.
+/// For example, U+1F240 shows a Chinese character in brackets.
 pub(crate) fn is_header_bracket(character: char) -> bool {
     let mut is_one = is_lenticular(character);
     decompose_compatible(character, |part| is_one |= is_lenticular(part));

@@ -34,7 +34,7 @@ pub enum Root {
     },
 }
 
-/// Why a text names no workspace of the person.
+/// The error for a text that does not name a workspace of the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a workspace is an absolute path, or an absolute path with `:ro` at its end")]
 pub struct NoWorkspace;

@@ -4,9 +4,10 @@
 //! nor a group that the creator of its role lacks. The rights are computed at every tool call.
 //! So if a role or the settings lose a group, all agents that depend on them lose the group at once.
 //!
-//! The tools of an MCP server are in the group of the server, and in the groups that the settings put the server into.
-//! A role or the settings give them by any of these names. The name of a shared group itself is given only by that name
-//! or by `mcp:*`: whoever may use one server of the group may not give away the others.
+//! The tools of an MCP server are in the server's own group, and in the groups that the settings put the server into.
+//! A role or the settings can give these tools under the name of any of these groups. The right to a group that
+//! several servers share is given only under its own name or by `mcp:*`. So an agent that may use only one server of
+//! the group cannot give others the right to all servers of the group.
 
 use crate::id::AgentId;
 use crate::tool_group::{Grant, ServerGroups, ToolGroup};
@@ -60,7 +61,7 @@ impl Rights {
         Self { root: root.to_vec(), chain: chain.to_vec(), servers: ServerGroups::default() }
     }
 
-    /// The same rights where MCP servers are in these further groups.
+    /// Returns these rights, with the further groups of MCP servers taken into account.
     #[must_use]
     pub fn with_servers(self, servers: ServerGroups) -> Self {
         Self { servers, ..self }
