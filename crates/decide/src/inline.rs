@@ -29,7 +29,7 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 use stream::LONG;
 
-/// Longest head of a data URL, up to its comma, in bytes.
+/// Maximum length of the head of a data URL, up to its comma, in bytes.
 const HEAD: usize = 200;
 
 /// The mark that replaces bytes if nobody stores them.
@@ -43,7 +43,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Bytes that somebody wrote as text, and the type that was declared for them.
+/// Binary data that somebody wrote as text, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub bytes: Vec<u8>,
@@ -81,7 +81,7 @@ pub fn nothing_but_bytes(text: &str) -> Option<Written> {
     around.iter().all(|text| text.chars().all(is_quote)).then_some(only.written)
 }
 
-/// Strips blanks, quotation marks and a code fence from both ends of a text.
+/// Removes blanks, quotation marks and a code fence from both ends of a text.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|rest| rest.trim_end().strip_suffix("```"));
@@ -182,8 +182,7 @@ pub fn holds_bytes(value: &Value) -> bool {
     }
 }
 
-/// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`]. This does not depend on the bytes
-/// that the run encodes.
+/// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`], even if the run encodes no known file.
 pub fn leave_out_in(value: &mut Value) {
     match value {
         Value::String(text) => *text = leave_out(text),
@@ -193,8 +192,8 @@ pub fn leave_out_in(value: &mut Value) {
     }
 }
 
-/// Returns a text without bytes and without long runs that may be base64. Used for arguments that should have been
-/// base64 and are not, and for texts that quote them.
+/// Returns a text without bytes and without long runs that may be base64. The runtime uses this for arguments that
+/// should be base64 and cannot be decoded, and for texts that quote such arguments.
 pub fn leave_out(text: &str) -> String {
     let text = without_bytes(text.to_owned());
     let text = text.as_str();
