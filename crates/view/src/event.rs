@@ -1,5 +1,5 @@
-//! Events. The store derives them from the changes that it writes, in the same transaction. They are only shown to
-//! people and programs; the society itself never reads them.
+//! Events: what happened in a society, for people and programs that watch it. The store derives events from the
+//! changes that it writes, in the same transaction. The society itself never reads them.
 
 mod sentence;
 
@@ -68,7 +68,7 @@ pub enum Event {
         /// The service that was chosen for the role.
         service: ServiceId,
     },
-    /// The person changed a role. The changes take effect at the next model call of its agents.
+    /// The person changed a role. The changes take effect at the next model call of the role's agents.
     RoleChanged {
         /// The task that the role belongs to.
         task: TaskId,
@@ -130,7 +130,7 @@ pub enum Event {
         /// The failure for which the agent was parked.
         reason: String,
     },
-    /// The person paused an agent. It does nothing until it is resumed.
+    /// The person paused an agent. The agent does nothing until somebody resumes it.
     AgentPaused {
         /// The paused agent.
         agent: AgentId,
@@ -184,7 +184,8 @@ pub enum Event {
         /// Whether the message is the last word, or more will follow.
         finality: Finality,
     },
-    /// An earlier message turned out to be the answer: nothing more will follow. The message is not sent again.
+    /// A message that was sent before as interim now counts as the final answer: nothing more will follow. The
+    /// message is not sent again.
     AnswerSettled {
         /// The task of the message.
         task: TaskId,

@@ -13,11 +13,11 @@ pub struct ServerView {
     pub name: ServerName,
     /// How the server is doing.
     pub state: ServerCondition,
-    /// Number of its tools. Absent if the server is not connected.
+    /// Number of the server's tools. Absent if the server is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<u64>,
-    /// Number of its tools that agents do not get, because their number or size is above a bound. Absent if the server
-    /// is not connected.
+    /// Number of the server's tools that agents do not get, because the server has too many or too large tools.
+    /// Absent if the server is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u64>,
     /// Why the server is not connected.
@@ -36,9 +36,9 @@ pub enum ServerCondition {
     Starting,
     /// The server is connected, and agents can call its tools.
     Connected,
-    /// The server could never be started. It is tried again after a pause.
+    /// Polity could not start the server, and tries again after a pause.
     Failed,
-    /// The connection to the server has ended. It is started again after a pause.
+    /// The connection to the server has ended. Polity starts the server again after a pause.
     Restarting,
     /// The server is not started, because its configuration cannot be used.
     Unusable,
