@@ -101,8 +101,8 @@ impl Source {
         decoder.read_image(&mut vec![0; length]).map_err(|error| self.wrong(error))
     }
 
-    /// Fails if a JPEG file is cut short. The decoder would replace the missing pixels by grey, as browsers do.
-    /// Servers refuse such a file, and a model could not distinguish the grey area from real pixels.
+    /// Fails if a JPEG file is cut short. The decoder would invent the missing pixels, as browsers do. A model could
+    /// not distinguish invented pixels from real pixels, and servers may refuse the file.
     fn check_end(&self, bytes: &[u8]) -> Result<(), ImageError> {
         if self.format == ImageFormat::Jpeg && is_cut_short(bytes) {
             return Err(ImageError::Damaged(io::Error::from(io::ErrorKind::UnexpectedEof).into()));
