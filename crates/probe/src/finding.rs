@@ -28,7 +28,7 @@ impl fmt::Display for Severity {
 /// One result of an examination. It never contains an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad the finding is. Callers may derive colours and exit codes from it.
+    /// How bad the finding is. Callers may choose a colour or an exit code by the severity.
     pub severity: Severity,
     /// The kind of finding as a word for programs, such as `model_missing`.
     pub code: &'static str,

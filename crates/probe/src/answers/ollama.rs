@@ -1,5 +1,5 @@
-//! Ollama: `POST /api/show` reports the capabilities of a model, and `GET /api/ps` reports the context windows of
-//! loaded models.
+//! Reads the answers of Ollama: `POST /api/show` reports the capabilities of a model, and `GET /api/ps` reports the
+//! context windows of loaded models.
 
 use super::{MAX_MODELS, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
