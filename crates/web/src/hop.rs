@@ -95,8 +95,8 @@ impl Network {
         Ok(response)
     }
 
-    /// Builds an HTTP client that can reach only the given addresses. A client lives for one request, so no
-    /// connection is used again after the settings may have changed.
+    /// Builds an HTTP client that can reach only the given addresses. A client lives for one request, so no request
+    /// uses a connection to an address that was judged for an earlier request.
     fn client(&self, addresses: Vec<SocketAddr>) -> reqwest::Result<reqwest::Client> {
         let addresses = addresses.into_iter().map(|address| self.dialled(address)).collect();
         reqwest::Client::builder()
