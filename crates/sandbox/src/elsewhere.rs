@@ -47,7 +47,7 @@ impl Viewer {
 
     /// Returns what the command uses.
     pub fn usage(&self) -> Usage {
-    match self.0 {}
+        match self.0 {}
     }
 
     /// Waits until the command uses more or less than before.

@@ -45,7 +45,7 @@ pub struct Viewer {
 impl Viewer {
     /// Returns the output so far.
     pub fn output(&self) -> Output {
-    self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns what the command uses, according to the latest sample.
@@ -69,7 +69,7 @@ impl Running {
 
     /// Returns the output so far.
     pub fn output(&self) -> Output {
-    self.viewer.output()
+        self.viewer.output()
     }
 
     /// Ends the command and all processes that it started. Does not wait until they have ended.
