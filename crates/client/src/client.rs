@@ -173,7 +173,8 @@ impl Client {
         self.transport.ask(&Asked::new(Method::POST, path)).await
     }
 
-    /// Sends a message from the person. Its key makes sure that retries do not deliver it twice.
+    /// Sends a message from the person. The key of the message makes sure that retries do not deliver the message
+    /// twice.
     pub async fn send(&self, message: &NewMessage) -> Result<Posted, Error> {
         let body = serde_json::to_vec(message).map_err(|error| Error::Setup(error.to_string()))?;
         self.post_message(message, JSON, body).await

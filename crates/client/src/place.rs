@@ -46,7 +46,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Returns an address for routes in this process. Its host name is a placeholder that nothing resolves.
+    /// Returns an address for routes in this process. The host name in it is a placeholder that nothing resolves.
     pub(crate) fn in_process() -> Result<Self, url::ParseError> {
         let url = Url::parse("http://in-process")?;
         Ok(Self { url, token: None })
@@ -149,7 +149,7 @@ mod tests {
         assert!(find(data.path()).is_ok());
         drop(lock);
         assert!(is_gone());
-        // Another client that is checking does not count as an owner.
+        // A client that checks the lock at this moment does not count as the owner of the data directory.
         let looking = File::open(data.path().join(LOCK)).unwrap();
         looking.try_lock_shared().unwrap();
         assert!(is_gone());

@@ -89,7 +89,8 @@ mod tests {
     }
 
     proptest! {
-        /// A server whose result looks like that of a search must not decide which tools an agent is offered.
+        /// An MCP server may return a result that looks like the result of a search. Only a real search must decide
+        /// which tools an agent is offered.
         #[test]
         fn only_a_search_finds(tool in "[a-z]{1,4}__[a-z]{1,4}", listed in "[a-z]{5}__[a-z]{5}") {
             let records = vec![replied("1", &tool), finished("1", json!({FOUND: [listed]}))];

@@ -8,7 +8,7 @@ use polity_registry::Service;
 use polity_society::limits::Limits;
 use polity_store::messages::Size;
 
-/// The maximum number of new messages in one request. A message is new until the model has been shown it.
+/// The maximum number of new messages in one request. A message is new until a model has answered a request with it.
 const MESSAGES: usize = 200;
 
 /// New messages may take at most the window divided by this number. After a compaction, half of the window is free,

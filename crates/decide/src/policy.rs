@@ -1,4 +1,5 @@
-//! Decides what follows a model call that brought no answer: the only retry policy (contract section 4). Pure.
+//! Decides what to do after a model call that got no answer: the only retry policy of polity (contract section 4).
+//! Pure.
 
 use crate::render::MediaUse;
 use polity_llm::{CallError, FailureKind, Patience, WhileOpen};
@@ -81,8 +82,8 @@ impl Tried {
         self.service.as_ref()
     }
 
-    /// Returns whether the call could still change to this service: it is not the current service,
-    /// and it was not given up.
+    /// Returns whether the call could still change to this service: the service is not the current one,
+    /// and the call has not given it up.
     pub fn is_untried(&self, service: &ServiceId) -> bool {
         self.service.as_ref() != Some(service) && !self.given_up.contains(service)
     }
@@ -266,8 +267,8 @@ fn share(left: u32, fallback: Fallback) -> u32 {
     }
 }
 
-/// Returns the pause after this many failures in a row. It doubles with each failure up to the configured maximum;
-/// `jitter` shortens it by up to half. The pause is never shorter than the server asked for.
+/// Returns the pause after this many failures in a row. The pause doubles with each failure up to the configured
+/// maximum, and `jitter` shortens the pause by up to half. The pause is never shorter than the server asked for.
 pub fn pause(asked: Option<Duration>, failures: u32, retry: &Retry, jitter: f64) -> Duration {
     let doubled = retry.base_delay.saturating_mul(1 << failures.saturating_sub(1).min(20));
     let spread = doubled.min(retry.max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);

@@ -77,7 +77,7 @@ pub enum MediaUse {
     Described,
 }
 
-/// An artifact, and the content of it that was loaded for a request.
+/// An artifact, and the content that was loaded from the store for a request.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// The metadata from the artifact's row.

@@ -112,7 +112,7 @@ pub struct Extracted {
 /// Whether all of a document's text was extracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completeness {
-    /// All the text that was found.
+    /// The text is complete.
     Whole,
     /// The text was cut at the number of characters that the caller asked for.
     Cut,

@@ -51,7 +51,7 @@ impl From<Kind> for ContentType {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "routing", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Routed {
-    /// In the text of the message.
+    /// The content goes into the text of the message.
     Text {
         /// The text itself, or the description that replaces content that cannot be shown.
         content: String,
@@ -59,13 +59,13 @@ pub enum Routed {
         #[serde(skip_serializing_if = "Option::is_none")]
         next_offset: Option<usize>,
     },
-    /// In an image part.
+    /// The content goes into an image part.
     ImageUrl {
         /// The image part; `None` if the caller did not give the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         image_url: Option<ImagePart>,
     },
-    /// In a file part or an audio part.
+    /// The content goes into a file part or an audio part.
     File {
         /// The file part; `None` if the caller did not give the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ pub struct FileContent {
     pub data: String,
 }
 
-/// Facts about an artifact; unknown ones are absent from the JSON.
+/// Facts about an artifact. Unknown facts are absent from the JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {

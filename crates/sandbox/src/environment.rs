@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const PASSED: [&str; 8] =
     ["LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SOURCE_DATE_EPOCH"];
 
-/// Variables that name a directory or file. They are passed on only if the command can see that path.
+/// Variables that name a directory or file. A variable is passed on only if the command can see this path.
 const PLACES: [&str; 9] = [
     "RUSTUP_HOME",
     "PYENV_ROOT",

@@ -1,5 +1,5 @@
-//! Turns a plan into a launch, which describes to the supervisor what to start. For this, it looks up the plan's
-//! paths on the host.
+//! Turns a plan into a launch, which describes to the supervisor what to start. This module looks up the paths of the
+//! plan on the host; `view` and `walls` then decide without IO.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

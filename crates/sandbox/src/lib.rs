@@ -15,7 +15,7 @@
 //! processes and files with the programs of the person, and only Landlock and seccomp separate it from them; see
 //! [`Level`].
 //!
-//! Only Linux has sandboxes. Elsewhere [`probe`] finds the level `none`, and [`run`] refuses.
+//! Only Linux has sandboxes. On other systems, [`probe`] returns the level `none`, and [`run`] returns an error.
 
 #![cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "what only the sandbox of Linux uses"))]
 

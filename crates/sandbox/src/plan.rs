@@ -29,7 +29,7 @@ pub struct Plan {
     /// Directories and files that the command must never see, even if they are inside a directory that it may read: the
     /// data and configuration directories, and the token.
     pub hidden: Vec<PathBuf>,
-    /// The home directory of the task, which the command may change. It becomes `HOME`.
+    /// The home directory of the task, which the command may change. The variable `HOME` names this directory.
     pub home: PathBuf,
     /// The temporary directory of the task, which the command may change. At the level `full` it is `/tmp`.
     pub temporary: PathBuf,
@@ -89,6 +89,7 @@ impl Default for Excerpt {
 pub struct Enter {
     /// Absolute path of the program, usually the running program itself.
     pub program: PathBuf,
-    /// Arguments after which the program calls [`enter`](crate::enter) with all further arguments.
+    /// The first arguments of the program. They make the program call [`enter`](crate::enter) with the arguments that
+    /// follow.
     pub first_arguments: Vec<String>,
 }

@@ -39,8 +39,9 @@ const SAMPLE_PAUSE: Duration = Duration::from_millis(25);
 /// After a sample, the supervisor pauses this many times as long as the sample took.
 const SHARE: u32 = 10;
 
-/// The nice value of the supervisor, if the system permits to set it. It gives the supervisor priority over the
-/// command (`inside::NICE`), so that the supervisor can end a command with thousands of busy processes.
+/// The nice value that the supervisor sets for itself, if the system permits it. The value gives the supervisor
+/// priority over the command (`inside::NICE`), so that the supervisor can end a command with thousands of busy
+/// processes.
 const NICE: i32 = -10;
 
 /// Runs the supervisor until all processes of the command have ended.
@@ -128,8 +129,8 @@ impl<'a> Supervisor<'a> {
             let what = what.to_owned();
             move |error: std::io::Error| format!("failed to {what}: {error}")
         };
-        // Signals from the daemon's terminal must not reach the command, and orphans must become children of the
-        // supervisor.
+        // A session of its own keeps signals from the daemon's terminal away from the command. Further below, the
+        // supervisor becomes a subreaper, so that orphaned processes of the command become its children.
         let _ = rustix::process::setsid();
         // Only root can raise the priority. Without root, the supervisor keeps the priority of the daemon.
         let _ = rustix::process::setpriority_process(None, NICE);

@@ -1,4 +1,5 @@
-//! Limits on the size, the duration and the cost of a society. They have the same names as in `limits` of `app.json`.
+//! Limits on the size, the duration and the cost of a society. The fields have the same names as in `limits` of
+//! `app.json`.
 //! The rules and the runtime refuse an action that would exceed a limit, or cut a text that is too long.
 
 use crate::refusal::Refusal;

@@ -139,7 +139,8 @@ pub enum Answers {
     Nothing,
 }
 
-/// The field of an answer that contains the content as JSON. It is present if the content fits the requested schema.
+/// The field of an answer with the content as JSON. The system adds this field if the content fits the requested
+/// schema.
 /// Only the system writes this field and [`SCHEMA_ERRORS`].
 pub const RESULT: &str = "checked_result";
 

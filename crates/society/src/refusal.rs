@@ -121,7 +121,8 @@ pub enum Refusal {
         /// Maximum number of messages in the mailbox.
         limit: u64,
     },
-    /// A tool with outside effects was interrupted. It may have run, so the system does not run it again.
+    /// A crash interrupted a tool with outside effects. The tool may have had its effect, so the system does not run
+    /// it again.
     OutcomeUnknown {
         /// The name of the tool.
         tool: String,
@@ -167,7 +168,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Returns the refusal of a call to a tool that does not exist.
-    /// It lists the existing tools, the most similar name first.
+    /// The refusal lists the existing tools, the tool with the most similar name first.
     pub fn unknown_tool(tool: &str, tools: &[&str]) -> Self {
         let mut tools = tools.to_vec();
         let likeness = |name: &str| strsim::jaro_winkler(name, tool);

@@ -75,7 +75,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Both kinds of access.
+    /// All kinds of access.
     pub const ALL: [Self; 2] = [Self::Write, Self::Read];
 
     /// Returns the words in which the system message tells an agent that it works in a directory of the person.

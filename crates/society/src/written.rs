@@ -60,8 +60,8 @@ fn encoded(text: &str, opening: char) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// Returns the JSON in a text.
-/// It tries the whole text first, then the only fenced code block, then the only object or list in the text.
+/// Finds JSON in a text.
+/// Tries the whole text first, then the only fenced code block, then the only object or list in the text.
 pub fn json_in(text: &str) -> Option<Value> {
     let whole = |text: &str| serde_json::from_str(text.trim()).ok();
     let between = |opening: char, closing: char| {

@@ -4,14 +4,14 @@ use polity_society::tool_group::ServerName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An MCP server of the configuration, and how it is doing.
+/// An MCP server of the configuration, and the condition of the connection to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerView {
     /// The name of the server in the configuration.
     #[schemars(with = "String")]
     pub name: ServerName,
-    /// How the server is doing.
+    /// The condition of the connection to the server.
     pub state: ServerCondition,
     /// Number of the server's tools. Absent if the server is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct ServerView {
     pub groups: Vec<ServerName>,
 }
 
-/// How an MCP server is doing.
+/// The condition of the connection to an MCP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerCondition {

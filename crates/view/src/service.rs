@@ -134,7 +134,8 @@ pub struct ConfigView {
     pub prompts: Option<String>,
 }
 
-/// A problem in a configuration file. Its text quotes no values, because any value may be a secret.
+/// A problem in a configuration file. The description quotes no values of the file, because any value may be a
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigProblem {

@@ -157,7 +157,7 @@ pub struct FileDiffView {
     pub path: String,
     /// What happened to the file.
     pub change: FileChangeView,
-    /// The difference in the unified format. It ends with `…` if it is too long to be shown.
+    /// The difference in the unified format. A difference that is too long is cut, and ends with `…`.
     pub patch: String,
 }
 

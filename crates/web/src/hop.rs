@@ -123,7 +123,8 @@ impl Network {
     }
 }
 
-/// The resolver of such a client. It answers every question with the addresses that were judged.
+/// The resolver of a client for one request. This resolver answers every question with the addresses that were
+/// judged.
 struct Judged(Vec<SocketAddr>);
 
 impl reqwest::dns::Resolve for Judged {

@@ -30,7 +30,7 @@ pub struct Target {
 pub enum Destination {
     /// The URL contains an address, so no name is resolved.
     Address(IpAddr),
-    /// The URL contains a name that must be resolved. It is in lower case and without a dot at its end.
+    /// The URL contains this name, which must be resolved. The name is in lower case and without a dot at its end.
     Name(String),
 }
 

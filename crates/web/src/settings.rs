@@ -61,7 +61,7 @@ pub enum Search {
     },
 }
 
-/// The key of a search provider. Its debug output does not show it.
+/// The key of a search provider. The debug output of this type does not show the key.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct SearchKey(String);

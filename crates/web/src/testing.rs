@@ -128,8 +128,8 @@ fn is_complete(request: &[u8]) -> bool {
     body.len() >= length.unwrap_or(0)
 }
 
-/// A resolver that has a list of answers for each name. It gives the next answer at each question, and repeats the
-/// last.
+/// A resolver with a list of answers for each name. Each question about a name gets the next answer of the list.
+/// After the end of the list, the resolver repeats the last answer.
 #[derive(Default)]
 pub(crate) struct Names {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,

@@ -16,20 +16,22 @@ const NEAR: usize = 48;
 /// Maximum distance from the data of a data URL back to its `data:`, in bytes.
 const URL_HEAD: usize = 200;
 
-/// How many bytes the search may examine at places that only look like the beginning of a file: `PATIENCE` times the
-/// length of the text, plus `LEAST_PATIENCE`. Only a text that was made to slow down the search comes near this bound.
+/// The search may examine only a limited number of bytes at places that merely look like the beginning of a file:
+/// `PATIENCE` times the length of the text, plus `LEAST_PATIENCE`. Only a text that was made to slow down the search
+/// comes near this limit.
 const PATIENCE: usize = 16;
 const LEAST_PATIENCE: usize = 1 << 16;
 
-/// Bytes that were found in a text.
+/// Binary data that were found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The part of the text that contains the bytes.
+    /// The part of the text that contains the data.
     pub(super) range: Range<usize>,
     pub(super) written: Written,
 }
 
-/// Finds all bytes in a text, in order: every data URL, and every file of a known kind in base64 or hexadecimal.
+/// Finds all binary data in a text, in order: every data URL, and every file of a known kind in base64 or
+/// hexadecimal.
 pub(super) fn find(text: &str) -> Vec<Found> {
     if text.len() < LONG {
         return Vec::new();
@@ -57,7 +59,7 @@ struct Search<'t> {
     found: Vec<Found>,
 }
 
-/// Where bytes begin in a text.
+/// The place in a text at which binary data begin.
 struct Place {
     /// Where the text to replace begins. For a data URL, this is its `data:`.
     from: usize,

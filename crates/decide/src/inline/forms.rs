@@ -25,7 +25,7 @@ pub fn files() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(beginning, rest)| [beginning, &rest].concat())
 }
 
-/// A form in which a model may write bytes: its name, and a function that encodes bytes.
+/// A form in which a model may write binary data: the name of the form, and a function that encodes the data.
 pub type Form = (&'static str, fn(&[u8]) -> String);
 
 fn in_lines(bytes: &[u8], length: usize, line_break: &str) -> String {
@@ -84,10 +84,10 @@ pub const FORMS: [Form; 29] = [
     }),
 ];
 
-/// A text that may surround bytes: its name, and a function that puts encoded bytes into it.
+/// A text that may surround encoded data: the name of the text, and a function that puts the data into the text.
 pub type Surroundings = (&'static str, fn(&str) -> String);
 
-/// The texts in which models put bytes.
+/// The texts in which models put encoded data.
 pub const SURROUNDINGS: [Surroundings; 14] = [
     ("nothing", |form| form.to_owned()),
     ("words", |form| format!("Here is the picture: {form} and that was the picture.")),

@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Size of a block, in bytes. 64 digits of base64 or hexadecimal always encode at least one whole block of a file.
 const BLOCK: usize = 16;
 
-/// The minimum number of different byte values in a block that is compared.
+/// Only blocks with at least this many different byte values are remembered and compared.
 /// A block with fewer values occurs in many files, and even in words.
 const LEAST_DIFFERENT: usize = 6;
 

@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_single_frame_of_sound_is_no_file() {
-        // A frame of MPEG audio with 48 bytes. Its base64 begins with `__UU`.
+        // A frame of MPEG audio with 48 bytes, whose base64 begins with `__UU`.
         let frame = [[0xff, 0xf5, 0x14, 0].as_slice(), &[0; 44]].concat();
         assert_eq!(detect(None, None, &frame, Extent::Head).mime_type, "audio/mpeg");
         assert!(!is_known(&frame));

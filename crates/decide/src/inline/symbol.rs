@@ -37,8 +37,8 @@ fn plain(byte: u8) -> Symbol {
     }
 }
 
-/// Reads an escape sequence. It may begin with several backslashes, because a JSON text may contain another JSON text
-/// as a string.
+/// Reads an escape sequence. The sequence may begin with several backslashes, because a JSON text may contain another
+/// JSON text as a string.
 fn escaped(text: &[u8], at: usize) -> (Symbol, usize) {
     let rest = text.get(at..).unwrap_or_default();
     let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();

@@ -259,7 +259,7 @@ proptest! {
         let (asked, tried) = play(services, &retry, &happenings, jitter);
         prop_assert!(asked.len() <= max_attempts as usize);
         prop_assert_eq!(asked.len(), tried.attempts() as usize);
-        // A call gives up for one of two reasons: no attempt is left, or no other service.
+        // A call gives up only if no attempt is left, or if there is no other service to ask.
         let last = ServiceId::new(format!("s{}", services - 1));
         prop_assert!(asked.len() == max_attempts as usize || tried.service() == Some(&last));
     }

@@ -67,7 +67,8 @@ impl<'s> Follower<'s> {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                     self.reference(reference)?
                 }
-                // A definition is counted where something refers to it. The other keywords contain values, not schemas.
+                // A definition is counted where something refers to it. The values of `const`, `enum`, `default` and
+                // `examples` are not schemas.
                 ("$defs" | "definitions" | "const" | "enum" | "default" | "examples", _) => Cost::default(),
                 ("properties", Value::Object(all)) => self.each(all, Cost::or)?,
                 ("patternProperties" | "dependentSchemas" | "dependencies", Value::Object(all)) => {

@@ -27,7 +27,7 @@ pub(super) enum Mark {
     TextLine,
     /// A row of a table.
     Row,
-    /// A cell of a table. Its content stays on one line.
+    /// A cell of a table. The content of a cell stays on one line.
     Cell,
     /// The element stands for a tab.
     Tab,
@@ -159,8 +159,8 @@ impl OpenElements {
         Ok(())
     }
 
-    /// Ends the innermost open element with this name, and all elements left open in it. Does nothing if no element
-    /// with this name is open.
+    /// Ends the innermost open element with this name, and all elements that are still open inside this element. Does
+    /// nothing if no element with this name is open.
     fn end(&mut self, name: &str, sink: &mut Sink) -> Result<(), Stop> {
         let Some(depth) = self.elements.iter().rposition(|(open, _)| open == name) else {
             return Ok(());

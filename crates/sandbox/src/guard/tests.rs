@@ -43,7 +43,7 @@ fn picture(directory: &Path) -> Vec<String> {
     lines
 }
 
-/// One thing that a command may do.
+/// A change that a hostile command may make in the workspace.
 #[derive(Debug, Clone)]
 enum Deed {
     Write(usize),

@@ -111,7 +111,7 @@ fn is_confined() -> bool {
         && rustix::process::test_kill_process(Pid::INIT) == Err(Errno::PERM)
 }
 
-/// Stops all descendants, then kills them.
+/// Kills all descendants. Stops all of them first, so that none starts a new process meanwhile.
 fn one_by_one() {
     let found = tree::descendants(rustix::process::getpid(), usize::MAX);
     for signal in [Signal::STOP, Signal::KILL] {

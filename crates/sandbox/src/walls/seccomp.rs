@@ -37,7 +37,7 @@ const NAMESPACES: [u64; 8] = [
     0x4000_0000, // network
 ];
 
-/// Returns the filters of a wall. They must be installed in this order.
+/// Returns the filters of a wall, in the order in which they must be installed.
 pub(crate) fn filters(wall: Wall) -> Result<Vec<BpfProgram>, BackendError> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let filter = |rules, errno: i32| -> Result<BpfProgram, BackendError> {

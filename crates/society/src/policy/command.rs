@@ -58,7 +58,7 @@ fn could_fit(pattern: &Pattern, part: &Part) -> bool {
                     }
                 }
                 // The shell replaces `Glob` by characters of file names, which are taken to have no spaces.
-                // It may replace `Any` by any text.
+                // The shell may replace `Any` by any text.
                 Piece::Glob(_) | Piece::Any => {
                     let reach = pattern[at..].iter().take_while(|next| *piece == Piece::Any || **next != ' ');
                     let reach = reach.count();

@@ -46,8 +46,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Decides whether a pattern fits by trying every length for each `*`. Slow, but plainly correct: the test compares
-    /// [`Pattern::fits`] with it.
+    /// Decides whether a pattern fits by trying every length for each `*`. This is slow but plainly correct, so the
+    /// test compares [`Pattern::fits`] with this function.
     fn fits_by_trying(pattern: &[char], text: &[char]) -> bool {
         match (pattern, text) {
             ([], _) => text.is_empty(),

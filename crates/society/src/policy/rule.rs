@@ -19,7 +19,7 @@ pub enum Verdict {
     Deny,
 }
 
-/// One rule. It fits a call if all its conditions do; a rule without conditions fits every call.
+/// One rule. A rule fits a call if all conditions of the rule fit. A rule without conditions fits every call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// The tool must have a name that fits.
@@ -37,8 +37,8 @@ pub struct Rule {
     /// The call must be a web request to a host that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostPattern>,
-    /// The call must have this effect. JSON has `true` for a call that changes something, and `false` for one that only
-    /// reads.
+    /// The call must have this effect. In JSON, `true` means that the call may change something, and `false` that it
+    /// only reads.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_switch")]
     pub write: Option<Effect>,
     /// The caller must have seen at least one of these sources. An empty list is no condition.

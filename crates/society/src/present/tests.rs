@@ -386,7 +386,7 @@ fn own_lines(texts: &Texts) -> [String; 3] {
 fn assert_no_line_passes_for_the_system(shown: &str, own: &[String; 3], what: &str) {
     let lines = lines_seen(shown);
     assert_eq!(lines[0], own[0], "{what}");
-    // The self-introduction, which the system makes, is below the header. It quotes the writer's duty within one line.
+    // Below the header, the system writes the self-introduction, which quotes the writer's duty within one line.
     let rest = lines
         .iter()
         .skip(1)

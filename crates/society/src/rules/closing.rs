@@ -74,7 +74,7 @@ pub enum Subject {
     Open(Vec<MessageId>),
     /// The text follows an earlier answer to this request.
     Settled(MessageId),
-    /// The text answers no request. It is the last word to the person.
+    /// The text answers no request, but is the last word to the person.
     Nothing,
 }
 
@@ -113,7 +113,7 @@ pub enum Closing {
         /// The open requests that the earlier message answers from now on.
         answers: Vec<MessageId>,
     },
-    /// The text is not sent. It stays in the agent's history.
+    /// The text is not sent, and only stays in the agent's history.
     Note,
 }
 

@@ -47,7 +47,7 @@ pub struct Unnamed {
     pub reminded: Reminded,
 }
 
-/// A closing text that is held for a request.
+/// A closing text that is held: it is not sent yet, because the agent still waits on behalf of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The request that the agent worked on in the turn that ended with the text.
@@ -120,7 +120,8 @@ pub fn due(facts: &RestFacts) -> Option<Due> {
     if !facts.pending.is_empty() {
         return None;
     }
-    // If the request of a held text is answered already, nobody is reminded of it. The text follows as a supplement.
+    // If the request of a held text is answered already, the agent needs no reminder. The text follows as a
+    // supplement.
     let is_owed = |request: &MessageId| facts.owed.iter().any(|owed| owed.request == *request);
     if let Some(held) = facts.held.iter().find(|held| !is_owed(&held.request)) {
         return Some(Due::Deliver(held.clone()));

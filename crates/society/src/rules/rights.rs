@@ -42,7 +42,8 @@ pub enum Denial {
 pub enum Verdict {
     /// The agent may call the tool.
     Allow,
-    /// The tool is not offered, and a call to it is refused.
+    /// The agent may not call the tool. Requests do not offer the tool to the model, and a call of the tool is
+    /// refused.
     Deny,
 }
 
@@ -97,7 +98,7 @@ impl Rights {
 
     /// Returns the groups that the agent wants to give to a new role but lacks itself.
     pub fn lacking(&self, wanted: &[ToolGroup]) -> Vec<ToolGroup> {
-        // A group that is reserved for a later version has no tools, so a grant of it gives nothing.
+        // A group that is reserved for a later version has no tools, so nobody needs the right to give this group.
         let lacks = |group: &&ToolGroup| !group.is_later() && self.decide(group) == Verdict::Deny;
         wanted.iter().filter(lacks).cloned().collect()
     }
@@ -207,7 +208,7 @@ mod tests {
     }
 
     /// A role may name only groups that every agent has, or groups that have no tools yet.
-    /// Such a role gives no other group.
+    /// A role of this kind gives its agents no other group.
     #[test]
     fn a_role_that_names_no_group_with_tools_has_none() {
         for named in ["messages", "memory"] {

@@ -22,7 +22,7 @@ pub(super) fn service(id: &str) -> &'static Service {
     SNAPSHOT.catalogue.service(&ServiceId::new(id)).unwrap()
 }
 
-/// A conversation under construction, and the artifacts in it.
+/// A conversation that a test builds step by step, and its artifacts.
 #[derive(Default)]
 pub(super) struct Story {
     pub(super) history: History,
