@@ -90,7 +90,7 @@ async fn said(mut command: Command) -> Result<String, String> {
     }
 }
 
-/// The process of [`try_walls`]: prints the version of Landlock that it enforces.
+/// Runs in the process that [`try_walls`] starts. Prints the version of Landlock that the kernel enforces.
 pub(crate) fn inside() -> ExitCode {
     use std::io::Write as _;
     let tried = || -> Result<u32, String> {

@@ -27,8 +27,8 @@ impl MimeType {
         (is_name(family) && is_name(subtype)).then_some(Self(Cow::Owned(essence)))
     }
 
-    /// Wraps a text without a check. Use it for a text that is known to be a MIME type,
-    /// or for the text of a database row, which is shown unchanged even if it is damaged.
+    /// Wraps a text without a check. This is only for a text that is known to be a MIME type,
+    /// or for the text of a database row, which is shown unchanged even if the row is damaged.
     pub fn unchecked(text: impl Into<String>) -> Self {
         Self(Cow::Owned(text.into()))
     }

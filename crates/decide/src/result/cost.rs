@@ -36,7 +36,7 @@ impl Cost {
     }
 }
 
-/// Checks what it costs to follow a schema. The error tells why it is too costly.
+/// Refuses a schema that would take long to compare with an answer. The error tells why the schema is too costly.
 pub(super) fn check(schema: &Value) -> Result<(), String> {
     let mut follower = Follower { root: schema, followed: Vec::new(), size: 0 };
     let cost = follower.schema(schema)?;

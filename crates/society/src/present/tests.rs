@@ -702,7 +702,7 @@ proptest! {
         }
     }
 
-    /// A marked line gets no second mark, and nothing but marks and line breaks changes.
+    /// `defuse` does not mark a marked line again. It changes nothing but line breaks, and adds nothing but marks.
     #[test]
     fn defusing_changes_nothing_but_the_beginnings_of_lines(text in "(【|［|\\[|\r|\n|\u{2028}|\u{301}|系统消息|a|\\PC){0,30}") {
         let texts = texts();

@@ -81,7 +81,7 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     let mut presets = Vec::new();
     for collaborator in &mut brief.collaborators {
         // Cannot be missing: `check_hire` found each collaborator.
-        // The id replaces the name that the model used.
+        // The model may have named the collaborator by its role. The brief of the new agent contains the id instead.
         let Some(known) = contact::find(&facts.contacts, &collaborator.agent_id)? else {
             continue;
         };

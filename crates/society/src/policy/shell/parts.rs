@@ -181,7 +181,7 @@ impl Found {
             // Without `-c`, the word is the name of a script file, whose content is not checked.
             return if takes_text { self.text(&text, depth + 1) } else { Some(()) };
         }
-        // Without a script, a shell reads commands from its input.
+        // Without a script, a shell reads commands from its standard input, which is unknown here.
         None
     }
 }
