@@ -25,8 +25,8 @@ use tower::Service;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A client of the API. Either it looks up the daemon of its data directory at each call, so that it also finds a
-/// restarted daemon; or it calls routes in this process.
+/// A client of the API. A client made by [`Client::new`] looks up the daemon of its data directory at each call, so
+/// that it also finds a restarted daemon. A client made by [`Client::in_process`] calls routes in this process.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) transport: Transport,
@@ -49,7 +49,7 @@ pub struct NewMessage {
     /// The service that root uses for a new task; `None` means the default service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
-    /// The directory in which the agents of a new task work; `None` means one that polity makes.
+    /// The directory in which the agents of a new task work; `None` means a directory that polity makes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// Lets the daemon recognize a repetition of the same message.
@@ -142,7 +142,7 @@ impl Client {
         Ok(Self { transport: self.transport.unhurried()? })
     }
 
-    /// Returns the text that tells the person that the stream of events broke.
+    /// Returns the text to show to the person when the stream of events breaks.
     pub fn lost_words(&self) -> &'static str {
         if self.transport.is_in_process() {
             "the events cannot be read at the moment; trying again (Ctrl-C quits)"
@@ -173,14 +173,15 @@ impl Client {
         self.transport.ask(&Asked::new(Method::POST, path)).await
     }
 
-    /// Sends a message from the person. Its key makes sure that retries do not deliver it twice.
+    /// Sends a message from the person. The key of the message makes sure that retries do not deliver the message
+    /// twice.
     pub async fn send(&self, message: &NewMessage) -> Result<Posted, Error> {
         let body = serde_json::to_vec(message).map_err(|error| Error::Setup(error.to_string()))?;
         self.post_message(message, JSON, body).await
     }
 
-    /// Sends a message together with files, which become artifacts of the person. The daemon stores all of it or
-    /// nothing, and retries do not store it twice. The files are held in memory.
+    /// Sends a message together with files, which become artifacts of the person. The daemon stores the message and
+    /// all files or nothing, and retries do not store them twice. The client reads the files into memory.
     pub async fn send_with_files(&self, message: &NewMessage, files: &[PathBuf]) -> Result<Posted, Error> {
         let mut form = Form::new();
         form.text("to", message.to.as_str());
@@ -397,7 +398,8 @@ impl Client {
         self.transport.ask(&Asked::new(Method::GET, &["api", "events"]).query(query)).await
     }
 
-    /// Requests an address that opens the live view without a token, once and within a minute.
+    /// Requests an address that opens the live view in a browser without a token. The address works once, within a
+    /// minute.
     pub async fn session(&self) -> Result<String, Error> {
         #[derive(Deserialize)]
         struct Session {
@@ -419,7 +421,8 @@ pub(crate) fn event_query(filter: &EventFilter) -> Vec<(String, String)> {
 
 /// Turns a filter into query parameters: one for each field that is set.
 fn query(filter: &impl Serialize) -> Vec<(String, String)> {
-    // Every filter is an object of plain values; `()` becomes `null` and adds no parameters.
+    // A filter serializes as an object of plain values. `()`, for a route without a filter, serializes as `null` and
+    // adds no parameters.
     let Ok(Value::Object(fields)) = serde_json::to_value(filter) else { return Vec::new() };
     let plain = fields.into_iter().filter_map(|(name, value)| match value {
         Value::String(text) => Some((name, text)),

@@ -19,7 +19,7 @@ const PIECE: usize = 256 * 1024;
 /// Time limit for the daemon's answer once it has received the whole file.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Slowest upload that the client tolerates, in bytes per second: a busy disk reaches it, a hanging daemon does not.
+/// Minimum speed of an upload, in bytes per second. Even a busy disk is faster, so a slower daemon is taken to hang.
 const SLOWEST: u64 = 100_000;
 
 /// A callback that receives the number of bytes transferred so far.
@@ -37,9 +37,9 @@ impl Client {
         }
         let asked = Asked::new(Method::POST, &["api", "artifacts"]).query(query);
         let door = self.transport.door()?;
-        // This type names no format, so the daemon examines the bytes and the name.
+        // The client declares no format, so the daemon detects it from the bytes and the name of the file.
         let unknown = HeaderValue::from_static("application/octet-stream");
-        // The daemon sends nothing during an upload, so its silence is no sign of a failure.
+        // The daemon sends nothing during an upload, so the usual time limit for its silence must not apply.
         let transport = self.transport.unhurried()?;
         let request = transport
             .request(&door, &asked)?
@@ -80,7 +80,7 @@ impl Client {
     }
 }
 
-/// Time limit for an upload of this many bytes, the daemon's answer included.
+/// Returns the time limit for an upload of this many bytes, including the daemon's answer.
 fn upload_time(bytes: u64) -> Duration {
     ANSWER + Duration::from_secs(bytes / SLOWEST)
 }

@@ -1,9 +1,10 @@
-//! Errors of a call: why the daemon did not serve it.
+//! The errors of a call to the daemon.
 
 use crate::place::FindError;
 use polity_view::Problem;
 
-/// Parses the body of an error answer. A body that is not a problem of polity is described by its status alone.
+/// Parses the body of an error answer. If the body is not a [`Problem`] of polity, makes a problem from the HTTP
+/// status.
 pub(crate) fn problem(status: u16, body: &[u8]) -> Problem {
     serde_json::from_slice(body).map_or_else(
         |_| Problem {
@@ -76,7 +77,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the same call may succeed a moment later, with the same daemon or with the next daemon.
+    /// Returns whether the same call may succeed a moment later, with the same daemon or with the next daemon.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Find(FindError::NotServing(_)) | Self::Lost { .. } => true,

@@ -28,7 +28,8 @@ pub enum Followed {
     /// An event with its number.
     Entry(Box<Entry>),
     /// The stream has reached a daemon, for the first time or after [`Followed::Lost`]. Or the stream had to jump to
-    /// another event, because the data directory was replaced or old events were deleted. The reader should reload.
+    /// another event, because the data directory was replaced or old events were deleted. In both cases, the reader
+    /// should load the current state again.
     Connected,
     /// The daemon is gone; the stream continues with the next daemon.
     Lost,
@@ -81,9 +82,9 @@ impl Seen {
 /// Whether the stream is connected to a daemon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// Never connected, or the reader already knows that the connection is lost.
+    /// The stream has no connection yet, or the reader was told that the connection is lost.
     None,
-    /// Connected.
+    /// The stream is connected to a daemon.
     Daemon,
 }
 

@@ -1,6 +1,6 @@
 //! Forms with files (`multipart/form-data`).
 
-/// A form that is being written.
+/// A form under construction.
 pub(crate) struct Form {
     boundary: String,
     body: Vec<u8>,
@@ -8,7 +8,7 @@ pub(crate) struct Form {
 
 impl Form {
     pub(crate) fn new() -> Self {
-        // Random, so that no content contains it.
+        // The boundary is random, so that it does not occur in the content of a part.
         Self { boundary: format!("polity-{:032x}", fastrand::u128(..)), body: Vec::new() }
     }
 
@@ -22,7 +22,7 @@ impl Form {
         self.part(&format!("name=\"{name}\""), "", text.as_bytes());
     }
 
-    /// Adds a file. Its type names no format, so that the daemon examines the bytes and the name.
+    /// Adds a file without a declared format, so that the daemon detects the format from the bytes and the name.
     pub(crate) fn file(&mut self, name: &str, filename: &str, bytes: &[u8]) {
         let filename: String = filename.chars().filter(|character| !character.is_control()).collect();
         let filename = filename.replace('\\', "\\\\").replace('"', "\\\"");
@@ -38,7 +38,7 @@ impl Form {
         self.body.extend_from_slice(b"\r\n");
     }
 
-    /// Returns the body.
+    /// Ends the form and returns the body of the request.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         self.body.extend_from_slice(format!("--{}--\r\n", self.boundary).as_bytes());
         self.body

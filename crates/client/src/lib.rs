@@ -1,10 +1,11 @@
 //! Talks to the running daemon of a data directory, or to the same API in this process.
 //!
-//! The daemon writes its address and its token into two files ([`FindError`] if they are missing). Each call of
-//! [`Client`] reads them, sends an HTTP request to the daemon, and parses the answer into the type that the daemon
-//! serialized ([`polity_view`]). A refusal becomes a problem in [`Error`]. [`Client::follow`] streams events:
-//! each event once, in order, and if the daemon restarts, the stream continues with the new daemon.
-//! [`Client::in_process`] calls routes that the caller hands in, without a socket; nothing else differs.
+//! The daemon writes its address and its token into two files of the data directory. Each call of [`Client`] reads
+//! these files, sends an HTTP request to the daemon, and parses the answer into the type that the daemon serialized
+//! ([`polity_view`]). If the files are missing, the call returns a [`FindError`]; if the daemon refuses the request,
+//! it returns [`Error::Refused`]. [`Client::follow`] streams events: each event once, in order, and if the daemon
+//! restarts, the stream continues with the new daemon. [`Client::in_process`] calls routes that the caller passes,
+//! without a socket; nothing else differs.
 //!
 //! This crate knows nothing about the command line, terminals, the database or how a daemon does its work.
 

@@ -5,11 +5,11 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use url::Url;
 
-/// Contains the daemon's address; the daemon writes it when it is ready.
+/// The file with the daemon's address, which the daemon writes when it is ready.
 const DAEMON: &str = "daemon.json";
-/// The process that owns the data directory holds a lock on this file as long as it lives.
+/// The lock file. The process that owns the data directory holds a lock on it as long as the process lives.
 const LOCK: &str = "polity.lock";
-/// Contains the secret that requests must carry; only its owner may read it.
+/// The file with the secret that requests must carry. Only the owner of the file may read it.
 const TOKEN: &str = "token";
 
 /// Why the daemon of a data directory cannot be found.
@@ -46,7 +46,7 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Returns the door to routes in this process. Its host name is a placeholder that nothing resolves.
+    /// Returns an address for routes in this process. The host name in it is a placeholder that nothing resolves.
     pub(crate) fn in_process() -> Result<Self, url::ParseError> {
         let url = Url::parse("http://in-process")?;
         Ok(Self { url, token: None })
@@ -58,8 +58,8 @@ struct Written {
     url: String,
 }
 
-/// Finds the daemon of a data directory. A killed daemon leaves its files behind, and by now another program may listen
-/// on its port. So the files count only while a process holds the lock. The next daemon removes the files left behind.
+/// Finds the daemon of a data directory. The files count only while a process holds the lock: a killed daemon leaves
+/// its files behind, and another program may listen on its port by now. The next daemon removes such files.
 pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
     let written = read(data, DAEMON)?;
     if holder(data)? == Holder::Nobody {
@@ -149,7 +149,7 @@ mod tests {
         assert!(find(data.path()).is_ok());
         drop(lock);
         assert!(is_gone());
-        // Another client that is checking does not count as an owner.
+        // A client that checks the lock at this moment does not count as the owner of the data directory.
         let looking = File::open(data.path().join(LOCK)).unwrap();
         looking.try_lock_shared().unwrap();
         assert!(is_gone());

@@ -34,7 +34,8 @@ impl Client {
         sent.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         sent.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in headers {
-            // Skips a header with an invalid name or value; the daemon reports a required header that is missing.
+            // A header with an invalid name or value is not sent. If the daemon needs it, the daemon reports that it
+            // is missing.
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
                 sent.insert(name, value);
             }

@@ -15,8 +15,8 @@ use url::Url;
 const CONNECT: Duration = Duration::from_secs(5);
 /// Longest pause between two pieces of an answer.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Attempts of a request whose connection broke, with [`Patience::Short`]. Together they last some seconds, enough for
-/// a restart of the daemon.
+/// Maximum number of attempts of a request with [`Patience::Short`] if the connection breaks. The attempts together
+/// last some seconds, which is enough for a restart of the daemon.
 const ATTEMPTS: u32 = 6;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -80,13 +80,14 @@ impl Transport {
     }
 
     fn new(to: To) -> Result<Self, Error> {
-        // Fails only if a provider is already installed. The library requires one even if no request uses TLS.
+        // The HTTP library requires a cryptography provider even if no request uses TLS. The call fails only if one
+        // is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = http(reqwest::Client::builder().read_timeout(SILENCE))?;
         Ok(Self { to, http, patience: Patience::Short })
     }
 
-    /// Whether requests stay in this process.
+    /// Returns whether requests stay in this process.
     pub(crate) fn is_in_process(&self) -> bool {
         matches!(self.to, To::InProcess(_))
     }
@@ -139,7 +140,7 @@ impl Transport {
     /// Builds a request that the caller may extend.
     pub(crate) fn request(&self, door: &Door, asked: &Asked<'_>) -> Result<reqwest::RequestBuilder, Error> {
         if asked.path.iter().any(|part| matches!(*part, "" | "." | "..")) {
-            // An empty segment, `.` or `..` would change the path of the URL. No id looks like that.
+            // An empty segment, `.` or `..` would change the path of the URL. No id is such a segment.
             return Err(Error::NoId);
         }
         let url = url(&door.url, asked.path, &asked.query);
@@ -235,8 +236,8 @@ fn http(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
     built.map_err(|error| Error::Setup(error.to_string()))
 }
 
-/// Picks the error to report after the last attempt. If the connection broke in an earlier attempt, the daemon may have
-/// received the request then, even if no daemon is running now.
+/// Picks the error to report after the last attempt. If the connection broke in an earlier attempt, the daemon may
+/// have received the request, so that error is reported even if no daemon is running now.
 fn to_tell(lost: Option<Error>, last: Error) -> Error {
     match lost {
         Some(lost) if last.may_pass() => lost,
@@ -269,7 +270,7 @@ pub(crate) fn pause(error: &Error, attempts: u32, patience: Patience, way: Way) 
 /// Builds the address of a route.
 fn url(base: &Url, path: &[&str], query: &[(String, String)]) -> Url {
     let mut url = base.clone();
-    // Fails only for an address that cannot have a path. No door has such an address.
+    // Fails only for an address that cannot have a path, such as `mailto:`. A daemon has an `http:` address.
     if let Ok(mut segments) = url.path_segments_mut() {
         segments.pop_if_empty().extend(path);
     }

@@ -1,17 +1,19 @@
-//! Reads in a conversation which tools its agent has found. Pure.
+//! Finds out, from the records of a conversation, which tools its agent has found by searching. Pure.
 
 use polity_society::id::TurnId;
 use polity_store::record::{Content, Record, ToolResult};
 use std::collections::{BTreeSet, HashMap};
 
-/// The tool that finds tools.
+/// The name of the tool with which an agent searches for tools of MCP servers.
 pub const SEARCH_TOOLS: &str = "search_tools";
 
-/// The field of its result that lists the names of the tools.
+/// The field in the result of `search_tools` that lists the names of the found tools.
 pub const FOUND: &str = "tools";
 
-/// Returns the names of the tools that an agent has found or called. Their definitions are offered to it even where
-/// those of other tools are not. Nothing else remembers them, so a restart forgets none.
+/// Returns the names of the tools that an agent has found by a search, or has called.
+///
+/// If there are many MCP tools, requests to the model contain the definitions of only these. The records are the only
+/// place that remembers the found tools, so a restart forgets none.
 pub fn found_tools(records: &[(TurnId, Record)]) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let mut called: HashMap<&str, &str> = HashMap::new();
@@ -41,7 +43,7 @@ pub fn found_tools(records: &[(TurnId, Record)]) -> BTreeSet<&str> {
     found
 }
 
-/// Returns the names in the result of a search.
+/// Returns the names of the tools that the result of a search lists.
 fn names(result: &ToolResult) -> impl Iterator<Item = &str> {
     let listed = match result {
         ToolResult::Outside { content: Content::Json(value), .. } => value[FOUND].as_array(),
@@ -87,7 +89,8 @@ mod tests {
     }
 
     proptest! {
-        /// A server whose result looks like that of a search must not decide which tools an agent is offered.
+        /// An MCP server may return a result that looks like the result of a search. Only a real search must decide
+        /// which tools an agent is offered.
         #[test]
         fn only_a_search_finds(tool in "[a-z]{1,4}__[a-z]{1,4}", listed in "[a-z]{5}__[a-z]{5}") {
             let records = vec![replied("1", &tool), finished("1", json!({FOUND: [listed]}))];

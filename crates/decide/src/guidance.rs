@@ -1,4 +1,5 @@
-//! Decides how much of the rules and tools a request contains: all if the window is large enough, otherwise less. Pure.
+//! Decides how many of the rules and tools a request contains: all if the window is large enough, otherwise fewer.
+//! Pure.
 
 use crate::found::SEARCH_TOOLS;
 use polity_llm::Tool;
@@ -11,33 +12,33 @@ const SMALL_WINDOW: u64 = 8_192;
 const ESSENTIAL: [&str; 5] =
     ["spawn_agent_with_task", "send_message", "list_contacts", "put_artifact", "get_artifact"];
 
-/// The tools that do the work of an agent which cannot hire others for it, even in a small window.
+/// The tools that an agent also gets in a small window if it cannot hire others to do its work.
 const OF_WORKERS: [&str; 2] = ["str_replace_editor", "bash"];
 
-/// What separates the name of an MCP server from that of its tool. No other tool has it in its name.
+/// Separates the name of an MCP server from the name of its tool, as in `hub__search`. Only the names of MCP tools
+/// contain this separator.
 const SERVER_SEPARATOR: &str = "__";
 
-/// The tool without which an agent cannot hire.
+/// The tool that hires agents.
 const HIRES: &str = "spawn_agent_with_task";
 
 /// How much of the rules and tools a request contains, from most to least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Guidance {
-    /// All rules, all tools of the role.
+    /// All rules, and all tools of the role.
     Full,
-    /// Short rules, all tools of the role.
+    /// Short rules, but all tools of the role.
     ShortRules,
     /// Short rules, and only the essential tools of the role.
     FewTools,
 }
 
 impl Guidance {
-    /// Returns whether the request contains the short rules.
     pub fn is_short(self) -> bool {
         self != Self::Full
     }
 
-    /// Filters the tools of a role: returns those that a request with this guidance contains.
+    /// Returns those of a role's tools that a request with this guidance contains.
     pub fn choose(self, tools: Vec<Tool>) -> Vec<Tool> {
         match self {
             Self::Full | Self::ShortRules => tools,

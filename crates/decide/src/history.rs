@@ -1,4 +1,4 @@
-//! Decides which part of a conversation a model is still shown, and which part a summary replaces. Pure.
+//! Decides which part of a conversation requests still show to the model, and which part a summary replaces. Pure.
 
 use polity_llm::{Arguments, estimate_tokens};
 use polity_society::id::{ArtifactId, TurnId};
@@ -42,7 +42,7 @@ impl History {
         replies.flatten().map(|call| call.id.as_str()).collect()
     }
 
-    /// Returns the part of the history that a model is still shown.
+    /// Returns the part of the history that requests still show to the model.
     pub fn told(&self) -> VisibleHistory<'_> {
         let (summary, start) = cut(&self.records);
         let open = |record: &Record| match record {
@@ -112,7 +112,8 @@ fn start_after(
         Keeps::Newest => kept,
     };
     let may_begin = |record: &Record| match keeps {
-        // The turn that asked for the summary stays whole, and so does every batch: the cut is before a `Heard`.
+        // The cut is before a message (`Heard`). So the turn that asked for the summary stays whole, and no call is
+        // separated from its result.
         Keeps::Turn => matches!(record, Record::Heard { .. }),
         Keeps::Newest => begins_something(record),
     };
@@ -127,8 +128,9 @@ fn begins_something(record: &Record) -> bool {
     matches!(record, Record::Heard { .. } | Record::Noticed { .. } | Record::Replied(_))
 }
 
-/// Returns how many of the newest records fit into `room` tokens; `None` if no record would be dropped. The cut never
-/// separates results from their calls, and the newest batch always stays. `costs` has the tokens of each record.
+/// Returns how many of the newest records fit into `room` tokens, or `None` if no record would be dropped. `costs`
+/// contains the tokens of each record. The result never separates calls from their results, and always includes the
+/// newest message, or the newest answer with its calls and results.
 pub fn fitting(records: &[(TurnId, Record)], costs: &[u64], room: u64) -> Option<usize> {
     let mut taken = 0u64;
     let mut kept = None;

@@ -23,8 +23,10 @@ pub enum Background {
     Running,
 }
 
-/// Decides what to do about a task with this standing. A command in the background keeps the task open, because its end
-/// wakes an agent; its time limit bounds this. It does not if the task cannot go on.
+/// Decides what to do about a task with this standing.
+///
+/// A command in the background keeps the task open until its time limit, because its end wakes an agent. It does not
+/// keep a task open that cannot go on, for example after a limit was reached.
 pub fn verdict(standing: &Standing, background: Background) -> Verdict {
     if !standing.open || standing.turning || standing.mail {
         return Verdict::Leave;
@@ -40,8 +42,8 @@ pub fn verdict(standing: &Standing, background: Background) -> Verdict {
     Verdict::Idle(standing.outcome())
 }
 
-/// Returns whether root's last message to the person counts as final although it promised more.
-/// This is so if root has sent nothing more after a nudge.
+/// Returns whether an interim message of root, which promised more, now counts as final.
+/// This is the case if root has sent the person nothing more after a nudge.
 pub fn interim_is_final(standing: &Standing) -> bool {
     standing.nudged
         && standing.expectant

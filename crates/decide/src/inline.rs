@@ -29,10 +29,10 @@ use serde_json::{Map, Value};
 use std::ops::Range;
 use stream::LONG;
 
-/// Longest head of a data URL, up to its comma, in bytes.
+/// Maximum length of the head of a data URL, up to its comma, in bytes.
 const HEAD: usize = 200;
 
-/// The mark that replaces bytes if nobody stores them.
+/// The mark that replaces binary data in a text if the data are not stored as an artifact.
 pub const LEFT_OUT: &str = "…";
 
 /// Decodes base64 with or without padding, because models often leave the padding out.
@@ -43,7 +43,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// Bytes that somebody wrote as text, and the type that was declared for them.
+/// Binary data that somebody wrote as text, decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     pub bytes: Vec<u8>,
@@ -68,8 +68,8 @@ pub fn decode(text: &str) -> Result<Written, base64::DecodeError> {
     Ok(Written { bytes: LENIENT.decode(plain)?, mime })
 }
 
-/// Decodes a text that contains nothing but bytes: a data URL, or base64 or hexadecimal of a file of a known kind.
-/// Quotation marks or a code fence may surround them. Returns `None` for every other text.
+/// Decodes a text that contains nothing but binary data: a data URL, or base64 or hexadecimal of a file of a known
+/// kind. Quotation marks or a code fence may surround the data. Returns `None` for every other text.
 pub fn nothing_but_bytes(text: &str) -> Option<Written> {
     let inner = unfenced(text);
     if head(inner).is_some() && !inner.contains(char::is_whitespace) {
@@ -81,7 +81,7 @@ pub fn nothing_but_bytes(text: &str) -> Option<Written> {
     around.iter().all(|text| text.chars().all(is_quote)).then_some(only.written)
 }
 
-/// Strips blanks, quotation marks and a code fence from both ends of a text.
+/// Removes blanks, quotation marks and a code fence from both ends of a text.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
     let fenced = text.strip_prefix("```").and_then(|rest| rest.trim_end().strip_suffix("```"));
@@ -97,7 +97,8 @@ fn is_quote(character: char) -> bool {
     character.is_whitespace() || matches!(character, '"' | '\'' | '`')
 }
 
-/// Replaces the bytes in a value with the text that `store` returns for them, or with [`LEFT_OUT`] if it returns none.
+/// Replaces the binary data in a value with the text that `store` returns for them. If `store` returns `None`, the
+/// data are replaced with [`LEFT_OUT`].
 pub fn replace_in(value: &mut Value, store: &mut impl FnMut(Written) -> Option<String>) {
     match value {
         Value::String(text) => {
@@ -119,7 +120,7 @@ pub fn replace_in(value: &mut Value, store: &mut impl FnMut(Written) -> Option<S
     }
 }
 
-/// Does the same as [`replace_in`] for all names and values of an object.
+/// Replaces the binary data in all names and values of an object, as [`replace_in`] does.
 pub fn replace_in_object(object: &mut Map<String, Value>, store: &mut impl FnMut(Written) -> Option<String>) {
     object.values_mut().for_each(|value| replace_in(value, store));
     if object.keys().any(|name| !find(name).is_empty()) {
@@ -128,7 +129,7 @@ pub fn replace_in_object(object: &mut Map<String, Value>, store: &mut impl FnMut
     }
 }
 
-/// Decodes a list that represents bytes: one number per byte, or one line of base64 per item.
+/// Decodes a list that represents binary data: one number per byte, or one line of base64 per item.
 fn in_items(items: &[Value]) -> Option<Written> {
     let numbers: Option<Vec<u8>> =
         items.iter().map(|item| item.as_u64().and_then(|number| u8::try_from(number).ok())).collect();
@@ -147,7 +148,7 @@ fn in_items(items: &[Value]) -> Option<Written> {
     nothing_but_bytes(&lines.concat()).filter(|_| length >= stream::LINE)
 }
 
-/// Does the same as [`replace_in`] for one text. Returns `None` if there is nothing to replace.
+/// Replaces the binary data in one text, as [`replace_in`] does. Returns `None` if there is nothing to replace.
 pub fn replace(text: &str, store: &mut impl FnMut(Written) -> Option<String>) -> Option<String> {
     let found = find(text);
     if found.is_empty() {
@@ -165,12 +166,12 @@ pub fn replace(text: &str, store: &mut impl FnMut(Written) -> Option<String>) ->
     Some(replaced)
 }
 
-/// Returns a text with all bytes in it replaced by [`LEFT_OUT`].
+/// Replaces all binary data in a text by [`LEFT_OUT`].
 pub fn without_bytes(text: String) -> String {
     replace(&text, &mut |_| None).unwrap_or(text)
 }
 
-/// Returns whether a value contains bytes.
+/// Returns whether a value contains binary data that somebody wrote as text.
 pub fn holds_bytes(value: &Value) -> bool {
     match value {
         Value::String(text) => !find(text).is_empty(),
@@ -182,8 +183,7 @@ pub fn holds_bytes(value: &Value) -> bool {
     }
 }
 
-/// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`]. This does not depend on the bytes
-/// that the run encodes.
+/// Replaces every long run of base64 in a value's strings with [`LEFT_OUT`], even if the run encodes no known file.
 pub fn leave_out_in(value: &mut Value) {
     match value {
         Value::String(text) => *text = leave_out(text),
@@ -193,8 +193,8 @@ pub fn leave_out_in(value: &mut Value) {
     }
 }
 
-/// Returns a text without bytes and without long runs that may be base64. Used for arguments that should have been
-/// base64 and are not, and for texts that quote them.
+/// Returns a text without bytes and without long runs that may be base64. The runtime uses this for arguments that
+/// should be base64 and cannot be decoded, and for texts that quote such arguments.
 pub fn leave_out(text: &str) -> String {
     let text = without_bytes(text.to_owned());
     let text = text.as_str();

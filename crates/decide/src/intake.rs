@@ -8,11 +8,11 @@ use polity_registry::Service;
 use polity_society::limits::Limits;
 use polity_store::messages::Size;
 
-/// The maximum number of new messages in one request. A message is new until the model has been shown it.
+/// The maximum number of new messages in one request. A message is new until a model has answered a request with it.
 const MESSAGES: usize = 200;
 
-/// New messages may take at most the window divided by this number. A compaction leaves half of the window, so new
-/// messages still fit beside the rest of the request.
+/// New messages may take at most the window divided by this number. After a compaction, half of the window is free,
+/// so the new messages still fit beside the rest of the request.
 const PART_OF_WINDOW: u64 = 4;
 
 /// The window, in tokens, that is assumed for a service that declares none.
@@ -21,8 +21,8 @@ const ASSUMED_WINDOW: u64 = 128_000;
 /// Tokens that a request adds to each message for its header and for the hint how to answer it.
 const AROUND: u64 = 40;
 
-/// Returns an upper bound for the estimated tokens of a message. A character outside ASCII has at least two bytes,
-/// so the two sizes show how many such characters there are at most.
+/// Returns an upper bound for the estimated tokens of a message. A character outside ASCII takes a whole token and
+/// has at least two bytes, so bytes minus characters is the most characters outside ASCII that the message can have.
 pub fn tokens_of(size: Size) -> u64 {
     let others = size.bytes.saturating_sub(size.characters).min(size.characters);
     let ascii = size.characters - others;
@@ -51,9 +51,11 @@ impl Intake {
     }
 }
 
-/// Returns how many of the waiting messages a turn takes in, oldest first. It takes in as many as fit
-/// beside the `unseen` messages, which it took in before and which no model has read. If there are no unseen messages,
-/// it takes in at least one message, so that a model reads even a message that is too large.
+/// Returns how many of the waiting messages a turn takes in, oldest first.
+///
+/// The turn takes in as many as fit beside the `unseen` messages, which it took in before and which no model has
+/// read. If there are no unseen messages, the turn takes in at least one message, so that a model reads even a
+/// message that is too large.
 pub fn taken(unseen: &[Size], waiting: &[Size], most: Intake) -> usize {
     let mut count = unseen.len();
     let mut tokens = unseen.iter().fold(0, |sum: u64, size| sum.saturating_add(tokens_of(*size)));

@@ -19,7 +19,8 @@ pub mod found;
 pub mod guidance;
 pub mod history;
 pub mod idle;
-// Circle: each step of the search is a file, and these files use the types that `inline` defines.
+// Circle: the files below `inline` are the steps of its search for binary data, and use the types that `inline`
+// defines.
 pub mod inline;
 pub mod intake;
 pub mod policy;

@@ -1,4 +1,5 @@
-//! Decides what follows a model call that brought no answer: the only retry policy (contract section 4). Pure.
+//! Decides what to do after a model call that got no answer: the only retry policy of polity (contract section 4).
+//! Pure.
 
 use crate::render::MediaUse;
 use polity_llm::{CallError, FailureKind, Patience, WhileOpen};
@@ -6,19 +7,18 @@ use polity_registry::Retry;
 use polity_society::id::{ArtifactId, ServiceId};
 use std::time::Duration;
 
-/// The longest pause for which a call waits if the service asked for a pause and there is no other service.
-/// If the service asks for a longer pause, the call fails, and the reason contains the time when the pause ends.
+/// If a service asks for a pause and there is no other service, a call waits at most this long. If the service asks
+/// for a longer pause, the call fails, and the reason contains the time when the pause ends.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// The longest pause that callers grant to a service. Some servers ask for a pause that makes no sense.
+/// Callers leave a service alone for at most this long, even if it asks for more: some servers ask for absurd pauses.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// How often a call may send its request again with a line that explains how to call tools.
-/// The limit applies to each service.
+/// How often a call may send its request again to one service with a line that explains how to call tools.
 const MOST_REWORDED: u32 = 2;
 
-/// What one call has tried so far. The call keeps it while it changes the service, describes media, or waits for a
-/// summary of its history.
+/// What one model call has tried so far. It covers all attempts of the call, also after a change to another service,
+/// after media were replaced by descriptions, and after older history was summed up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// The number of attempts so far, at all services together.
@@ -31,16 +31,18 @@ pub struct Tried {
     given_up: Vec<ServiceId>,
     /// Whether media are shown to the service.
     pub media: MediaUse,
-    /// How often the model was told how to call tools because its server could not read a call.
+    /// How often the request was sent again with an explanation of how to call tools, because the server could not
+    /// read a tool call of its model.
     reworded: u32,
-    /// The media that the service seems to have refused. If it answers a request without them, the refusal is certain.
+    /// The media that the service seems to have refused. If the service then answers a request without these media,
+    /// the refusal is certain.
     suspected: Option<Suspected>,
     /// Whether older history can still be summed up for the service.
     pub room: Room,
 }
 
 impl Tried {
-    /// The state before anything was tried.
+    /// Returns the state at the beginning of a call.
     pub fn nothing() -> Self {
         Self {
             attempts: 0,
@@ -54,7 +56,7 @@ impl Tried {
         }
     }
 
-    /// Returns how many extra lines of the system message explain how to call tools.
+    /// Returns how many extra lines of the request explain how to call tools.
     pub fn reworded(&self) -> u32 {
         self.reworded
     }
@@ -80,8 +82,8 @@ impl Tried {
         self.service.as_ref()
     }
 
-    /// Returns whether the call could still change to this service: it is not the current service,
-    /// and it was not given up.
+    /// Returns whether the call could still change to this service: the service is not the current one,
+    /// and the call has not given it up.
     pub fn is_untried(&self, service: &ServiceId) -> bool {
         self.service.as_ref() != Some(service) && !self.given_up.contains(service)
     }
@@ -93,12 +95,12 @@ impl Tried {
         self.media = MediaUse::Shown;
         self.reworded = 0;
         self.suspected = None;
-        // The other service has its own window.
+        // The new service has its own context window, so room may be made again.
         self.room = Room::Untouched;
     }
 
-    /// Describes media from now on, because a request with these media failed. `revision` is the catalogue's revision
-    /// for which that request was made.
+    /// Makes the next requests describe media, because a request with these media failed. `revision` is the
+    /// catalogue's revision for which the failed request was made.
     pub fn describe_media(&mut self, failure: &CallError, media: Vec<ArtifactId>, revision: u64) {
         self.media = MediaUse::Described;
         // If the request was too long, perhaps its media are not the cause, and a shorter history is enough.
@@ -106,8 +108,9 @@ impl Tried {
             (failure.kind != FailureKind::ContextOverflow).then_some(Suspected { media, revision });
     }
 
-    /// Returns the suspected media and forgets them. Called when the service has answered a request without these
-    /// media, which shows that it refuses them. Returns none if the catalogue has another revision by now.
+    /// Returns the suspected media and forgets them. The caller calls this after the service has answered a request
+    /// without these media, which shows that the service refuses them. Returns no media if the catalogue has another
+    /// revision by now.
     pub fn convicted(&mut self, revision: u64) -> Vec<ArtifactId> {
         let suspected = self.suspected.take().filter(|suspected| suspected.revision == revision);
         suspected.map(|suspected| suspected.media).unwrap_or_default()
@@ -131,7 +134,8 @@ impl Tried {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Suspected {
     media: Vec<ArtifactId>,
-    /// The catalogue's revision for which the request was made. In another revision the refusal means nothing.
+    /// The catalogue's revision for which the request was made. The refusal says nothing about another revision, in
+    /// which the service may be another server.
     revision: u64,
 }
 
@@ -206,7 +210,7 @@ fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
     }
 }
 
-/// Returns for how long all callers send no requests to a service that asked for a pause.
+/// Returns how long all callers leave a service alone that asked for a pause.
 pub fn shared_pause(asked: Duration) -> Duration {
     asked.min(ASKED_AGAIN_AFTER)
 }
@@ -263,8 +267,8 @@ fn share(left: u32, fallback: Fallback) -> u32 {
     }
 }
 
-/// Returns the pause after this many failures in a row. It doubles with each failure up to the configured maximum;
-/// `jitter` shortens it by up to half. The pause is never shorter than the server asked for.
+/// Returns the pause after this many failures in a row. The pause doubles with each failure up to the configured
+/// maximum, and `jitter` shortens the pause by up to half. The pause is never shorter than the server asked for.
 pub fn pause(asked: Option<Duration>, failures: u32, retry: &Retry, jitter: f64) -> Duration {
     let doubled = retry.base_delay.saturating_mul(1 << failures.saturating_sub(1).min(20));
     let spread = doubled.min(retry.max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);

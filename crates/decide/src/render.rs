@@ -1,8 +1,8 @@
 //! Builds a request from a conversation, for the service that is configured now. The result is never stored.
 //!
-//! [`artifacts_of`] lists the artifacts that the conversation shows. [`crate::fetch`] loads the artifacts
-//! that [`route_of`] wants shown. [`render`] then builds the messages. Apart from the loading,
-//! these are plain functions: the same conversation, service and artifacts give the same request.
+//! [`artifacts_of`] lists the artifacts that the conversation shows. The module `fetch` of the runtime then loads the
+//! artifacts that [`route_of`] does not describe. [`render`] builds the messages. The functions of this module are
+//! plain: the same conversation, service and artifacts give the same request.
 
 mod content;
 mod system;
@@ -29,19 +29,19 @@ use polity_view::Shown;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 
-/// The facts that decide how a conversation is shown to one service.
+/// The facts that decide how a request shows a conversation to one service.
 pub struct Sight<'a> {
     pub service: &'a ServiceId,
     /// What the service's model can take and give.
     pub capabilities: &'a Capabilities,
     /// The file types that the service's server accepts.
     pub file_types: &'a FileTypes,
-    /// The most bytes that the media of one request may take, counted in base64.
+    /// Maximum size of all media in one request, in bytes after base64 encoding.
     pub media_bytes: u64,
     pub limits: &'a Limits,
     /// The texts in the current language.
     pub texts: &'a Texts,
-    /// The reader's contacts, to whom it could forward content.
+    /// The contacts of the agent whose model gets the request. The agent could forward content to them.
     pub contacts: &'a [KnownParty],
     /// The service of each contact.
     pub contact_services: &'a HashMap<AgentId, ServiceId>,
@@ -77,7 +77,7 @@ pub enum MediaUse {
     Described,
 }
 
-/// An artifact, and the content of it that was loaded for a request.
+/// An artifact, and the content that was loaded from the store for a request.
 #[derive(Clone, Debug)]
 pub struct Fetched {
     /// The metadata from the artifact's row.
@@ -88,7 +88,7 @@ pub struct Fetched {
 /// The loaded content of an artifact, or why there is none.
 #[derive(Clone, Debug)]
 pub enum Fetch {
-    /// Nothing was loaded, because nothing was needed.
+    /// Nothing was loaded, because the request only describes the artifact.
     Spared,
     /// The bytes of a text.
     Text(Bytes),
@@ -96,7 +96,7 @@ pub enum Fetch {
     Medium(MimeType, Data),
     /// The text of a document that the model does not take.
     Extracted(String),
-    /// The bytes could not be made into a picture that can be sent.
+    /// The artifact could not be converted to a picture that the service takes.
     LeftOut(Reason),
     /// The store could not read the bytes.
     Failed,
@@ -113,7 +113,8 @@ pub struct Rendered {
     pub spans: Vec<Range<usize>>,
 }
 
-/// Above this share of the window, in percent, the advice is more urgent.
+/// If a request takes more than this share of the window, in percent, the agent gets more urgent advice to save
+/// space.
 const SHARP_PERCENT: u64 = 90;
 
 /// Returns the artifacts that a conversation shows, each once.
@@ -222,13 +223,13 @@ pub fn render(history: &History, fetched: &HashMap<ArtifactId, Fetched>, sight: 
     Rendered { messages, shown: content.shown(), spans }
 }
 
-/// A notice of the system within a turn, or about a turn that ended early.
+/// Returns the message for a notice of the system within a turn, or about a turn that ended early.
 fn noticed(notice: &Notice, texts: &Texts) -> Wire {
     let header = texts.get(TextKey::MessageFromSystem);
     Wire::User(vec![Part::Text(format!("{header}\n{}", defuse(&notice.text(texts), texts)))])
 }
 
-/// The lines that tell how full the window is, and what to do about it.
+/// Returns the lines that tell the agent how full its window is, and what to do about that.
 fn status(used: u64, window: u64, texts: &Texts) -> String {
     let percent = used.saturating_mul(100) / window.max(1);
     let numbers = [("used", used), ("window", window), ("percent", percent)]
@@ -270,7 +271,8 @@ fn join_texts(parts: Vec<Part>) -> Vec<Part> {
     joined
 }
 
-/// An earlier answer as a message. Fields that only one service understands are sent to that service alone.
+/// Returns an earlier answer of the model as a message. Fields that only one service understands are sent only to
+/// that service.
 fn replied_message(replied: &Replied, service: &ServiceId) -> Option<Wire> {
     if replied.is_empty() {
         return None;
@@ -312,8 +314,8 @@ fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut A
     Wire::Tool { call_id: call.to_string(), content: text, media }
 }
 
-/// The content of a result from outside. A text is quoted, so that no line of it looks like a line
-/// that the system wrote.
+/// Returns the content of a tool result from outside the society. A text is quoted, so that no line of the text looks
+/// like a line that the system wrote.
 fn outside(content: &Content, texts: &Texts) -> String {
     match content {
         Content::Json(value) => json_line(value),
@@ -343,18 +345,18 @@ fn with_ignored(text: String, ignored: &[String]) -> String {
 /// The reason for describing media that would fit if they were alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Crowded {
-    /// Newer media have taken their place.
+    /// The media are older than others, and the request has no room for all.
     Out,
-    /// All media of the message or result together are too large.
+    /// The media of the same message or tool result together are too large for a request.
     Together,
 }
 
-/// Finds the records whose media do not fit into a request. Returns their positions, each with the reason. A medium
-/// that would not fit even alone is ignored here.
+/// Finds the records whose media do not fit into a request. Returns their positions, each with the reason. Media that
+/// would not fit even alone do not count: the route already replaced them by descriptions.
 ///
 /// If the media take more than the request has room for, the oldest are left out until the rest takes at most half of
-/// the room. The next media then fit without another change to earlier messages, so a server that caches the beginning
-/// of a prompt can use its cache.
+/// the room. So the next media fit without another change to earlier messages, and a server that caches the beginning
+/// of a prompt can still use its cache.
 fn too_old(
     records: &[&Record],
     history: &History,

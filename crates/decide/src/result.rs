@@ -1,7 +1,8 @@
 //! Compares an answer with the JSON Schema that its request asks for. Pure.
 //!
-//! Schemas come from people and from models, so they may be hostile. Nothing outside a schema is loaded, patterns are
-//! matched in linear time, and a schema that would take long to compare is refused ([`cost`]).
+//! Schemas come from people and from models, so they may be hostile. This module never loads anything that a schema
+//! refers to outside itself, matches patterns in linear time, and refuses a schema that would take long to compare
+//! ([`cost`]).
 
 mod cost;
 
@@ -17,7 +18,7 @@ const MOST_ERRORS: usize = 8;
 /// which may be long.
 const ERROR_CHARS: usize = 200;
 
-/// The deepest nesting that schemas and answers may have.
+/// Maximum nesting of schemas and answers.
 const DEEPEST: usize = 64;
 
 /// What happens to an answer that does not fit its schema.
@@ -63,7 +64,7 @@ pub fn fit(payload: &Payload, schemas: &[Value]) -> Result<Value, Vec<String>> {
                 let place = if at.is_empty() { String::new() } else { format!("{at}: ") };
                 format!("{place}{}", shortened(&error.to_string()))
             })),
-            // Hardly ever happens: the door checked the schema when the request was sent.
+            // Happens only with a damaged row: the door checked the schema when the request was sent.
             Err(error) => errors.push(error),
         }
     }
@@ -153,7 +154,7 @@ mod tests {
         // A validator that backtracks would never finish this pattern.
         let text = format!("\"{}!\"", "a".repeat(40));
         assert!(fits(json!({"pattern": "^(a+)+$"}), &text).is_err());
-        // The schema refers to itself.
+        // A schema that refers to itself must not make the comparison run for ever.
         let _ = fits(json!({"$ref": "#"}), "1");
         let tree = json!({"properties": {"child": {"$ref": "#"}}, "required": ["name"]});
         assert!(fits(tree, r#"{"name": 1, "child": {"name": 2}}"#).is_ok());

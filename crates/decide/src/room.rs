@@ -1,4 +1,4 @@
-//! Decides when a conversation outgrows a model's context window, and which part of it is summed up then. Pure.
+//! Decides when a conversation is too long for a model's context window, and which part is summed up then. Pure.
 
 use crate::history::{History, end, fitting, transcript};
 use crate::policy::Room;
@@ -8,11 +8,11 @@ use polity_society::limits::Limits;
 use polity_society::text::TextKey;
 use polity_store::record::Record;
 
-/// Largest share of the window that a request may take before older history is summed up, in percent. Estimates are
-/// rough, and the answer needs room too.
+/// If a request takes more than this share of the window, in percent, older history is summed up first. The share is
+/// below 100 because estimates are rough and the answer needs room too.
 const FULL_PERCENT: u64 = 80;
 
-/// Above this share of the window, in percent, the agent is told how full the window is.
+/// If a request takes more than this share of the window, in percent, it tells the agent how full the window is.
 const FILLING_PERCENT: u64 = 70;
 
 /// Returns whether to tell an agent how full its window is.
@@ -25,7 +25,7 @@ pub fn is_filling(used: u64, window: u64) -> bool {
 pub struct Compaction {
     /// The text to sum up, one entry per line.
     pub transcript: String,
-    /// How many of the newest records stay.
+    /// Number of the newest records that are not summed up.
     pub keep: u64,
     /// The maximum length of the summary, in tokens.
     pub summary_tokens: u64,
@@ -39,7 +39,7 @@ pub fn outgrows(tokens: u64, service: &Service) -> bool {
     bound(service).is_some_and(|bound| tokens > bound)
 }
 
-/// Returns the window of a service if a request is larger than the whole window, which leaves no room for an answer.
+/// Returns the window of a service if a request is larger than the whole window; otherwise `None`.
 pub fn overfills(tokens: u64, service: &Service) -> Option<u64> {
     service.context_window.filter(|window| *window > 0 && tokens > *window)
 }
@@ -51,8 +51,8 @@ fn bound(service: &Service) -> Option<u64> {
     Some((window * FULL_PERCENT / 100).min(window.saturating_sub(answer)).max(window / 4))
 }
 
-/// Chooses what to sum up so that the conversation fits again; `None` if nothing can be left out. `costs`
-/// contains the tokens of each record that the request shows; `tokens` is the number of tokens of the whole request.
+/// Chooses what to sum up so that the conversation fits again. Returns `None` if nothing can be left out.
+/// `costs` contains the tokens of each record that the request shows, and `tokens` the tokens of the whole request.
 pub fn compaction(
     history: &History,
     costs: &[u64],
@@ -95,7 +95,8 @@ pub fn without_a_model(compaction: &Compaction, snapshot: &Snapshot) -> String {
     format!("{heading}\n{}", end(&compaction.transcript, compaction.summary_tokens))
 }
 
-/// Returns the limits for a service. They are lower for a small window, so that no single text fills it.
+/// Returns the limits for requests to a service. For a small window they are lower, so that no single text fills the
+/// window.
 pub fn within(limits: &Limits, service: &Service) -> Limits {
     let part = service.context_window.map_or(u64::MAX, |window| (window / 2).max(200));
     Limits {

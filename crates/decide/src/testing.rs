@@ -13,7 +13,7 @@ const SERVICES: &str = r#"{"services": [
      "capabilities": {"input": ["text", "vision", "audio", "video", "file"], "output": ["text", "tool_calling"]}}
 ]}"#;
 
-/// Returns the configuration of an `app.json`.
+/// Loads the configuration with this content of `app.json` and the services of [`SERVICES`].
 pub(crate) async fn snapshot(app: &Value) -> Arc<Snapshot> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("app.json"), app.to_string()).unwrap();

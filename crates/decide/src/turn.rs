@@ -1,7 +1,7 @@
 //! A turn 回合: what an agent does with one message. A state machine that never does IO.
 //!
-//! [`Turn::next`] returns what to do next. The driver does it, writes down what happened, and passes that to
-//! [`Turn::apply`]. After a crash, [`Turn::replay`] rebuilds the same turn from what was written.
+//! [`Turn::next`] returns what to do next. The driver does it, writes what happened as a record, and passes the
+//! record to [`Turn::apply`]. After a crash, [`Turn::replay`] rebuilds the same turn from the records.
 
 use crate::result::Misfit;
 use polity_llm::ToolCall;
@@ -23,9 +23,9 @@ pub enum Step {
     RunTool(ToolCall),
     /// Deal with a call that was started and has no result, because the process ended meanwhile.
     RecordInterruption(ToolCall),
-    /// Answer this call without running it, for this reason.
+    /// Answer this call with a refusal, without running it.
     RefuseTool(ToolCall, WhyRefused),
-    /// Do nothing until the person has answered whether this call may be made.
+    /// End the driver, and continue the turn when the person has answered whether this call may be made.
     Await(ToolCall),
     /// Show the model this notice within the turn.
     Notice(Notice),
@@ -78,7 +78,8 @@ enum Phase {
     Ended,
 }
 
-/// A turn fails when its model has written this many unreadable calls as text. After the first, the model is told.
+/// A turn fails when its model has written this many unreadable calls as text. After the first of them, a notice
+/// tells the model what is wrong.
 const BROKEN_CALLS: u32 = 2;
 
 /// A turn fails when its model has given this many empty answers.
@@ -92,17 +93,17 @@ pub struct Turn {
     calls: VecDeque<ToolCall>,
     /// The results of calls that are refused without being run, by call id.
     refused: Map<String, Value>,
-    /// The wrong tool names that the model used, by call id. The calls themselves have the right names.
+    /// The wrong tool names that the model used, by call id. The recorded calls have the corrected names.
     called_as: BTreeMap<String, String>,
     /// The text that the model wrote beside its latest calls.
     last_text: Option<String>,
-    /// The closing text that the model had given when a notice made the turn continue.
+    /// The closing text that the model gave before a notice, such as a reminder, made the turn continue.
     before_reminder: Option<String>,
     /// The calls that were started and have no result, with the evidence that their tools prepared.
     started: BTreeMap<String, Value>,
-    /// The calls about which the person was asked, with the judgement once there is one.
+    /// The calls about which the person was asked, by call id. The judgement is `None` until the question ends.
     questions: BTreeMap<String, Option<Judgement>>,
-    /// Whether a tool that acts outside has run in this turn.
+    /// Whether a tool that acts outside the society has run in this turn.
     acted_outside: bool,
     rounds: u64,
     empty_answers: u32,
@@ -124,17 +125,17 @@ enum SummingUp {
     Asked,
 }
 
-/// Whether the turn was reminded of children that it hired and did not write to.
+/// Whether the agent was reminded in this turn of children that it hired and did not write to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reminded {
-    /// The turn was not reminded yet.
+    /// The agent was not reminded yet.
     No,
-    /// The turn was reminded once, which is enough.
+    /// The agent was reminded once. There is no second reminder.
     Once,
 }
 
-/// After this many equal calls in a row with equal results, the model is told. After `REPEATED_TOO_OFTEN` such calls,
-/// the turn fails.
+/// After this many equal calls in a row with equal results, a notice tells the model. After `REPEATED_TOO_OFTEN` such
+/// calls, the turn fails.
 const REPEATED: u32 = 3;
 const REPEATED_TOO_OFTEN: u32 = 5;
 
@@ -148,7 +149,7 @@ struct Repetition {
     told: WasTold,
 }
 
-/// Whether a model was told something.
+/// Whether a notice has told the model about a problem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum WasTold {
     #[default]
@@ -156,8 +157,8 @@ enum WasTold {
     Yes,
 }
 
-/// Removes the ids of new messages and artifacts from a result. Without them, sending the same message or storing the
-/// same content again gives an equal result.
+/// Removes the ids of messages and artifacts from a tool result. Without the ids, the results are equal if an agent
+/// sends the same message or stores the same content again.
 fn without_ids(result: &str) -> String {
     let is_of_word =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, ':' | '-' | '_');
@@ -242,7 +243,7 @@ impl Turn {
         self.unseen
     }
 
-    /// Returns whether the turn was reminded of its children.
+    /// Returns whether the agent needs no reminder any more of children that it did not write to.
     pub fn reminded(&self) -> Reminded {
         // A model that is asked to sum up cannot write to anybody any more.
         if self.summing_up == SummingUp::Asked { Reminded::Once } else { self.reminded }
@@ -314,12 +315,11 @@ impl Turn {
         self.calls.iter()
     }
 
-    /// Returns whether a call was started, according to the records.
     pub fn has_started(&self, call: &ToolCall) -> bool {
         self.evidence(call).is_some()
     }
 
-    /// Returns whether a tool that acts outside has run in this turn.
+    /// Returns whether a tool that acts outside the society has run in this turn.
     pub fn acted_outside(&self) -> bool {
         self.acted_outside
     }
@@ -334,7 +334,8 @@ impl Turn {
         self.called_as.get(&call.id).map(String::as_str)
     }
 
-    /// Returns the refusal that was decided when the model made this call, even if its recorded arguments look valid.
+    /// Returns the refusal of a call that was refused as soon as the model made it; `None` for all other calls. The
+    /// call stays refused on every replay, even if its recorded arguments look valid.
     pub fn refused(&self, call: &ToolCall) -> Option<&Value> {
         self.refused.get(&call.id)
     }
@@ -391,7 +392,8 @@ impl Turn {
     fn take_reply(&mut self, replied: &Replied) {
         self.unseen = 0;
         if self.misfit_told == WasTold::Yes {
-            // The model was told of a misfit before it wrote this, so from now on a misfit is sent and marked.
+            // A notice told the model before this answer that an earlier answer does not fit its schema. If this
+            // answer does not fit either, it is sent, with the reasons.
             self.misfit = Misfit::Marked;
         }
         if replied.taken == Taken::BrokenCall {
@@ -426,7 +428,8 @@ impl Turn {
         if result.refuses_with(MISFIT_CODE) {
             self.misfit_told = WasTold::Yes;
         } else if self.misfit_told == WasTold::Yes && result.has_sent() {
-            // The model has sent another message instead, so that message is the answer.
+            // After the notice about the misfit, the model sent a message. That message is its answer, so the earlier
+            // closing text is dropped.
             self.before_reminder = None;
         }
         if let Some(made) = self.calls.iter().find(|waiting| waiting.id == call.as_str()) {
@@ -437,7 +440,8 @@ impl Turn {
         self.questions.remove(call.as_str());
         if self.calls.is_empty() {
             self.phase = match self.summing_up {
-                // The model was asked to sum up and called tools nevertheless: the text beside the calls is used.
+                // The model was asked to sum up without tools, but called tools. The text beside these calls ends the
+                // turn.
                 SummingUp::Asked => Phase::Closing(self.last_text.take()),
                 SummingUp::NotYet if self.broken_calls >= BROKEN_CALLS => Phase::Unreadable,
                 SummingUp::NotYet if self.repetition.times >= REPEATED_TOO_OFTEN => Phase::Repeating,
@@ -458,7 +462,7 @@ pub fn with_unique_ids(
     for (index, call) in calls.iter_mut().enumerate() {
         let free =
             |id: &str| !id.trim().is_empty() && !taken.contains(id) && !used.iter().any(|used| used == id);
-        // The model may itself have used the id that is generated here.
+        // The model may have used a generated id itself, so try numbers until the id is free.
         let mut number = index;
         while !free(&call.id) {
             call.id = format!("call_{turn}_{round}_{number}");
@@ -469,11 +473,12 @@ pub fn with_unique_ids(
     calls
 }
 
-/// The code of the refusal that tells a writer that an answer does not fit its schema.
+/// The code of the refusal that an agent gets if its answer does not fit the schema of the request.
 const MISFIT_CODE: &str = "result_does_not_fit";
 
 impl Turn {
-    /// Returns what happens to an answer that does not fit its schema. The writer is told of a misfit once in a turn.
+    /// Returns what happens to an answer that does not fit its schema. Only the first such answer in a turn is
+    /// refused.
     pub fn misfit(&self) -> Misfit {
         self.misfit
     }

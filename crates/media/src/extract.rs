@@ -1,7 +1,8 @@
 //! Extracts the text of documents.
 //!
-//! The parsers (`pdf`, `office`, `epub`, `sheets`, `rtf`, and the modules they share: `archive`, `xml`, `sink`) run
-//! only in the child process, which [`child_main`] implements. The parent's side is [`run_child`].
+//! A document may be crafted to do harm, so its parser runs in a child process. [`run_child`] starts the child, and
+//! [`child_main`] is the main function of the child. The parsers are `pdf`, `office`, `epub`, `sheets` and `rtf`;
+//! they share `archive`, `xml` and `sink`.
 
 mod sink;
 
@@ -65,7 +66,7 @@ impl DocumentFormat {
             .find(|format| format.mime_types().iter().any(|known| known.eq_ignore_ascii_case(essence)))
     }
 
-    /// The parent passes the first type to the child.
+    /// Returns the MIME types of the format. The parent names the format to the child by the first of these types.
     fn mime_types(self) -> &'static [&'static str] {
         match self {
             Self::Pdf => &["application/pdf", "application/x-pdf"],
@@ -111,7 +112,7 @@ pub struct Extracted {
 /// Whether all of a document's text was extracted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Completeness {
-    /// All the text that was found.
+    /// The text is complete.
     Whole,
     /// The text was cut at the number of characters that the caller asked for.
     Cut,
@@ -128,7 +129,7 @@ pub enum ExtractError {
         /// The declared type of the document.
         mime_type: String,
     },
-    /// The file is too large to be read within the memory that the child may use.
+    /// The file is too large for the memory that the child may use.
     #[error("a document of {bytes} bytes is too large: the limit is {max_bytes} bytes")]
     TooLarge {
         /// Size of the file.
@@ -177,7 +178,7 @@ pub enum ExtractError {
 /// Why a parser stopped before the end of the document.
 #[derive(Debug, PartialEq, Eq)]
 enum Stop {
-    /// The sink is full: it has as many characters as the parent asked for.
+    /// The sink is full: the text has as many characters as the parent asked for.
     Full,
     Encrypted,
     InflatesTooMuch,
@@ -190,7 +191,7 @@ impl Stop {
     }
 }
 
-/// Only a full [`Sink`] returns this error.
+/// The parsers get `fmt::Error` only from a [`Sink`], which returns it if the sink is full.
 impl From<std::fmt::Error> for Stop {
     fn from(_: std::fmt::Error) -> Self {
         Self::Full

@@ -62,7 +62,7 @@ pub enum Metadata {
 pub enum Fitted {
     /// The bytes that came in, unchanged.
     AsItIs(Bytes),
-    /// A new file, since something had to be changed.
+    /// A new file, because the picture had to be changed.
     Changed {
         /// The whole new file.
         bytes: Bytes,
@@ -123,7 +123,8 @@ pub enum ImageError {
         /// The type of the recognised format or, if none was recognised, the declared type.
         mime_type: String,
     },
-    /// Servers accept the format, but this crate does not support this variant of it. A server may be able to read it.
+    /// Servers accept the format of the picture, but this crate cannot read this variant of the format. A server may
+    /// be able to read the picture.
     #[error("this variant of {mime_type} cannot be read here")]
     UnknownVariant {
         /// The type of the recognised format.
@@ -161,18 +162,18 @@ pub enum ImageError {
 /// Makes a picture fit its bounds. Returns the bytes unchanged if the picture is within the bounds, in a format that
 /// servers accept, and not damaged.
 ///
-/// To check this, it decodes the picture once, or only the first frame of an animation. It overlooks small damage to
-/// the pixels, as common programs do. The declared type counts only if the content has no signature.
-/// This takes processor time (up to seconds) and memory (up to a gigabyte for the largest pictures), so do not call it
-/// on an async thread.
+/// To find damage, this function decodes the picture once, or only the first frame of an animation. Small damage to
+/// the pixels is overlooked, as in common programs. The declared type counts only if the content has no signature.
+/// The function takes processor time (up to seconds) and memory (up to a gigabyte for the largest pictures), so do
+/// not call it on an async thread.
 ///
 /// # Errors
 ///
 /// Fails if the bytes are not a readable picture or are damaged, if they decode into too many pixels, or if the picture
 /// cannot be made to fit.
 pub fn fit_image(bytes: Bytes, mime_type: &str, bounds: &ImageBounds) -> Result<Fitted, ImageError> {
-    // The last line of defence: the decoders should never panic, but they read files from strangers. A panic cannot
-    // leave any state half changed, since the closure shares no state.
+    // The decoders should never panic, but they read files from strangers. A panic cannot leave any state half
+    // changed, because the closure shares no state.
     catch_unwind(AssertUnwindSafe(|| fit(bytes, mime_type, bounds)))
         .unwrap_or(Err(ImageError::DecoderPanicked))
 }
@@ -194,7 +195,8 @@ pub async fn fit_image_in_background(
 ) -> Result<Fitted, ImageError> {
     let place = PLACES.acquire().await.map_err(|_| ImageError::Stopping)?;
     let work = move || {
-        // The thread holds the permit, since the work goes on even if the caller stops waiting.
+        // The thread keeps its permit until the work is done, because the work goes on even if the caller stops
+        // waiting.
         let _place = place;
         fit_image(bytes, &mime_type, &bounds)
     };
@@ -225,7 +227,7 @@ fn fit(bytes: Bytes, mime_type: &str, bounds: &ImageBounds) -> Result<Fitted, Im
     Ok(Fitted::Changed { bytes: encoded.bytes.into(), mime_type: encoded.mime_type, what })
 }
 
-/// Returns `None` if the pixels have to be encoded again.
+/// Makes a picture fit without a change to its pixels, or returns `None` if the pixels have to be encoded again.
 fn fit_without_encoding(
     bytes: &Bytes,
     mime_type: &str,
@@ -235,8 +237,8 @@ fn fit_without_encoding(
     let fits = |length: usize| u64::try_from(length).is_ok_and(|length| length <= bounds.max_bytes);
     let (bytes, stripped) = match bounds.metadata {
         Metadata::Keep => (bytes.clone(), None),
-        // Stripping would also remove the orientation, and the picture would be shown on its side. Few servers look at
-        // the orientation anyway.
+        // The orientation is part of the metadata. Without it, the picture would be shown on its side, so the pixels
+        // must be turned.
         Metadata::Strip if source.is_turned() => return None,
         Metadata::Strip => match without_metadata(bytes, source.format) {
             Stripped::NothingToRemove => (bytes.clone(), None),

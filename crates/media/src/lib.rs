@@ -1,17 +1,18 @@
 //! Media: makes pictures fit for a model, and extracts the text of documents, even if the file is crafted to do harm.
 //!
-//! Bytes come in, bytes or text go out. This crate must not know agents, services, the store, or how a request is
-//! written: the caller sets the bounds and decides what to do with the result.
+//! This crate takes bytes and returns bytes or text. It must not know agents, services, the store, or how a request
+//! is written: the caller sets the bounds and decides what to do with the result.
 //!
-//! The path of a picture: [`fit_image`] reads its header, and returns it unchanged if it is within the [`ImageBounds`]
-//! and can be decoded. Otherwise it decodes the picture within limits of memory, turns it upright, scales it, and
-//! encodes it as PNG or JPEG until it fits. [`fit_image_in_background`] does the same on a thread for blocking work.
+//! The path of a picture: [`fit_image`] reads the header, and returns the picture unchanged if it is within the
+//! [`ImageBounds`] and can be decoded. Otherwise the function decodes the picture within limits of memory, turns it
+//! upright, scales it, and encodes it as PNG or JPEG until it fits. [`fit_image_in_background`] does the same on a
+//! thread for blocking work.
 //!
 //! The path of a document: [`DocumentFormat`] tells whether text can be extracted. [`run_child`] starts the given
-//! program with [`EXTRACT_ARGUMENT`] and sends it the bytes. That program calls [`child_main`]. Before it reads the
-//! first byte, this function limits the memory and processor time of the process, and forbids it to open files. The
-//! parent reads no more than it asked for, and kills a child that takes too long. The parsers of documents run only in
-//! that child, since a crafted file may make them panic, overflow the stack, or run for ever. The parent then reports
+//! program with [`EXTRACT_ARGUMENT`] and sends the bytes to this child process. The child calls [`child_main`], which
+//! first limits the memory and processor time of the process and forbids the process to open files. The parent reads
+//! no more than it asked for, and kills a child that takes too long. The parsers of documents run only in the child,
+//! because a crafted file may make them panic, overflow the stack, or run for ever. In these cases the parent returns
 //! an [`ExtractError`].
 
 // Circle: `image` calls `open` and `encode`. These modules return the errors that `image` defines.

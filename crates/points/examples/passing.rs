@@ -1,4 +1,5 @@
-//! Passes a failure point and then says so. The test `release` builds it without debug assertions.
+//! Passes a failure point and then prints a line. The test `release` builds this program with and without debug
+//! assertions.
 
 #![expect(clippy::print_stdout, reason = "the test reads it")]
 

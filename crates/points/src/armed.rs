@@ -1,24 +1,24 @@
-//! Counts the hits of failure points, and aborts the process at the armed point. Compiled in
-//! builds with debug assertions only.
+//! Counts how often the process passes failure points, and aborts the process at the armed point. Only builds with
+//! debug assertions contain this module.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The environment variable that arms a point. Its value is the name of the point and the number of the hit at which to
-/// abort, such as `writer::before_commit@3`.
+/// The environment variable that arms a point. Its value is the name of the point and the number of the pass at which
+/// the process aborts: `writer::before_commit@3` aborts when the process passes this point for the third time.
 pub const POINT: &str = "POLITY_FAILURE_POINT";
 /// The environment variable with the path of a log file. Each point that the process passes appends its name as a line.
 pub const LOG: &str = "POLITY_FAILURE_POINT_LOG";
 
-/// What the environment variables specify, read when the process passes its first point.
+/// The values of the environment variables. They are read when the process passes its first point.
 struct Setup {
     armed: Option<Armed>,
     log: Option<File>,
 }
 
-/// The point at which the process aborts. The number of the hit, `hit`, counts from 1.
+/// The point at which the process aborts. `hit` is the number of the pass, counted from 1.
 struct Armed {
     name: String,
     hit: u64,
@@ -32,7 +32,7 @@ impl Armed {
         Some(Self { name: name.to_owned(), hit, hits: AtomicU64::new(0) })
     }
 
-    /// Returns whether the process must abort at this hit. Each call for the armed point counts as a hit.
+    /// Returns whether the process must abort now. Each call for the armed point counts as one pass.
     fn is_it(&self, name: &str) -> bool {
         self.name == name && self.hits.fetch_add(1, Ordering::SeqCst) + 1 == self.hit
     }
@@ -46,7 +46,7 @@ impl Setup {
     }
 }
 
-/// Appends the point's name to the log, and aborts the process if this hit is armed.
+/// Appends the point's name to the log, and aborts the process if the point is armed for this pass.
 pub fn pass(name: &'static str) {
     static SETUP: OnceLock<Setup> = OnceLock::new();
     let setup = SETUP.get_or_init(Setup::read);

@@ -33,7 +33,7 @@ fn a_release_build_has_no_failure_points() {
     assert!(released.status.success() && released.stdout == b"passed\n", "{released:?}");
     assert!(!log.exists());
 
-    // The same program with debug assertions dies.
+    // The same program, built with debug assertions, aborts at the point.
     let debug = armed(&example("dev", "debug"), &log);
     assert!(!debug.status.success() && debug.stdout.is_empty(), "{debug:?}");
     assert_eq!(std::fs::read_to_string(&log).expect("the log"), "passing::passed\n");

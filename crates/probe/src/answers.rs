@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 /// Maximum number of models that are read from one list; the rest is ignored.
 const MAX_MODELS: usize = 20_000;
-/// Longest name of a model, in bytes.
+/// Maximum length of the name of a model, in bytes. A longer name counts as missing.
 const MAX_NAME: usize = 300;
 /// Largest context window that is plausible, in tokens. Larger numbers are ignored.
 const MAX_WINDOW: u64 = 1_000_000_000;
@@ -44,7 +44,7 @@ fn words(value: Option<&Value>) -> Option<Vec<&str>> {
     Some(value?.as_array()?.iter().filter_map(Value::as_str).collect())
 }
 
-/// Determines for each input capability whether its word is among `words`.
+/// Determines for each input capability in `named` whether the server's word for the capability is among `words`.
 fn inputs(words: &[&str], named: &[(&str, Capability)]) -> BTreeMap<Capability, Support> {
     named.iter().map(|(word, capability)| (capability.clone(), Support::when(words.contains(word)))).collect()
 }

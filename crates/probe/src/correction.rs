@@ -18,7 +18,7 @@ pub struct Correction {
     pub context_window: Option<u64>,
 }
 
-/// Returns the changes that make a declaration agree with its server's facts; `None` if it already does.
+/// Returns the changes that make a declaration agree with the facts of its server, or `None` if they already agree.
 pub fn corrections(service: &Service, facts: &Facts) -> Option<Correction> {
     let declared = &service.capabilities;
     let input = with(&declared.input, &facts.input);
@@ -45,8 +45,8 @@ fn names(capabilities: &[Capability]) -> Vec<String> {
     capabilities.iter().map(Capability::to_string).collect()
 }
 
-/// Returns the declared list, plus the capabilities that the model has, minus the capabilities that it lacks. Text
-/// always stays, since a chat needs it.
+/// Returns the declared list, plus the capabilities that the model has according to the server, minus those that it
+/// lacks. Text always stays, because a chat needs text.
 fn with(declared: &[Capability], told: &BTreeMap<Capability, Support>) -> Vec<String> {
     let is_denied = |capability: &Capability| {
         *capability != Capability::TEXT && told.get(capability) == Some(&Support::HasNot)

@@ -1,6 +1,6 @@
 //! Writes corrections into the text of `llmservices.json`, and leaves everything else as it is, byte for byte.
 //!
-//! The text is parsed to find the positions of values. Then a few pieces of it are replaced.
+//! This module parses the text to find the positions of values, and then replaces a few pieces of the text.
 
 mod list;
 
@@ -17,7 +17,7 @@ pub enum EditError {
     /// The text is not valid JSON with comments, which is the format that the registry reads.
     #[error("the file cannot be read as JSON with comments")]
     Unreadable,
-    /// The registry would not read the intended values from the edited text.
+    /// The registry would not read the corrected values from the edited text.
     #[error("the file is laid out in a way that cannot be edited safely")]
     Unsafe,
 }
@@ -55,7 +55,7 @@ pub(crate) struct Splice {
 ///
 /// # Errors
 ///
-/// Fails if the text cannot be read, or if the registry would not read the intended values from the edited text.
+/// Fails if the text cannot be read, or if the registry would not read the corrected values from the edited text.
 pub fn edit(text: &str, corrections: &[Correction]) -> Result<Edited, EditError> {
     let (splices, changes) = plan(text, corrections)?;
     let edited = spliced(text, splices);
@@ -63,7 +63,7 @@ pub fn edit(text: &str, corrections: &[Correction]) -> Result<Edited, EditError>
     is_meant.then_some(Edited { text: edited, changes }).ok_or(EditError::Unsafe)
 }
 
-/// Determines the replacements for the corrections, and the changes that they make.
+/// Returns the replacements that write the corrections into the text, and the changes to report.
 fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Change>), EditError> {
     let options = ParseOptions {
         allow_comments: true,
@@ -78,7 +78,8 @@ fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Chan
         allow_extended_string_escapes: false,
     };
     let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: false };
-    // The registry ignores a byte order mark. The ranges of the parser do not count it, so they are shifted below.
+    // The text is parsed without its byte order mark, which the registry ignores. So the ranges from the parser are
+    // shifted below.
     let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark = text.len() - without_mark.len();
     let parsed = parse_to_ast(without_mark, &collect, &options).map_err(|_| EditError::Unreadable)?;
@@ -166,7 +167,7 @@ fn correct(
     splices.extend(append(text, object, &fields));
 }
 
-/// Adds fields after the last field, with the same layout.
+/// Adds fields after the last field of an object, with the same layout.
 fn append(text: &str, object: &Object<'_>, fields: &[(&str, String)]) -> Vec<Splice> {
     let written = |(name, value): &(&str, String)| format!("{name:?}: {value}");
     if fields.is_empty() {
@@ -233,7 +234,7 @@ fn comment_beside(rest: &str) -> usize {
     }
 }
 
-/// Returns the text with the replacements made.
+/// Makes the replacements in the text.
 fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
     // At the same position, an insertion comes before a replacement. Several insertions keep their order.
     splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
@@ -247,7 +248,7 @@ fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
     edited
 }
 
-/// Whether the registry reads the same services from both texts, except for the changes.
+/// Returns whether the registry reads the same services from both texts, except for the changes.
 fn is_meant(before: &str, after: &str, changes: &[Change]) -> bool {
     let (Ok((before, _)), Ok((after, _))) = (parse_services(before), parse_services(after)) else {
         return false;

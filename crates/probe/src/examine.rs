@@ -33,7 +33,8 @@ pub struct Examination {
     pub findings: Vec<Finding>,
 }
 
-/// Examines a service. Asks several questions and makes up to two calls; `times` limits each of them.
+/// Examines a service. Asks the server several questions and makes up to two calls; `times` limits each question and
+/// each call.
 pub async fn examine(
     inquirer: &Inquirer,
     model: &dyn ChatModel,
@@ -49,7 +50,7 @@ pub async fn examine(
             let findings = judge(service, &facts, &trial);
             return Examination { facts, trial, findings };
         }
-        // Go on without the list: some servers have no list, and some keys give no right to read it.
+        // Go on without the list: some servers have none, and some API keys do not permit reading it.
         Err(_) => {}
     }
     let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output).is_some();
@@ -62,8 +63,10 @@ pub async fn examine(
     Examination { facts, trial, findings }
 }
 
-/// Returns the context window that a service's server reports. Makes no trial call. If the server reports no window,
-/// returns the server's default window, if that is known. Asks two questions, each with the time limit `question`.
+/// Returns the context window that a service's server reports. If the server reports no window, returns the default
+/// window of this kind of server, if it is known.
+///
+/// Asks two questions, each with the time limit `question`, and makes no trial call.
 pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) -> Option<u64> {
     let examined = Examined { inquirer, service, times: Times { question, call: question } };
     let mut facts = Facts::default();
@@ -78,7 +81,7 @@ pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) 
     }
 }
 
-/// Whether a trial call would fail in the same way as the question to the server.
+/// Returns whether a trial call would certainly fail in the same way as the question to the server.
 fn is_in_vain(error: &CallError) -> bool {
     matches!(error.kind, FailureKind::Unreachable | FailureKind::Misconfigured)
 }
@@ -94,8 +97,8 @@ impl Examined<'_> {
         self.inquirer.ask(&self.service.endpoint, question, self.times.question).await
     }
 
-    /// Asks for the list of models. If the server is near, also asks on the paths that only certain kinds of servers
-    /// have.
+    /// Asks for the list of models. If the server is on this machine or network, also asks on the paths that only
+    /// certain kinds of servers have.
     async fn survey(&self, facts: &mut Facts) -> Result<(), CallError> {
         let model = self.service.endpoint.model.as_str();
         let listed = self.ask(Question::OfBase("models"));
@@ -114,7 +117,8 @@ impl Examined<'_> {
         let alone =
             listed.as_ref().ok().and_then(|facts| facts.models.as_ref()).is_some_and(|all| all.len() == 1);
         facts.add(listed.as_ref().cloned().unwrap_or_default());
-        // `props` describes the model that the server runs, so it counts only if there is no other model.
+        // `props` describes the model that the server runs now, so the answer counts only if the server has no other
+        // model.
         let properties = properties.ok().filter(|_| alone);
         let native = [
             shown.ok().and_then(|body| ollama::show(&body)),
@@ -128,7 +132,8 @@ impl Examined<'_> {
         listed.map(|_| ())
     }
 
-    /// Asks for the context window of the loaded model. Some servers do not know it before the model is loaded.
+    /// If the context window is still unknown, asks for the window of the loaded model. Some servers report it only
+    /// while a model is loaded.
     async fn look_at_loaded(&self, facts: &mut Facts) {
         if facts.window.in_force.is_some() {
             return;
@@ -148,7 +153,8 @@ impl Examined<'_> {
     }
 }
 
-/// Whether a server is on this machine or network, so that it is acceptable to try several of its paths.
+/// Returns whether a server is on this machine or network. On any other server, it is not acceptable to try several
+/// paths that the server may not have.
 fn is_near(base_url: &str) -> bool {
     match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(Host::Domain(name)) => {
@@ -174,7 +180,7 @@ fn is_private(address: IpAddr) -> bool {
 }
 
 impl Examination {
-    /// Whether the facts are certainly about the model that answered the trial call.
+    /// Returns whether the facts are certainly about the model that answered the trial call.
     pub fn is_sure(&self) -> bool {
         let speaks = self.facts.told(&Capability::TEXT, Direction::Output) != Some(Support::HasNot);
         self.trial.answer.is_ok() && speaks

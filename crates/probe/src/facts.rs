@@ -85,7 +85,7 @@ impl Facts {
         side.get(capability).copied()
     }
 
-    /// Adds the facts of another answer. They override the existing facts.
+    /// Adds the facts of another answer of the server. The added facts override the existing ones.
     pub(crate) fn add(&mut self, other: Self) {
         if other.server != Server::Other {
             self.server = other.server;

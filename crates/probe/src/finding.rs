@@ -25,10 +25,10 @@ impl fmt::Display for Severity {
     }
 }
 
-/// One result of an examination. It never contains an API key.
+/// One result of an examination. A finding never contains an API key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How bad the finding is. Callers may derive colours and exit codes from it.
+    /// How bad the finding is. Callers may choose a colour or an exit code by the severity.
     pub severity: Severity,
     /// The kind of finding as a word for programs, such as `model_missing`.
     pub code: &'static str,
@@ -40,22 +40,22 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Reports something that is as it should be.
+    /// Makes a finding with [`Severity::Ok`], which has no advice.
     pub fn ok(code: &'static str, what: impl Into<String>) -> Self {
         Self { severity: Severity::Ok, code, what: what.into(), advice: None }
     }
 
-    /// Reports something that could be better.
+    /// Makes a finding with [`Severity::Hint`]: the service works, but could be better.
     pub fn hint(code: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { severity: Severity::Hint, code, what: what.into(), advice: Some(advice.into()) }
     }
 
-    /// Reports something that is probably not as intended.
+    /// Makes a finding with [`Severity::Warning`]: the service works, but probably not as intended.
     pub fn warning(code: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { severity: Severity::Warning, code, what: what.into(), advice: Some(advice.into()) }
     }
 
-    /// Reports something that does not work.
+    /// Makes a finding with [`Severity::Problem`]: the service does not work.
     pub fn problem(code: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { severity: Severity::Problem, code, what: what.into(), advice: Some(advice.into()) }
     }

@@ -1,4 +1,4 @@
-//! Compares the declaration of a service with the server's facts and with the trial.
+//! Compares the declaration of a service with the facts that the server reports and with the trial call.
 
 use crate::facts::{Facts, Server, Support};
 use crate::finding::Finding;
@@ -51,7 +51,7 @@ fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
             }
             findings
         }
-        // The call failed only because the server does not have the model.
+        // The server blames the request, and its list lacks the model. So the missing model is the cause.
         Err(error) if is_missing && blames_request(error) => vec![Finding::problem(
             "model_missing",
             format!("there is no model {model:?} on this server ({})", error.message),
@@ -193,7 +193,7 @@ fn of_capabilities(service: &Service, facts: &Facts) -> Vec<Finding> {
                     format!("{server} reports that the model has {name:?}, but it is not declared"),
                     format!("add {name:?} to capabilities.{side}, or run `polity doctor --fix`"),
                 )),
-                // `of_tools` reports this capability.
+                // `tool_calling` is left out here, because `of_tools` reports it.
                 Support::HasNot if is_declared && *capability != Capability::TOOL_CALLING => {
                     findings.push(Finding::warning(
                         "not_there",
@@ -208,8 +208,8 @@ fn of_capabilities(service: &Service, facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Whether a capability counts as declared. `tool_calling` also counts if a service declares no output, since such a
-/// service still gets tools.
+/// Returns whether a capability counts as declared. `tool_calling` also counts as declared if a service declares no
+/// output, because polity sends tools to such a service.
 pub(crate) fn is_declared(service: &Service, capability: &Capability, direction: Direction) -> bool {
     let is_tools = *capability == Capability::TOOL_CALLING && direction == Direction::Output;
     service.capabilities.has(capability, direction)
@@ -285,8 +285,8 @@ pub fn circles<'s>(services: impl IntoIterator<Item = &'s Service>) -> Vec<Findi
             at = to;
         }
         let closes = next.get(at).copied().flatten() == Some(start);
-        // The loop starts once at each member of a circle. Only the start at the first member in sort order reports the
-        // circle.
+        // The loop finds a circle once from each of its members. Only the member that is first in sort order reports
+        // it.
         if closes && way.iter().all(|member| *member >= start) {
             let names: Vec<&str> = way.iter().map(|id| id.as_str()).chain([start.as_str()]).collect();
             findings.push(Finding::warning(

@@ -5,13 +5,13 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Limit for the tokens of the answer. Some servers refuse a lower limit.
+/// Maximum number of tokens of the answer. Some servers refuse a request with a lower limit.
 const MAX_TOKENS: u32 = 16;
 
 /// The result of a trial.
 #[derive(Debug)]
 pub struct Trial {
-    /// Time until the answer, or the error if there was none.
+    /// Time until the answer came, or the error if there was no answer.
     pub answer: Result<Duration, CallError>,
     /// The result of the second call, with a tool.
     pub tools: ToolTrial,
@@ -92,19 +92,20 @@ fn tool() -> Tool {
     }
 }
 
-/// Whether the error only means that the answer was cut short. A model that thinks first may use up its few tokens, and
-/// one server reports that as an error. Even with this error, the service has answered.
+/// Returns whether the error only means that the answer was cut short. A model that thinks first may use up the few
+/// tokens, and one kind of server reports this as an error. Even so, the service has answered.
 fn is_only_short(error: &CallError) -> bool {
     let message = error.message.to_lowercase();
     error.kind == FailureKind::Refused && message.contains("max_tokens") && message.contains("reached")
 }
 
-/// Whether the error means that the server refuses tools. The same request has succeeded without a tool.
+/// Returns whether the error of the second call means that the server refuses tools. The same request has succeeded
+/// without a tool.
 fn refuses_tools(error: &CallError) -> bool {
     let blames_them = || error.message.to_lowercase().contains("tool");
     match error.kind {
         FailureKind::Refused => error.status.is_some(),
-        // One server reports this refusal as a server error.
+        // One kind of server reports the refusal as an error inside the server.
         FailureKind::Passing => blames_them(),
         FailureKind::Unreachable
         | FailureKind::TimedOut

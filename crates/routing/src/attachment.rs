@@ -1,5 +1,5 @@
 //! The block of text that replaces an attachment which is not shown.
-//! It has a few labelled lines that a program can parse, and then advice for the reader.
+//! The block has a few labelled lines that a program can parse, and then advice for the reader.
 
 use crate::left_out::LeftOut;
 use crate::quote::{quote_if_needed, unquote};
@@ -11,7 +11,7 @@ use polity_society::id::{AgentId, ArtifactId, ServiceId};
 use polity_society::mime::MimeType;
 use polity_society::text::{Template, TextKey, Texts};
 
-/// The content of the block. The text has no line for a field that is unknown.
+/// The content of a block. The text of the block has no line for a field that is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[doc(alias = "AdaptedContent")]
 pub struct AttachmentBlock {
@@ -48,7 +48,7 @@ pub enum Help {
     /// These contacts of the agent, the most suitable contact first.
     /// An empty list gives the same text as [`Help::Hire`].
     Contacts(Vec<AgentId>),
-    /// A new agent whose role requires the capability. At least one service has it.
+    /// A new agent whose role requires the capability. At least one service has this capability.
     Hire,
     /// A new agent on this service.
     HireOn(ServiceId),
@@ -122,7 +122,7 @@ impl AttachmentBlock {
     }
 }
 
-/// Returns two sentences: that the model cannot read the content, and how to have it processed.
+/// Returns two sentences: that the model cannot read the content, and to whom the reader can forward it.
 fn advice(kind: Kind, texts: &Texts) -> String {
     let (capability, _) = capability_name(kind, texts);
     let values = [("kind", kind_name(kind, texts)), ("capability", capability)];

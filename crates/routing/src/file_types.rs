@@ -7,14 +7,14 @@ use polity_society::mime::{MimePattern, MimeType};
 pub struct FileTypes(Vec<MimePattern>);
 
 impl Default for FileTypes {
-    /// Accepts every type.
+    /// Returns patterns that fit every type, because an endpoint without the setting `fileTypes` accepts all files.
     fn default() -> Self {
         Self(vec![MimePattern::Anything])
     }
 }
 
 impl FileTypes {
-    /// Accepts files that fit one of the patterns.
+    /// Makes the types of an endpoint that accepts files whose MIME type fits one of these patterns.
     pub fn new(patterns: &[MimePattern]) -> Self {
         Self(patterns.to_vec())
     }

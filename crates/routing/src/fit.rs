@@ -1,7 +1,7 @@
 //! Keeps the `tool` message of `get_artifact` within the maximum length of a result (contract section 8).
 //!
-//! JSON escapes some characters, so a text becomes longer by an amount that depends on its content. Therefore a page
-//! ends where the message is full, and the message states where the next page begins.
+//! JSON escapes some characters, so the length of a message depends on the characters of its text. Therefore a page
+//! of a text ends where the message is full, and the message states where the next page begins.
 
 use crate::page::{Page, cut_text};
 use crate::result::{Metadata, RouteResult, Routed, tool_message};
@@ -101,7 +101,7 @@ fn in_json(character: char) -> usize {
     let is_plain = character == ' '
         || character.is_ascii_alphanumeric()
         || matches!(character, '\u{3000}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}');
-    // Do not count the two quotation marks around the character.
+    // The JSON of a single character has two quotation marks, which do not count.
     if is_plain { 1 } else { length(&json_line(&character)).saturating_sub(2) }
 }
 

@@ -1,14 +1,14 @@
 //! Decides how one piece of content reaches one model, and writes the texts that replace content the model cannot read.
 //!
-//! This crate must not know bytes, storage, wire formats or the contact registries of agents. Its input is plain data:
-//! facts about an artifact, the capabilities of a model, and the texts of a language.
-//! Its output is a decision or a text. The crate has no IO, no clock and no state, so equal inputs give equal results.
+//! This crate must not know bytes, storage, wire formats or the contact registries of agents. The functions take
+//! plain data: facts about an artifact, the capabilities of a model, and the texts of a language. They return a
+//! decision or a text. The crate has no IO, no clock and no state, so equal inputs give equal results.
 //!
-//! The path of data: [`route()`] takes the kind and the MIME type of an artifact. It also takes the capabilities and
-//! the file types of the service that is configured *now*. It returns a [`Route`], which the caller follows:
-//! the caller sends a page of the text ([`cut_text`]), the encoded bytes, or one of the descriptions.
-//! For `get_artifact`, the function [`route_result`] combines the route with the [`Material`] that the caller has.
-//! Its result is a [`RouteResult`], which [`tool_message`] turns into the `tool` message.
+//! The path of data: [`route()`] takes the kind and the MIME type of an artifact, and the capabilities and the file
+//! types of the service that is configured *now*. The function returns a [`Route`]. As the route demands, the caller
+//! sends a page of the text ([`cut_text`]), the encoded bytes, or one of the descriptions. For `get_artifact`, the
+//! function [`route_result`] combines the route with the [`Material`] that the caller has. The function returns a
+//! [`RouteResult`], which [`tool_message`] turns into the `tool` message.
 //! For an attachment that cannot be shown, the caller builds an [`AttachmentBlock`], whose text can be parsed again.
 
 mod route;

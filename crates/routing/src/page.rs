@@ -15,7 +15,7 @@ pub struct Page<'a> {
 /// A limit of 0 counts as 1, so that reading page by page always reaches the end.
 /// An offset past the end gives an empty last page.
 pub fn cut_text(text: &str, offset: usize, limit: usize) -> Page<'_> {
-    // The slices below cannot panic, because `char_indices` returns the boundaries of characters.
+    // `byte_of` returns where a character begins, so the slices below cannot panic.
     let byte_of = |text: &str, characters: usize| text.char_indices().nth(characters).map(|(byte, _)| byte);
     let rest = byte_of(text, offset).map_or("", |start| &text[start..]);
     let limit = limit.max(1);

@@ -1,5 +1,5 @@
-//! Quotes names for a line of text. A file name may have any characters: line breaks and invisible ones, for example.
-//! The quoted name is on one line, shows all its characters, and can be parsed again.
+//! Quotes file names, so that each fits on one line of text, shows all its characters, and can be parsed again.
+//! A file name may contain any characters, for example line breaks and invisible characters.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -37,7 +37,7 @@ pub(crate) fn unquote(shown: &str) -> Option<String> {
     if shown.starts_with('"') { serde_json::from_str(shown).ok() } else { Some(shown.to_owned()) }
 }
 
-/// Returns whether a character breaks a line, changes its direction, or is invisible in it.
+/// Returns whether a character breaks a line, changes the direction of the text, or is invisible.
 fn misleads(character: char) -> bool {
     character.is_control()
         || matches!(

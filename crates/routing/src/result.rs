@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 pub struct RouteResult {
     /// The rough type of the artifact's content.
     pub content_type: ContentType,
-    /// The place in the request that the content goes to, and the content in the form for that place.
+    /// The place in the request to which the content goes, and the content in the form for that place.
     #[serde(flatten)]
     pub routed: Routed,
     /// Facts about the artifact, such as its name and size.
@@ -46,12 +46,12 @@ impl From<Kind> for ContentType {
     }
 }
 
-/// The place in a request that the content goes to.
+/// The place in a request to which the content goes.
 /// Only the variant `Text` contains a text, so binary content can never be in a text field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "routing", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Routed {
-    /// In the text of the message.
+    /// The content goes into the text of the message.
     Text {
         /// The text itself, or the description that replaces content that cannot be shown.
         content: String,
@@ -59,13 +59,13 @@ pub enum Routed {
         #[serde(skip_serializing_if = "Option::is_none")]
         next_offset: Option<usize>,
     },
-    /// In an image part.
+    /// The content goes into an image part.
     ImageUrl {
         /// The image part; `None` if the caller did not give the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
         image_url: Option<ImagePart>,
     },
-    /// In a file part or an audio part.
+    /// The content goes into a file part or an audio part.
     File {
         /// The file part; `None` if the caller did not give the bytes.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,7 +108,7 @@ pub struct FileContent {
     pub data: String,
 }
 
-/// Facts about an artifact; unknown ones are absent from the JSON.
+/// Facts about an artifact. Unknown facts are absent from the JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Metadata {
@@ -201,7 +201,7 @@ pub fn route_result(
         (Route::Text, Material::Text(page)) => {
             Routed::Text { content: page.text.to_owned(), next_offset: page.next_offset }
         }
-        // The artifact should be text, but the caller has no text of it, so nothing can be shown.
+        // The route demands text, but the caller has only bytes or nothing. This is an error of the caller.
         (Route::Text, Material::Base64(_) | Material::Withheld) => {
             description(describe_failure(artifact, texts))
         }
@@ -228,7 +228,7 @@ fn file_part(artifact: &Artifact, base64: &str) -> FilePart {
 }
 
 /// Returns the `tool` message of `get_artifact`: `{status, contentType, routing, content?, nextOffset?, metadata}`.
-/// It never contains the image or file part of the result.
+/// The message never contains the image part or file part of the result.
 pub fn tool_message(result: &RouteResult) -> Value {
     // Neither indexing nor `json!` can panic here: `message` is an object, and all values are plain data.
     let mut message = json!({"status": "success", "contentType": result.content_type});

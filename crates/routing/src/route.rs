@@ -25,15 +25,15 @@ impl<'a> Routable<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Route {
-    /// As text.
+    /// The model gets the content as text.
     Text,
-    /// As an image part.
+    /// The model gets the content as an image part of the request.
     Image,
-    /// As an audio part of this format.
+    /// The model gets the content as an audio part of this format.
     Audio(AudioFormat),
-    /// As a file part.
+    /// The model gets the content as a file part of the request.
     File,
-    /// Not at all: the model gets a description instead of the content.
+    /// The model does not get the content, but a description of it.
     Describe(Reason),
 }
 

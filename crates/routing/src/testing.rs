@@ -22,7 +22,7 @@ fn tables(language: Language) -> BTreeMap<String, BTreeMap<String, String>> {
     toml::from_str(file).expect("the shipped texts are tables of strings")
 }
 
-/// Returns the MIME types that have a name in that language.
+/// Returns the MIME types for which the shipped texts of a language have a name.
 pub(crate) fn type_names(language: Language) -> Vec<String> {
     let mut tables = tables(language);
     tables.remove("type_names").expect("the shipped texts contain names of types").into_keys().collect()

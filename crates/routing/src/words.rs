@@ -46,7 +46,7 @@ impl HumanSize {
         }
         let mut unit = 1;
         let mut divisor: u128 = 1024;
-        // The size is rounded to tenths. 1023.95 KB would be shown as "1024.0 KB", so the next unit is used.
+        // The size is rounded to tenths. So 1023.95 KB would be shown as "1024.0 KB"; the next unit gives "1.0 MB".
         let tenths = |divisor: u128| (u128::from(bytes) * 10 + divisor / 2) / divisor;
         while tenths(divisor) >= 10_240 && unit + 1 < UNITS.len() {
             unit += 1;

@@ -1,9 +1,9 @@
-//! Whether an address belongs to the public internet.
+//! Decides whether an address belongs to the public internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address belongs to the public internet: not to this machine, a private network, a link, or a range that
-/// is reserved. An address that contains another address must be public in both forms.
+/// Returns whether an address belongs to the public internet: not to this machine, a private network, a link, or
+/// a reserved range. An IPv6 address that contains an IPv4 address is public only if the IPv4 address is public too.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -39,14 +39,14 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     match parts {
         // ::ffff:a.b.c.d, and the old ::a.b.c.d, which includes :: and ::1.
         [0, 0, 0, 0, 0, 0xffff, _, _] | [0, 0, 0, 0, 0, 0, _, _] => false,
-        // 64:ff9b::/96 leads to an IPv4 address.
+        // An address of 64:ff9b::/96 leads to the IPv4 address that it contains.
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => v4(high, low),
         [0x64, 0xff9b, ..] => false,
-        // 2002:a.b.c.d::/48 does, too.
+        // An address of 2002:a.b.c.d::/48 leads to the IPv4 address a.b.c.d.
         [0x2002, high, low, ..] => v4(high, low),
-        // Teredo, documentation, and others of 2001::/23 that are for special use.
+        // Teredo, documentation, and other ranges for special use in 2001::/23.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, ..] => false,
-        // Only 2000::/3 is in use for the public.
+        // Of the other addresses, only 2000::/3 is public.
         [first, ..] => (0x2000..=0x3fff).contains(&first),
     }
 }

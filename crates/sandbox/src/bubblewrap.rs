@@ -1,4 +1,4 @@
-//! The arguments of bubblewrap, from what a command may see.
+//! Writes the arguments of bubblewrap, the program that makes the namespaces of a command and mounts what it may see.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,13 +8,14 @@ use crate::machine::OwnProc;
 use crate::plan::Network;
 use crate::view::Mount;
 
-/// The user and group of the command inside. Outside, it is the user of the daemon.
+/// The user and group of the command inside the sandbox. Outside, the command has the user of the daemon.
 ///
-/// Not 0, even if the daemon is root: programs treat root differently (`tar` restores owners, `npm` changes users), and
-/// the kernel gives a process with user 0 its capabilities back when it executes a file.
+/// The user inside is not 0, even if the daemon is root. Programs treat root differently (`tar` restores owners,
+/// `npm` changes users), and the kernel gives a process with user 0 its capabilities back when the process executes a
+/// file.
 pub(crate) const USER: u32 = 1000;
 
-/// Size of `/dev/shm`. Its content is kept in memory.
+/// Maximum size of `/dev/shm` in bytes. The kernel keeps the files of this directory in memory.
 const SHARED_MEMORY: u64 = 256 << 20;
 
 /// Returns the arguments of bubblewrap up to and including `--`.
@@ -25,7 +26,7 @@ pub(crate) fn arguments(
     directory: &Path,
 ) -> Vec<OsString> {
     let mut list = List(Vec::new());
-    // The user namespace is named because bubblewrap makes none by itself if it runs as root.
+    // `--unshare-user` is needed because bubblewrap makes no user namespace by itself if it runs as root.
     list.words(&[
         "--unshare-user",
         "--unshare-pid",
@@ -39,10 +40,11 @@ pub(crate) fn arguments(
     }
     let user = USER.to_string();
     list.words(&["--uid", &user, "--gid", &user, "--hostname", "sandbox"]);
-    // Run by root, bubblewrap keeps all capabilities unless it is told to drop them.
+    // If bubblewrap runs as root, it keeps all capabilities unless `--cap-drop` is given.
     list.words(&["--cap-drop", "ALL", "--die-with-parent", "--new-session"]);
-    // Read-only as a whole: the files in `/proc/sys` belong to root of the host. If the daemon is root, the command could
-    // otherwise write `/proc/sys/kernel/core_pattern`, and the kernel would run its program as root outside.
+    // `/proc` is mounted read-only, because the files in `/proc/sys` belong to the host's root. If the daemon is
+    // root, the command could otherwise write the name of a program into `/proc/sys/kernel/core_pattern`, and the
+    // kernel would run this program as root outside the sandbox.
     match proc {
         OwnProc::Mounted => list.words(&["--proc", "/proc", "--remount-ro", "/proc"]),
         OwnProc::Absent => list.words(&["--dir", "/proc"]),
@@ -58,7 +60,7 @@ pub(crate) fn arguments(
             Mount::Cover { at, kind: Kind::File } => list.paths("--ro-bind", &[Path::new("/dev/null"), at]),
         }
     }
-    // Covers stay writable until here, because bubblewrap creates the mount points of inner directories in them.
+    // Covers become read-only last, because bubblewrap creates the mount points of inner directories in them.
     for mount in mounts {
         if let Mount::Cover { at, kind: Kind::Directory } = mount {
             list.paths("--remount-ro", &[at]);

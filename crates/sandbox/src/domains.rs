@@ -1,11 +1,11 @@
-//! Decides from a name and a port whether a command may reach a domain, without any IO.
+//! Decides whether a command may connect to a name and a port, from the list of allowed domains. Does no IO.
 
 use std::net::IpAddr;
 
-/// Ports that can be reached: those of HTTP and HTTPS.
+/// The ports that a command can reach: those of HTTP and HTTPS.
 const PORTS: [u16; 2] = [80, 443];
 
-/// A list of domains, checked.
+/// The domains that a command may reach. All entries are valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Domains(Vec<Pattern>);
 
@@ -18,7 +18,7 @@ enum Pattern {
     Beneath(String),
 }
 
-/// An entry that names no domain.
+/// The error for an entry that is not a domain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "\"{0}\" is not a domain; write a name such as \"example.org\", or \"*.example.org\" for all names beneath it"
@@ -39,12 +39,12 @@ pub(crate) enum Denied {
 }
 
 impl Domains {
-    /// Checks a list.
+    /// Parses a list of domains. Fails at the first entry that is not a domain.
     pub fn new(list: &[String]) -> Result<Self, NotADomain> {
         list.iter().map(|entry| pattern(entry)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether a command may connect to this name and port.
+    /// Returns the name in its normal form if a command may connect to this name and port; else the reason why not.
     pub(crate) fn permit(&self, host: &str, port: u16) -> Result<Name, Denied> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         if bare.parse::<IpAddr>().is_ok() {
@@ -64,7 +64,7 @@ impl Domains {
     }
 }
 
-/// A name that was permitted, in lower case and without a dot at its end.
+/// A name that [`Domains::permit`] accepted, in lower case and without a dot at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Name(String);
 
@@ -89,10 +89,10 @@ fn pattern(entry: &str) -> Result<Pattern, NotADomain> {
     }
 }
 
-/// Returns a host name in lower case and without a dot at its end; `None` if the text is no host name.
+/// Returns a host name in lower case and without a dot at its end, or `None` if the text is not a host name.
 ///
-/// A text whose last part begins with a digit is no host name: `inet_aton` reads `0x7f.1` and `2130706433` as
-/// addresses.
+/// A text whose last part begins with a digit does not count as a host name: the C function `inet_aton` reads
+/// `0x7f.1` and `2130706433` as addresses.
 fn name(text: &str) -> Option<String> {
     let text = text.strip_suffix('.').unwrap_or(text);
     let is_label = |label: &str| {

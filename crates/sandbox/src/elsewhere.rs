@@ -1,4 +1,4 @@
-//! The crate on systems without sandboxes: it reports that there are none.
+//! Takes the place of the sandbox on systems other than Linux: reports that there is no sandbox, and runs no command.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use crate::machine::{Finding, Level, Machine, OwnProc};
 use crate::output::Output;
 use crate::plan::{Enter, Plan};
 
-/// Finds the level `none`.
+/// Returns a machine with the level `none`.
 pub async fn probe(_enter: &Enter) -> Machine {
     Machine {
         level: Level::None,
@@ -26,16 +26,16 @@ pub async fn probe(_enter: &Enter) -> Machine {
     }
 }
 
-/// Refuses, because nobody starts this part here.
+/// Returns a failure: on these systems, no part of a sandbox is ever started.
 pub fn enter(_arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(64)
 }
 
-/// A running command. On these systems there never is one.
+/// A running command. No value of this type exists on these systems.
 #[derive(Debug)]
 pub struct Running(Infallible);
 
-/// A view of a running command. On these systems there never is one.
+/// A view of a running command. No value of this type exists on these systems.
 #[derive(Debug, Clone)]
 pub struct Viewer(Infallible);
 
@@ -45,7 +45,7 @@ impl Viewer {
         match self.0 {}
     }
 
-    /// What the command uses.
+    /// Returns what the command uses.
     pub fn usage(&self) -> Usage {
         match self.0 {}
     }
@@ -78,7 +78,7 @@ impl Running {
     }
 }
 
-/// Refuses.
+/// Refuses to run a command.
 pub async fn spawn(
     _plan: Plan,
     _machine: &Machine,
@@ -89,7 +89,7 @@ pub async fn spawn(
     Err(Error::NotLinux)
 }
 
-/// Refuses.
+/// Refuses to run a command.
 pub async fn run(
     _plan: Plan,
     _machine: &Machine,

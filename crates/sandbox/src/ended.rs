@@ -1,4 +1,4 @@
-//! How a command ends, and why a command cannot be run.
+//! The result of a command, and the reasons why a command cannot be run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::domains::NotADomain;
 use crate::output::Output;
 use crate::view::Refused;
 
-/// Longest text that Linux accepts as one argument of a program, without the zero at its end.
+/// Maximum length of one argument of a program on Linux, in bytes, without the zero byte at its end.
 pub(crate) const LONGEST_COMMAND: usize = 128 * 1024 - 1;
 
 /// Why a command could not be run.
@@ -18,7 +18,7 @@ pub enum Error {
     /// The plan asks for something that must not be granted.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// A list of domains needs namespaces.
+    /// The plan has a list of domains, but the machine lacks the level `full`, which such a list needs.
     #[error(
         "a list of domains needs the sandbox level \"full\"; set tools.sandbox.network to \"none\" or \"full\", or raise the level (polity doctor)"
     )]
@@ -31,26 +31,26 @@ pub enum Error {
         "the command has {0} bytes, and Linux accepts {LONGEST_COMMAND}; write it to a file and run that"
     )]
     CommandTooLong(usize),
-    /// A byte that no argument can contain.
+    /// The command contains a zero byte, which no argument of a program can contain.
     #[error("the command contains a zero byte")]
     ZeroByte,
     /// A path of the plan cannot be used.
     #[error("failed to use {}: {source}", .path.display())]
     Path {
-        /// The path.
+        /// The path in the plan.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         source: std::io::Error,
     },
-    /// The path of a directory is not text.
+    /// The path of a directory is not UTF-8.
     #[error("the path {} is not UTF-8; choose a directory with another name", .0.display())]
     NotText(PathBuf),
-    /// The supervisor could not be started or spoken to.
+    /// The daemon could not start the supervisor or communicate with it.
     #[error("failed to {action}: {source}")]
     Start {
-        /// What failed.
+        /// The action that failed, such as `write the output to its file`.
         action: &'static str,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// This system has no sandboxes.
@@ -59,7 +59,7 @@ pub enum Error {
     /// The sandbox could not be built; nothing of the command has run.
     #[error("the sandbox could not be built: {reason}")]
     Sandbox {
-        /// What the supervisor, bubblewrap or the process inside said.
+        /// The message of the supervisor, bubblewrap or the process inside.
         reason: String,
     },
 }
@@ -67,49 +67,51 @@ pub enum Error {
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// Why it ended.
+    /// Why the command ended.
     pub how: How,
-    /// How long it ran.
+    /// How long the command ran.
     pub duration: Duration,
-    /// What it wrote.
+    /// What the command wrote to standard output and standard error.
     pub output: Output,
-    /// What it used at its peak.
+    /// What the command used at its peak.
     pub peak: Usage,
-    /// Guarded paths that it changed, and that were put back.
+    /// Guarded paths that the command changed and that the supervisor restored.
     pub restored: Vec<PathBuf>,
 }
 
-/// Why a command ended. In every case all of its processes are gone.
+/// Why a command ended. In every case, all processes of the command are gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// The shell ended with this code; as shells report it, 128 + n means that signal n ended it.
+    /// The shell ended with this code. The code 128 + n means that signal n ended the shell.
     Exited(i32),
-    /// It ran longer than [`Limits::timeout_ms`](crate::Limits::timeout_ms).
+    /// The command ran longer than [`Limits::timeout_ms`](crate::Limits::timeout_ms).
     TimedOut,
-    /// It used more memory than [`Limits::memory_bytes`](crate::Limits::memory_bytes).
+    /// The command used more memory than [`Limits::memory_bytes`](crate::Limits::memory_bytes).
     OutOfMemory,
-    /// It had more processes than [`Limits::processes`](crate::Limits::processes).
+    /// The command had more processes than [`Limits::processes`](crate::Limits::processes).
     TooManyProcesses,
-    /// It wrote more than [`Limits::output_bytes`](crate::Limits::output_bytes).
+    /// The command wrote more output than [`Limits::output_bytes`](crate::Limits::output_bytes).
     TooMuchOutput,
-    /// It added more than [`Limits::disk_bytes`](crate::Limits::disk_bytes) or [`Limits::files`](crate::Limits::files) on disk.
+    /// The command added more on disk than [`Limits::disk_bytes`](crate::Limits::disk_bytes) or
+    /// [`Limits::files`](crate::Limits::files).
     TooMuchDisk,
-    /// The caller cancelled it.
+    /// The caller cancelled the command.
     Cancelled,
-    /// Its supervisor died, for example because the machine ran out of memory.
+    /// The supervisor of the command died, for example because the machine ran out of memory.
     Lost,
 }
 
-/// The peak usage of a command, according to the samples.
+/// What a command uses, according to the samples of the supervisor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Bytes of memory.
+    /// Bytes of memory of all processes of the command.
     pub memory_bytes: u64,
-    /// Processes.
+    /// Number of processes.
     pub processes: u64,
-    /// Bytes added on disk. 0 if the file system's free space never shrank enough to count them.
+    /// Bytes that the command added on disk. The supervisor counts them only if the free space of the file system has
+    /// shrunk noticeably; otherwise this is 0.
     pub disk_bytes: u64,
-    /// Files added on disk, counted under the same condition.
+    /// Files that the command added on disk; 0 under the same condition.
     pub files: u64,
 }

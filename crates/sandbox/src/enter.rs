@@ -1,15 +1,17 @@
-//! The entry points of the program that contains this crate: the supervisor, the process inside, the forwarder, and the
-//! probe.
+//! Runs one of the parts of a sandbox that are processes of their own: the supervisor, the process inside, the
+//! forwarder or the probe. Each part is the daemon's own program, started with different arguments.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::parts::{FORWARD, INSIDE, PROBE, SUPERVISE};
 
-/// Runs the part of the sandbox that the arguments name: what follows [`Enter::first_arguments`](crate::Enter).
+/// Runs the part of the sandbox that the first of `arguments` names. `arguments` are the arguments of the program
+/// after [`Enter::first_arguments`](crate::Enter).
 ///
-/// A program calls this before it starts a thread or an async runtime, and exits with the result. It returns only if the
-/// part has ended or failed; the process inside becomes the command.
+/// A program calls this function before it starts a thread or an async runtime, and exits with the returned code. The
+/// function returns when the part has ended or failed. The process inside does not return, unless it fails: it
+/// becomes the shell.
 pub fn enter(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let part = arguments.into_iter().next().unwrap_or_default();
     if part == SUPERVISE {

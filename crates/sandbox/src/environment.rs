@@ -1,13 +1,14 @@
-//! The environment of a command: an allow-list, computed from the environment of the daemon.
+//! Computes the environment variables of a command. Of the daemon's variables, only those in a fixed list are passed
+//! on.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Variables that are passed on unchanged. None of them contains a secret or a path.
+/// Variables of the daemon that are passed on unchanged. None of them contains a secret or a path.
 const PASSED: [&str; 8] =
     ["LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SOURCE_DATE_EPOCH"];
 
-/// Variables that name a directory or file. They are passed on only if the command can see that path.
+/// Variables that name a directory or file. A variable is passed on only if the command can see this path.
 const PLACES: [&str; 9] = [
     "RUSTUP_HOME",
     "PYENV_ROOT",
@@ -23,18 +24,18 @@ const PLACES: [&str; 9] = [
 /// The `PATH` of a command that can see no directory of the daemon's `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The directories that variables of the command name.
+/// The directories that the environment of a command depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Directories<'a> {
-    /// `HOME`.
+    /// The value of `HOME`.
     pub home: &'a Path,
-    /// `TMPDIR`.
+    /// The value of `TMPDIR`.
     pub temporary: &'a Path,
-    /// Directories that the command can read. A path beneath one of them is visible.
+    /// Directories that the command can read. Every path below such a directory is visible to the command.
     pub visible: &'a [PathBuf],
 }
 
-/// Returns the whole environment of a command. Nothing that is not named in this file is ever passed on.
+/// Returns the whole environment of a command. No variable of the daemon that this file does not name is passed on.
 pub fn environment(
     daemon: &BTreeMap<String, String>,
     directories: &Directories<'_>,
@@ -64,7 +65,7 @@ pub fn environment(
         ("SHELL", "/bin/sh".to_owned()),
         ("USER", "agent".to_owned()),
         ("LOGNAME", "agent".to_owned()),
-        // A command has nobody who could answer a pager or a prompt.
+        // Nobody could answer a pager or a prompt of a command.
         ("PAGER", "cat".to_owned()),
         ("GIT_PAGER", "cat".to_owned()),
         ("GIT_TERMINAL_PROMPT", "0".to_owned()),
@@ -73,7 +74,7 @@ pub fn environment(
     result
 }
 
-/// Returns the variables that lead programs to a proxy on the loopback.
+/// Returns the variables that make programs use a proxy at this port of 127.0.0.1.
 pub(crate) fn proxy(port: u16) -> BTreeMap<String, String> {
     let address = format!("http://127.0.0.1:{port}");
     let leading = ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"];

@@ -1,4 +1,5 @@
-//! The forwarder: a process inside that listens on the sandbox's own loopback and passes each connection to the proxy.
+//! The forwarder: a process inside the sandbox that listens on the loopback of the sandbox's own network, and passes
+//! each connection on to the proxy in the daemon.
 
 use std::ffi::OsString;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -9,19 +10,20 @@ use std::process::{Command, ExitCode, Stdio};
 use crate::parts::FORWARD;
 use crate::view::PROXY_INSIDE;
 
-/// The port on the loopback inside.
+/// The port at which the forwarder listens on the sandbox's own loopback.
 pub(crate) const PORT: u16 = 3128;
 
-/// Threads at the same time; two for each connection.
+/// Maximum number of threads at the same time. Each connection needs two.
 const THREADS: usize = 256;
 
-/// Starts the forwarder. Clients can connect from now on, even if the forwarder does not handle connections yet.
+/// Starts the forwarder. Clients can connect as soon as this function returns, even if the forwarder does not handle
+/// connections yet.
 pub(crate) fn start() -> Result<(), String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PORT))
         .map_err(|error| format!("failed to listen on 127.0.0.1:{PORT}: {error}"))?;
     let program = std::env::current_exe().map_err(|error| format!("failed to find this program: {error}"))?;
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    // The last argument named the process inside.
+    // The last argument is `inside`, which names this process. The forwarder gets `forward` instead.
     arguments.pop();
     Command::new(program)
         .args(arguments)
@@ -56,7 +58,7 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Passes one connection on, in both directions.
+/// Passes the data of one connection on to the proxy and back.
 fn pass(client: &TcpStream) -> std::io::Result<()> {
     let proxy = UnixStream::connect(PROXY_INSIDE)?;
     let (mut from_client, mut to_proxy) = (client.try_clone()?, proxy.try_clone()?);

@@ -1,8 +1,10 @@
-//! Guarded paths: files in a workspace that can start programs outside, and that a command must therefore leave alone.
+//! Restores guarded paths: files in a workspace, such as git hooks, that can start programs outside the sandbox. A
+//! command must not change them.
 //!
-//! In some cases the sandbox cannot make such a path read-only: the path does not exist yet, or Landlock guards the
-//! workspace and cannot except a part of a directory. Then the supervisor notes the path before the command and
-//! restores it afterwards. A program of the person that reads the path in between sees what the command wrote.
+//! In some cases the sandbox cannot make a guarded path read-only: the path does not exist yet, or the workspace is
+//! protected by Landlock, which cannot protect a part of a directory differently. Then the supervisor notes the
+//! content of the path before the command runs and restores it afterwards. A program of the person that reads the
+//! path in between sees what the command wrote.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read as _, Write as _};
@@ -13,7 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Maximum number of bytes of guarded files that can be noted. With more bytes, somebody keeps data there.
+/// Maximum number of bytes of guarded files that can be noted. Real settings and hooks are far smaller.
 const MOST_BYTES: usize = 8 << 20;
 
 /// Maximum nesting of directories that can be noted.
@@ -77,7 +79,7 @@ impl Snapshot {
         Ok(Self { workspace: handle, entries })
     }
 
-    /// Puts back what differs. Returns the paths that differed.
+    /// Restores the paths that differ from the noted state, and returns them.
     pub(crate) fn restore(&self) -> Vec<PathBuf> {
         let mut restored = Vec::new();
         for (path, before) in &self.entries {
@@ -85,7 +87,7 @@ impl Snapshot {
             let Some((last, parents)) = names.split_last() else { continue };
             let missing = if *before == Entry::Missing { Missing::Refuse } else { Missing::Make };
             let Ok(parent) = descend(&self.workspace, parents, missing) else { continue };
-            // A path that cannot be noted any more, for example because it is too large now, has changed.
+            // If a path cannot be noted any more, for example because it is too large now, it has changed.
             let now = note(&parent, last, path, &mut (2 * MOST_BYTES), DEPTH).unwrap_or(Entry::Other);
             if now != *before && *before != Entry::Other {
                 restored.push(path.clone());
@@ -98,15 +100,15 @@ impl Snapshot {
     }
 }
 
-/// Flags with which directories are opened. A symbolic link is never followed.
+/// The flags for opening directories. With these flags, a symbolic link is never followed.
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What to do with a directory that is not there.
+/// What to do if a directory does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Refuse,
-    /// Make the directory, in place of anything else that has its name.
+    /// Make the directory. Anything else that has its name is removed.
     Make,
 }
 
@@ -120,7 +122,7 @@ fn names(path: &Path) -> Option<Vec<&OsStr>> {
         .collect()
 }
 
-/// Opens a directory beneath another, name by name, without following links.
+/// Opens a directory below another, one name after the other, without following symbolic links.
 fn descend(from: &OwnedFd, names: &[&OsStr], missing: Missing) -> Result<OwnedFd, Errno> {
     let mut handle = from.try_clone().map_err(|_| Errno::MFILE)?;
     for name in names {
@@ -189,7 +191,7 @@ fn note(
     }
 }
 
-/// Restores what a name had before the command.
+/// Restores what was at a name before the command ran.
 fn put_back(parent: &OwnedFd, name: &OsStr, before: &Entry) -> std::io::Result<()> {
     remove(parent, name)?;
     match before {
@@ -214,10 +216,10 @@ fn put_back(parent: &OwnedFd, name: &OsStr, before: &Entry) -> std::io::Result<(
     Ok(())
 }
 
-/// Removes the file or directory with a name. Nothing outside the parent directory is touched, because the parent is an
-/// open handle.
+/// Removes the file or directory with this name. Nothing outside the parent directory is touched, because the parent
+/// is an open handle.
 ///
-/// A directory that cannot be removed, for example because a command nested it too deeply, is renamed. Under another
+/// If a directory cannot be removed, for example because a command made it too deep, it is renamed. Under another
 /// name, it starts no program.
 fn remove(parent: &OwnedFd, name: &OsStr) -> std::io::Result<()> {
     let directory = Path::new("/proc/self/fd").join(parent.as_raw_fd().to_string());

@@ -1,11 +1,12 @@
-//! The paths of a workspace that can start programs outside, and that a command must therefore leave alone.
+//! Lists the guarded paths of a workspace: files such as git hooks, which can start programs outside the sandbox.
+//! A command must not change them.
 
 use std::path::{Path, PathBuf};
 
 /// Paths that can start programs: git's settings and hooks, and settings of editors and other agents.
 ///
-/// `.git` itself is not in the list, because its directory changes with each commit. If it is a file, as in a worktree,
-/// [`guarded_paths`] adds it.
+/// The directory `.git` itself is not in the list, because it changes with each commit. If `.git` is a file, as in
+/// a worktree, [`guarded_paths`] adds it.
 const GUARDED: [&str; 18] = [
     ".git/config",
     ".git/config.worktree",
@@ -28,13 +29,13 @@ const GUARDED: [&str; 18] = [
     ".vimrc",
 ];
 
-/// Settings of a submodule that can start programs.
+/// Paths in the git directory of a submodule that can start programs.
 const OF_SUBMODULE: [&str; 3] = ["config", "hooks", "commondir"];
 
-/// Directories in `.git/modules` that are searched for submodules.
+/// Maximum number of directories in `.git/modules` that are searched for submodules.
 const SUBMODULES: usize = 1_000;
 
-/// Returns the paths to guard in a workspace, relative to it.
+/// Returns the guarded paths of a workspace, relative to the workspace.
 pub fn guarded_paths(workspace: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = GUARDED.map(PathBuf::from).into();
     if workspace.join(".git").symlink_metadata().is_ok_and(|found| !found.is_dir()) {

@@ -1,16 +1,19 @@
-//! Reads from the host which system directories exist. Only this file decides which of them a command may see.
+//! Lists the system directories and toolchains that a command may see, and finds out which of them exist on this
+//! host.
 
 use std::path::{Path, PathBuf};
 
 use crate::hidden::Hidden;
 
-/// Directories of the operating system. A symbolic link, as `/bin` often is, is also a symbolic link inside.
+/// Directories of the operating system. If one of them is a symbolic link, as `/bin` often is, the sandbox contains
+/// the same link.
 const SYSTEM: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
 
-/// Files and directories outside [`SYSTEM`] that programs need to run: names, certificates, time zone, the paths of
-/// libraries and alternatives. None of them may contain a secret: `/etc/ssl/private`, `/etc/shadow`, and files in which
-/// people write passwords for package servers (`/etc/npmrc`, `/etc/pip.conf`, `/etc/gitconfig`) are not in the list.
+/// Files and directories outside [`SYSTEM`] that programs need to run: names, certificates, the time zone, the paths
+/// of libraries and alternatives. None of them may contain a secret. So the list does not contain `/etc/ssl/private`,
+/// `/etc/shadow`, and files in which people write passwords for package servers (`/etc/npmrc`, `/etc/pip.conf`,
+/// `/etc/gitconfig`).
 const SETTINGS: [&str; 46] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -60,7 +63,8 @@ const SETTINGS: [&str; 46] = [
     "/var/lib/texmf",
 ];
 
-/// Beginnings of names in `/etc` whose rest is a version, such as `java-17-openjdk`.
+/// Beginnings of names in `/etc` that contain a version, such as `java-17-openjdk`. A command may see these
+/// directories.
 const VERSIONED: [&str; 4] = ["java-", "python3.", "ImageMagick-", "R"];
 
 /// Toolchains in the home of the person. None of these directories is meant for secrets. If a toolchain also keeps a
@@ -88,7 +92,8 @@ const TOOLCHAINS: [&str; 20] = [
     "go/bin",
 ];
 
-/// Variables that change the place of a toolchain, each with the parts of the toolchain that a command may read.
+/// Environment variables that name the directory of a toolchain, each with the subdirectories that a command may
+/// read. The subdirectory `""` is the whole toolchain.
 const MOVED: [(&str, &[&str]); 5] = [
     ("CARGO_HOME", &["bin", "registry", "git"]),
     ("RUSTUP_HOME", &[""]),
@@ -97,7 +102,7 @@ const MOVED: [(&str, &[&str]); 5] = [
     ("VOLTA_HOME", &[""]),
 ];
 
-/// The paths on the host that every command may read, without the ones that do not exist.
+/// The existing paths on the host that every command may read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Host {
     /// Symbolic links in the root directory, each with its target.
@@ -142,7 +147,8 @@ impl Host {
             host.toolchains.extend(TOOLCHAINS.iter().map(|part| home.join(part)));
         }
         for (name, parts) in MOVED {
-            // A variable that names the whole home or the root must not open it.
+            // If a variable names the root directory, or a directory that contains the home, it is ignored: the
+            // command must not see all of it.
             if let Some(root) = variable(name).filter(|root| root.components().count() > 2)
                 && variable("HOME").is_none_or(|home| !home.starts_with(&root))
             {
@@ -150,17 +156,18 @@ impl Host {
             }
         }
         host.toolchains.retain(|path| path.is_dir());
-        // `join("")` ends with a slash.
+        // `join("")` above adds a slash at the end of a path. Collecting the components removes it.
         host.toolchains = host.toolchains.iter().map(|path| path.components().collect()).collect();
         host.toolchains.sort();
         host.toolchains.dedup();
         host
     }
 
-    /// The same host without these hidden paths: a directory that contains a hidden path is replaced by its other
+    /// Returns the host without these hidden paths. A directory that contains a hidden path is replaced by its other
     /// entries.
     ///
-    /// Only the level `partial` needs this, because Landlock cannot except a part of a directory.
+    /// Only the level `partial` needs this: Landlock gives access to a whole directory, and cannot exclude a part of
+    /// it.
     pub(crate) fn without(self, hidden: &[Hidden]) -> Self {
         let system = avoid(self.system, hidden, &|directory| {
             let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };

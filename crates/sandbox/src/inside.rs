@@ -1,7 +1,7 @@
-//! The process inside: limits itself, builds its walls, and becomes the shell.
+//! The process inside: sets its own limits, installs Landlock and seccomp for itself, and then becomes the shell.
 //!
-//! At the level `full` it runs inside bubblewrap's namespaces. At the other levels, it is a direct child of the
-//! supervisor.
+//! At the level `full`, this process runs inside bubblewrap's namespaces. At the other levels, it is a direct child
+//! of the supervisor.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -25,13 +25,13 @@ const SHELLS: [&str; 6] = [
     "/system/bin/sh",
 ];
 
-/// The kernel prefers a command over the daemon when memory runs out.
+/// The `oom_score_adj` of a command. It makes the kernel kill the command rather than the daemon if memory runs out.
 const OUT_OF_MEMORY_SCORE: &str = "800";
 
-/// The nice value of a command: the daemon and the supervisor have priority over it.
+/// The nice value of a command. It gives the daemon and the supervisor priority over the command.
 const NICE: i32 = 5;
 
-/// Runs the process inside. It returns only if it failed.
+/// Runs the process inside. This function returns only if the process fails before it becomes the shell.
 pub(crate) fn run() -> std::process::ExitCode {
     let error = match connect() {
         Ok(connection) => match become_command(&connection) {
@@ -48,7 +48,7 @@ pub(crate) fn run() -> std::process::ExitCode {
     std::process::ExitCode::from(126)
 }
 
-/// Takes the connection to the supervisor off standard input.
+/// Returns the connection to the supervisor, which is the standard input of this process.
 fn connect() -> Result<UnixStream, String> {
     let connection = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)
         .map_err(|error| format!("standard input is not the supervisor: {error}"))?;
@@ -76,20 +76,21 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
     }
 
     let _ = rustix::process::setpriority_process(None, NICE);
-    // Not fatal: the file is read-only at the level `full`, where memory is limited by the supervisor alone.
+    // A failure does no harm. At the level `full` the file is read-only, and only the supervisor limits the memory.
     let _ = std::fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
-    // At the lower levels, the command shares the machine with other users. Then only the person may read the files
-    // that it makes.
+    // At the levels `partial` and `none`, the command shares the machine with other users. So only the person may
+    // read the files that the command makes.
     let umask = if inside.level == Level::Full { 0o022 } else { 0o077 };
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask));
     std::env::set_current_dir(&inside.directory)
         .map_err(|error| format!("failed to enter {}: {error}", inside.directory.display()))?;
     limit(inside.limits)?;
-    // Normally the supervisor kills the whole tree. This covers the case that the supervisor itself is killed.
+    // Normally the supervisor kills all processes of the command. If the supervisor itself is killed, the kernel
+    // kills this process, because of the signal set here.
     if inside.level != Level::Full {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
             .map_err(|error| format!("failed to tie the command to its supervisor: {error}"))?;
-        // At some levels, the process already has its own session. Then this call fails, which does no harm.
+        // The call fails if the process already has a session of its own, which does no harm.
         let _ = rustix::process::setsid();
     }
     drop_capabilities(inside.level)?;
@@ -114,7 +115,7 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
 fn limit(limits: ProcessLimits) -> Result<(), String> {
     use rlimit::Resource;
     let set = |resource: Resource, value: u64| {
-        // Never exceeds a limit that the daemon itself has.
+        // A process cannot raise its limits above those of the daemon.
         let hard = resource.get_hard().unwrap_or(u64::MAX);
         let value = value.min(hard);
         resource.set(value, value).map_err(|error| format!("failed to set {}: {error}", resource.as_name()))
@@ -132,7 +133,8 @@ fn limit(limits: ProcessLimits) -> Result<(), String> {
     Ok(())
 }
 
-/// Drops all capabilities. Without this, a command of a daemon that runs as root would be root at the level `partial`.
+/// Drops all capabilities. Otherwise, at the level `partial`, a command would have all rights of root if the daemon
+/// runs as root.
 fn drop_capabilities(level: Level) -> Result<(), String> {
     if level == Level::None {
         return Ok(());
@@ -143,7 +145,7 @@ fn drop_capabilities(level: Level) -> Result<(), String> {
     for number in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << number);
         if rustix::thread::capability_is_in_bounding_set(capability).unwrap_or(false) {
-            // Only a process with CAP_SETPCAP can and must do this.
+            // The call fails without CAP_SETPCAP. A process without this capability does not need the call.
             let _ = rustix::thread::remove_capability_from_bounding_set(capability);
         }
     }

@@ -1,4 +1,5 @@
-//! Turns a plan into a launch: looks at the host, decides, and describes to the supervisor what to start.
+//! Turns a plan into a launch, which describes to the supervisor what to start. This module looks up the paths of the
+//! plan on the host; `view` and `walls` then decide without IO.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,19 +18,19 @@ use crate::supervise::leash::Leash;
 use crate::view::{self, Names, Places};
 use crate::{bubblewrap, forward, walls};
 
-/// Kernel version from which on the number of processes is counted per user namespace.
+/// The first kernel version that counts the processes of a user per user namespace.
 const COUNTS_PER_NAMESPACE: (u32, u32) = (5, 14);
 
-/// Files that one command needs beside its output.
+/// The files of one command beside the file with its output. They are removed when the command has ended.
 pub(crate) struct Scratch {
     passwd: PathBuf,
     group: PathBuf,
-    /// Made only for a list of domains.
+    /// The path of the proxy's socket, which exists only if the plan has a list of domains.
     pub(crate) proxy: PathBuf,
 }
 
 impl Scratch {
-    /// Makes them, beside the file of the output.
+    /// Makes the files, in the directory of the output file.
     pub(crate) async fn new(output: &Path) -> Result<Self, Error> {
         let beside = |ending: &str| {
             let mut name = output.as_os_str().to_owned();
@@ -37,7 +38,7 @@ impl Scratch {
             PathBuf::from(name)
         };
         let scratch = Self { passwd: beside(".passwd"), group: beside(".group"), proxy: beside(".proxy") };
-        // A socket that a killed daemon left behind.
+        // A daemon that was killed may have left a socket at this path.
         let _ = tokio::fs::remove_file(&scratch.proxy).await;
         let user = bubblewrap::USER;
         let passwd = format!(
@@ -61,7 +62,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Turns a plan into what the supervisor needs. Only this function looks at the host.
+/// Turns a plan into what the supervisor needs. Fails if the plan asks for something that cannot be granted.
 pub(crate) async fn launch(
     plan: &Plan,
     machine: &Machine,
@@ -155,18 +156,20 @@ fn text(text: OsString) -> Result<String, Error> {
     text.into_string().map_err(|text| Error::NotText(PathBuf::from(text)))
 }
 
-/// The limits of each process, so that one process alone does not come far before the next sample.
+/// Returns the limits that the kernel enforces on each process. They stop a single process that would use too much
+/// between two samples of the supervisor.
 fn process_limits(limits: &Limits, machine: &Machine) -> ProcessLimits {
     let counts = machine.level == Level::Full && machine.kernel >= COUNTS_PER_NAMESPACE;
     ProcessLimits {
         memory_bytes: limits.memory_bytes,
         file_bytes: limits.disk_bytes,
-        // More than the supervisor's limit, so that the command ends with the right reason.
+        // This limit is above the supervisor's limit. So the supervisor ends the command and reports the reason,
+        // before the kernel makes `fork` fail.
         processes: counts.then(|| limits.processes.saturating_mul(2).saturating_add(64)),
     }
 }
 
-/// Resolves the paths of a plan. The second value is the guarded paths that cannot be mounted read-only.
+/// Resolves the paths of a plan. Also returns the guarded paths that cannot be mounted read-only.
 fn look_up(plan: &Plan, enter: &Enter, names: Names, level: Level) -> Result<(Places, Vec<PathBuf>), Error> {
     let canonical =
         |path: &Path| path.canonicalize().map_err(|source| Error::Path { path: path.to_owned(), source });
@@ -192,7 +195,8 @@ fn look_up(plan: &Plan, enter: &Enter, names: Names, level: Level) -> Result<(Pl
     let mut unpinned = Vec::new();
     for path in &plan.guarded {
         let whole = workspace.join(path);
-        // A symbolic link on the way could be replaced without touching what it leads to.
+        // If a part of the path is a symbolic link, a read-only mount of its target does not help: the command could
+        // replace the link.
         match whole.canonicalize() {
             Ok(canonical) if canonical == whole && level == Level::Full => pinned.push(whole),
             Ok(_) | Err(_) => unpinned.push(path.clone()),

@@ -1,18 +1,21 @@
 //! Runs one shell command of an agent in a sandbox, and reports how it ended.
 //!
-//! This crate must not know tools, models, SQL, agents or tasks. It knows a [`Plan`]: the command, the directories that
-//! it may use, its network and its limits. Paths that a plan does not grant do not exist inside.
+//! This crate must not know tools, models, SQL, agents or tasks. It gets a [`Plan`]: the command, the directories
+//! that the command may use, its network and its limits. Paths that a plan does not grant do not exist inside the
+//! sandbox.
 //!
-//! The path of data: *[`Plan`] + facts about the host → `view` (what the command sees) and `walls` (what it may do),
-//! both without IO → a launch → the supervisor, a process of its own → bubblewrap → the process inside, which puts up
-//! the walls and becomes the shell → output → [`Ended`]*. The supervisor enforces the limits, also when the daemon
-//! hangs, and ends everything when the daemon dies. The supervisor and the process inside are the daemon's own binary,
-//! which calls [`enter`] when it is started with the arguments of [`Enter`].
+//! The path of data: *[`Plan`] + facts about the host → `view` (what the command sees) and `walls` (what the command
+//! may do), both without IO → a launch → the supervisor, a process of its own → bubblewrap → the process inside,
+//! which installs the walls (Landlock and seccomp) and becomes the shell → output → [`Ended`]*. The supervisor
+//! enforces the limits, also when the daemon hangs, and kills all processes of the command when the daemon dies. The
+//! supervisor and the process inside are the daemon's own binary, which calls [`enter`] when it is started with the
+//! arguments of [`Enter`].
 //!
-//! Nothing here is safe against a fault of the kernel. At the level `partial`, a command and the programs of the person
-//! share the machine's processes and files, and only Landlock and seccomp separate them; see [`Level`].
+//! A sandbox does not protect against a fault of the kernel. At the level `partial`, a command shares the machine's
+//! processes and files with the programs of the person, and only Landlock and seccomp separate it from them; see
+//! [`Level`].
 //!
-//! Only Linux has sandboxes. Elsewhere [`probe`] finds the level `none`, and [`run`] refuses.
+//! Only Linux has sandboxes. On other systems, [`probe`] returns the level `none`, and [`run`] returns an error.
 
 #![cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "what only the sandbox of Linux uses"))]
 
@@ -74,7 +77,7 @@ mod launch;
 mod run;
 
 #[cfg(target_os = "linux")]
-// Circle: the advice is about what the probe found.
+// Circle: `advice` explains what `probe` found, and uses its types.
 mod probe;
 
 #[cfg(target_os = "linux")]

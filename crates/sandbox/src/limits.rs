@@ -6,17 +6,18 @@ use serde::{Deserialize, Serialize};
 
 /// The limits of one command (`tools.sandbox.limits.*`).
 ///
-/// Every limit ends the command when it is exceeded; [`How`](crate::How) then names the limit.
+/// If a command exceeds a limit, the supervisor ends the command, and [`How`](crate::How) names the limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Limits {
     /// Wall time in milliseconds. Default: 10 minutes.
     pub timeout_ms: u64,
-    /// Memory in bytes of all processes of the command together, files in memory included. Default: 4 GiB.
+    /// Memory in bytes of all processes of the command together, including files in memory. Default: 4 GiB.
     ///
-    /// A single process that asks for more than this gets an error from the kernel before the command is ended.
+    /// If a single process asks for more, the kernel refuses the request. So the process may fail before the
+    /// supervisor ends the command.
     pub memory_bytes: u64,
-    /// Processes at the same time, zombies included. Default: 512.
+    /// Number of processes at the same time, including zombies. Default: 512.
     pub processes: u64,
     /// Bytes of standard output and error together. Default: 64 MiB.
     pub output_bytes: u64,
@@ -27,7 +28,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The wall time as a duration.
+    /// Returns the maximum wall time as a duration.
     pub fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms)
     }

@@ -1,19 +1,20 @@
-//! What a machine can enforce.
+//! Describes which level of sandbox a machine can enforce.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// The level of the sandbox.
+/// How strictly a sandbox separates a command from the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Level {
     /// No sandbox. Only the limits are enforced.
     None,
-    /// Landlock and seccomp in the namespaces of the host.
+    /// The command runs in the namespaces of the host; only Landlock and seccomp restrict it.
     Partial,
-    /// Own namespaces made by bubblewrap, then seccomp, and Landlock where the kernel has it.
+    /// The command runs in its own namespaces, which bubblewrap makes. Seccomp restricts it too, and so does Landlock
+    /// if the kernel has it.
     Full,
 }
 
@@ -27,25 +28,25 @@ impl fmt::Display for Level {
     }
 }
 
-/// What this machine can enforce, as [`probe`](crate::probe) found.
+/// What this machine can enforce, according to [`probe`](crate::probe).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     /// The highest level that works.
     pub level: Level,
     /// Path of bubblewrap, if it works.
     pub bubblewrap: Option<PathBuf>,
-    /// Whether bubblewrap can mount a separate `/proc` for the sandbox. In some containers it cannot.
+    /// Whether bubblewrap can mount a separate `/proc` for the sandbox, which is not possible in some containers.
     pub proc: OwnProc,
     /// Version of the kernel's Landlock interface; 0 means none.
     pub landlock: u32,
     /// Version of the kernel, such as `(6, 8)`.
     pub kernel: (u32, u32),
-    /// Sentences for the person: what is missing, and how to raise the level.
+    /// What the person should know: what is missing, and how to raise the level.
     pub findings: Vec<Finding>,
 }
 
 impl Machine {
-    /// The same machine, but used at this level or at a lower level.
+    /// Returns this machine with its level lowered to `level`, unless its level is lower already.
     pub fn at_most(&self, level: Level) -> Self {
         Self { level: self.level.min(level), ..self.clone() }
     }
@@ -55,9 +56,9 @@ impl Machine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OwnProc {
-    /// A `/proc` that shows only the processes of the sandbox.
+    /// The sandbox has a `/proc` that shows only its own processes.
     Mounted,
-    /// No `/proc` at all, because the system refuses to mount one.
+    /// The sandbox has no `/proc`, because the system refuses to mount one.
     Absent,
 }
 
@@ -71,12 +72,12 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding that needs no action.
+    /// Makes a finding that needs no action.
     pub(crate) fn note(text: impl Into<String>) -> Self {
         Self { text: text.into(), advice: None }
     }
 
-    /// A finding with advice.
+    /// Makes a finding with advice.
     pub(crate) fn with_advice(text: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { text: text.into(), advice: Some(advice.into()) }
     }

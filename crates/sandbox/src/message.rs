@@ -1,4 +1,4 @@
-//! What the daemon, the supervisor and the process inside the sandbox tell each other: one JSON value per line.
+//! The messages between the daemon, the supervisor and the process inside the sandbox: one JSON value per line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,11 +12,10 @@ use crate::supervise::leash::Leash;
 use crate::walls::Wall;
 use crate::walls::landlock::Rule;
 
-/// First line from the daemon to the supervisor. After it the daemon sends nothing; closing the connection stops the
-/// command.
+/// The only line from the daemon to the supervisor. The daemon stops the command by closing the connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Launch {
-    /// What the supervisor starts: bubblewrap, or the program inside at once.
+    /// The program that the supervisor starts: bubblewrap at the level `full`, else the process inside directly.
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: BTreeMap<String, String>,
@@ -25,17 +24,17 @@ pub(crate) struct Launch {
     pub(crate) growing: Vec<PathBuf>,
     /// The means to reach all processes of the command at the same time.
     pub(crate) leash: Leash,
-    /// The workspace, if guarded paths must be put back there.
+    /// The guarded paths to restore; absent if the command cannot change the workspace.
     pub(crate) guard: Option<Guard>,
-    /// What is passed on to the process inside.
+    /// The message that the supervisor passes on to the process inside.
     pub(crate) inside: Inside,
 }
 
-/// Paths to put back when the command has ended.
+/// The guarded paths that the supervisor restores when the command has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Guard {
     pub(crate) workspace: PathBuf,
-    /// Relative to the workspace.
+    /// The paths, relative to the workspace.
     pub(crate) paths: Vec<PathBuf>,
 }
 
@@ -51,20 +50,20 @@ pub(crate) struct Inside {
     pub(crate) way_out: WayOut,
 }
 
-/// Whether connections are forwarded to a proxy of the daemon.
+/// Whether a forwarder passes the connections of the command on to a proxy in the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum WayOut {
     None,
     Proxy,
 }
 
-/// Resource limits of each process.
+/// The limits that the kernel enforces on each process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessLimits {
     pub(crate) memory_bytes: u64,
     pub(crate) file_bytes: u64,
-    /// Maximum number of processes of the user in the sandbox's user namespace. Absent if the kernel does not count
-    /// them per namespace.
+    /// Maximum number of processes in the sandbox's user namespace. Absent if the kernel does not count processes per
+    /// namespace.
     pub(crate) processes: Option<u64>,
 }
 
@@ -72,9 +71,9 @@ pub(crate) struct ProcessLimits {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum FromInside {
-    /// All walls are installed; the shell starts now.
+    /// Landlock and seccomp are installed, and the shell starts now.
     Ready,
-    /// A wall could not be built, or the shell could not be started.
+    /// Landlock or seccomp could not be installed, or the shell could not be started.
     Failed(String),
 }
 
@@ -82,13 +81,14 @@ pub(crate) enum FromInside {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum FromSupervisor {
-    /// All walls are installed; the shell starts now.
+    /// Landlock and seccomp are installed, and the shell starts now.
     Ready,
-    /// The command uses this much now. Sent when it changes; lost if the daemon does not read.
+    /// The command uses this much now. The supervisor sends this when the usage changes; if the daemon does not read,
+    /// the line is dropped.
     Uses(Usage),
     /// The command was not started, for this reason.
     Failed(String),
-    /// The command and everything that it started are gone.
+    /// The command and all processes that it started have ended.
     Ended(Report),
 }
 
@@ -97,9 +97,9 @@ pub(crate) enum FromSupervisor {
 pub(crate) struct Report {
     pub(crate) why: Why,
     pub(crate) peak: Usage,
-    /// Guarded paths that were put back.
+    /// Guarded paths that the command had changed and that the supervisor has restored.
     pub(crate) restored: Vec<PathBuf>,
-    /// Processes that could not be killed in time.
+    /// Number of processes that could not be killed in time.
     pub(crate) left: u64,
 }
 
@@ -107,11 +107,11 @@ pub(crate) struct Report {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Why {
-    /// The shell ended with this code; 128 + n for signal n.
+    /// The shell ended with this code. The code 128 + n means that signal n ended the shell.
     Exited(i32),
     /// The daemon closed the connection.
     Stopped,
-    /// A limit was exceeded.
+    /// The command exceeded a limit.
     Exceeded(Exceeded),
 }
 

@@ -1,4 +1,4 @@
-//! The output of a command: its first and last bytes in memory, and all of it in a file.
+//! Records the output of a command: its first and last bytes in memory, and the whole output in a file.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -15,14 +15,14 @@ pub struct Output {
     pub first: Vec<u8>,
     /// The last bytes, without those that are in `first`.
     pub last: Vec<u8>,
-    /// How many bytes there were in all.
+    /// Total number of bytes.
     pub total_bytes: u64,
-    /// The file with all of it, up to the limit.
+    /// The file with the whole output, up to the limit.
     pub file: PathBuf,
 }
 
 impl Output {
-    /// How many bytes are neither in `first` nor in `last`.
+    /// Returns the number of bytes that are neither in `first` nor in `last`.
     pub fn omitted_bytes(&self) -> u64 {
         self.total_bytes.saturating_sub((self.first.len() + self.last.len()) as u64)
     }
@@ -48,7 +48,7 @@ pub(crate) enum Room {
 }
 
 impl Recorder {
-    /// Creates the file.
+    /// Creates the file and records nothing yet.
     pub(crate) async fn new(path: &Path, excerpt: Excerpt, limit: u64) -> std::io::Result<Self> {
         let file = BufWriter::new(File::create(path).await?);
         Ok(Self {
@@ -62,7 +62,7 @@ impl Recorder {
         })
     }
 
-    /// Takes bytes. Bytes beyond the limit are dropped.
+    /// Records bytes. Drops the bytes beyond the limit, and then returns [`Room::Exhausted`].
     pub(crate) async fn take(&mut self, bytes: &[u8]) -> std::io::Result<Room> {
         let left = usize::try_from(self.limit.saturating_sub(self.total)).unwrap_or(usize::MAX);
         let kept = &bytes[..bytes.len().min(left)];
@@ -77,7 +77,7 @@ impl Recorder {
         Ok(if kept.len() < bytes.len() { Room::Exhausted } else { Room::Left })
     }
 
-    /// The output so far.
+    /// Returns the output so far.
     pub(crate) fn so_far(&self) -> Output {
         Output {
             first: self.first.clone(),
@@ -87,7 +87,7 @@ impl Recorder {
         }
     }
 
-    /// Writes the rest to the file.
+    /// Writes buffered bytes to the file, and returns the whole output.
     pub(crate) async fn finish(mut self) -> std::io::Result<Output> {
         self.file.flush().await?;
         Ok(self.so_far())

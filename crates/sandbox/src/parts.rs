@@ -1,13 +1,14 @@
-//! The names of the parts that the program which contains this crate can run.
+//! The names of the parts of a sandbox that [`enter`](crate::enter) can run. Each is passed as an argument to the
+//! program.
 
-/// First argument of the supervisor.
+/// The argument that makes the program run as the supervisor.
 pub(crate) const SUPERVISE: &str = "supervise";
 
-/// First argument of the process inside.
+/// The argument that makes the program run as the process inside.
 pub(crate) const INSIDE: &str = "inside";
 
-/// First argument of the forwarder.
+/// The argument that makes the program run as the forwarder.
 pub(crate) const FORWARD: &str = "forward";
 
-/// First argument of the probe.
+/// The argument that makes the program run as the process of the probe.
 pub(crate) const PROBE: &str = "probe";

@@ -1,4 +1,4 @@
-//! What is to run, and with which rights: plain data from the caller.
+//! The plan of a command: what to run and with which rights. Plain data from the caller.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,33 +14,34 @@ pub struct Plan {
     pub workspace: PathBuf,
     /// Whether the command may change the workspace.
     pub access: Access,
-    /// Paths relative to the workspace that stay as they are, such as `.git/config`; see
+    /// Paths relative to the workspace that the command must not change, such as `.git/config`; see
     /// [`guarded_paths`](crate::guarded_paths).
     ///
-    /// At the level `full`, paths that exist are mounted read-only. All others are put back when the command has ended;
-    /// [`Ended::restored`](crate::Ended::restored) names them.
+    /// At the level `full`, paths that exist are mounted read-only. If the command changes any other of these paths,
+    /// the supervisor restores it afterwards, and [`Ended::restored`](crate::Ended::restored) names it.
     pub guarded: Vec<PathBuf>,
-    /// Further directories and files that the command may read (`tools.sandbox.read`). What does not exist is ignored.
-    /// A Unix socket in such a directory can be connected to.
+    /// Further directories and files that the command may read (`tools.sandbox.read`). Paths that do not exist are
+    /// ignored. The command can also connect to a Unix socket in such a directory.
     pub readable: Vec<PathBuf>,
     /// Directories and files of the workspace's git repository that are outside the workspace. The command may read
-    /// them, even inside a hidden directory.
+    /// them, even if they are inside a hidden directory.
     pub repository: Vec<PathBuf>,
     /// Directories and files that the command must never see, even if they are inside a directory that it may read: the
     /// data and configuration directories, and the token.
     pub hidden: Vec<PathBuf>,
-    /// The home directory of the task, which the command may change. It becomes `HOME`.
+    /// The home directory of the task, which the command may change. The variable `HOME` names this directory.
     pub home: PathBuf,
     /// The temporary directory of the task, which the command may change. At the level `full` it is `/tmp`.
     pub temporary: PathBuf,
-    /// What the command can reach.
+    /// What the command can reach over the network.
     pub network: Network,
-    /// The environment of the daemon. Only what [`environment`](crate::environment) allows reaches the command.
+    /// The environment of the daemon. The command gets only the variables that [`environment`](crate::environment)
+    /// passes on.
     pub environment: BTreeMap<String, String>,
     /// Limits on time, memory, processes, output and disk.
     pub limits: Limits,
-    /// The file that receives all output. It is created, or emptied if it exists. Its directory must not be one that
-    /// the command can change.
+    /// The file for the whole output. The file is created, or emptied if it exists. It must be in a directory that
+    /// the command cannot change.
     pub output: PathBuf,
     /// The parts of the output that are kept in memory.
     pub excerpt: Excerpt,
@@ -58,15 +59,16 @@ pub enum Access {
 /// What the command can reach over the network (`tools.sandbox.network`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Network {
-    /// At the level `full`, only its own loopback; at `partial`, no internet sockets.
+    /// No network. At the level `full`, the command has a loopback of its own; at `partial`, it gets no internet
+    /// sockets.
     None,
-    /// These domains, over a proxy in the daemon. Only at the level `full`.
+    /// Only these domains, through a proxy in the daemon. This needs the level `full`.
     Domains(Vec<String>),
     /// The network of the host.
     Full,
 }
 
-/// How many bytes of the output are kept in memory.
+/// How many bytes of a command's output are kept in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Excerpt {
     /// Bytes from the beginning.
@@ -81,11 +83,13 @@ impl Default for Excerpt {
     }
 }
 
-/// The program that contains [`enter`](crate::enter), which this crate starts outside and inside the sandbox.
+/// How to start the program that contains [`enter`](crate::enter). This crate starts the program outside and inside
+/// the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enter {
     /// Absolute path of the program, usually the running program itself.
     pub program: PathBuf,
-    /// Arguments after which the program calls [`enter`](crate::enter) with all further arguments.
+    /// The first arguments of the program. They make the program call [`enter`](crate::enter) with the arguments that
+    /// follow.
     pub first_arguments: Vec<String>,
 }

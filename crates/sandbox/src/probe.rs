@@ -1,4 +1,4 @@
-//! Tries what this machine can enforce.
+//! Finds out by trying which level of sandbox this machine can enforce.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -18,7 +18,7 @@ use advice::Facts;
 /// Time limit for one try. A try normally takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Tries what this machine can enforce, and says in plain sentences what is missing.
+/// Finds out which level of sandbox this machine can enforce, and explains to the person what is missing.
 pub async fn probe(enter: &Enter) -> Machine {
     let program = find("bwrap");
     let tried = match &program {
@@ -30,7 +30,8 @@ pub async fn probe(enter: &Enter) -> Machine {
     advice::conclude(program, tried, walls, &facts)
 }
 
-/// Finds a program in the places of the system. `PATH` is not used: it may name a directory that an agent can write.
+/// Finds a program in the usual directories of the system. `PATH` is not used, because it may name a directory that
+/// an agent can change.
 fn find(name: &str) -> Option<PathBuf> {
     ["/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin", "/run/wrappers/bin"]
         .iter()
@@ -38,7 +39,7 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Makes the namespaces of the level `full`, with a separate `/proc` if that works. The error is what bubblewrap said.
+/// Makes the namespaces of the level `full`, with a separate `/proc` if possible. The error is bubblewrap's message.
 async fn try_bubblewrap(program: &Path) -> Result<OwnProc, String> {
     const NAMESPACES: [&str; 9] = [
         "--unshare-user",
@@ -66,7 +67,7 @@ async fn try_bubblewrap(program: &Path) -> Result<OwnProc, String> {
     }
 }
 
-/// Puts up Landlock and seccomp in a process of their own. Returns the version of Landlock.
+/// Starts a process that installs Landlock and seccomp for itself. Returns the version of Landlock that it reports.
 async fn try_walls(enter: &Enter) -> Result<u32, String> {
     let mut command = Command::new(&enter.program);
     command.args(&enter.first_arguments).arg(PROBE);
@@ -74,7 +75,7 @@ async fn try_walls(enter: &Enter) -> Result<u32, String> {
     text.trim().parse().map_err(|_| format!("{} answered: {text}", enter.program.display()))
 }
 
-/// What a program writes to standard output, or to standard error if it fails.
+/// Runs a program. Returns its standard output, or its standard error if the program fails.
 async fn said(mut command: Command) -> Result<String, String> {
     command.env_clear().current_dir("/").stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output())
@@ -89,7 +90,7 @@ async fn said(mut command: Command) -> Result<String, String> {
     }
 }
 
-/// The process of [`try_walls`]: prints the version of Landlock that it enforces.
+/// Runs in the process that [`try_walls`] starts. Prints the version of Landlock that the kernel enforces.
 pub(crate) fn inside() -> ExitCode {
     use std::io::Write as _;
     let tried = || -> Result<u32, String> {
@@ -98,7 +99,7 @@ pub(crate) fn inside() -> ExitCode {
         let wall = Wall { sockets: Sockets::None, separation: Separation::Landlock };
         let filters = seccomp::filters(wall).map_err(|error| format!("seccomp: {error}"))?;
         seccomp::apply(&filters).map_err(|error| format!("seccomp: {error}"))?;
-        // Installing the wall is not enough: it must also refuse the call.
+        // Check that seccomp not only could be installed, but also refuses a call.
         match rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None) {
             Err(rustix::io::Errno::PERM) => Ok(version),
             Ok(_) | Err(_) => Err("seccomp did not refuse a socket".to_owned()),

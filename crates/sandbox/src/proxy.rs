@@ -1,9 +1,10 @@
-//! Gives access to a list of domains: an HTTP proxy in the daemon, on a Unix socket that is visible inside.
+//! The HTTP proxy that gives a command access to a list of domains. It runs in the daemon and listens on a Unix
+//! socket that is visible inside the sandbox.
 //!
-//! It knows `CONNECT` and plain requests. The name is checked against the list, then resolved, then each address is
-//! checked, and the connection goes to the address that was checked. The proxy does not examine what a command sends
-//! inside an encrypted connection. So if one server serves a listed domain and an unlisted one, a command can connect
-//! to the listed domain and ask the server for the unlisted one.
+//! The proxy accepts `CONNECT` and plain HTTP requests. It checks the name against the list, resolves the name,
+//! checks each address, and connects to an address that it has checked. The proxy does not examine what a command
+//! sends inside an encrypted connection. So if one server serves a listed domain and an unlisted domain, a command
+//! can connect to the listed domain and ask the server for the unlisted one.
 
 mod request;
 
@@ -21,21 +22,21 @@ use crate::address::is_public;
 use crate::domains::Domains;
 use request::{Request, parse};
 
-/// Connections of one command at the same time. Each may use two descriptors of the daemon.
+/// Maximum number of connections of one command at the same time. Each may use two file descriptors of the daemon.
 const CONNECTIONS: usize = 128;
 
-/// Longest head of a request.
+/// Maximum length of the head of a request, in bytes.
 const LONGEST_HEAD: usize = 64 << 10;
 
-/// Time in which the head of a request must arrive, and in which a server must answer a connection.
+/// Time limit for the head of a request to arrive, and for a connection to a server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How the proxy reaches the outside.
+/// The network that the proxy uses. Tests have a network of their own.
 pub(crate) trait Outside: Send + Sync + 'static {
-    /// Addresses of a name.
+    /// Returns the addresses of a name.
     fn resolve(&self, name: &str, port: u16)
     -> impl Future<Output = std::io::Result<Vec<SocketAddr>>> + Send;
-    /// A connection to an address.
+    /// Connects to an address.
     fn connect(&self, address: SocketAddr) -> impl Future<Output = std::io::Result<TcpStream>> + Send;
 }
 
@@ -52,7 +53,7 @@ impl Outside for Internet {
     }
 }
 
-/// A proxy that runs. Dropping it ends all its connections.
+/// A running proxy. Dropping this value ends the proxy and all its connections.
 #[derive(Debug)]
 pub(crate) struct Proxy(JoinHandle<()>);
 
@@ -63,7 +64,7 @@ impl Drop for Proxy {
 }
 
 impl Proxy {
-    /// Listens on a socket at this path, which must not exist.
+    /// Starts a proxy that listens on a Unix socket at this path. Nothing may exist at the path.
     pub(crate) fn start(path: &Path, domains: Domains, outside: impl Outside) -> std::io::Result<Self> {
         let listener = bind(path)?;
         Ok(Self(tokio::spawn(serve(listener, domains, outside))))
@@ -161,7 +162,7 @@ async fn reach(addresses: &[SocketAddr], outside: &impl Outside) -> Option<TcpSt
     None
 }
 
-/// Reads up to the empty line. The second value is what followed it.
+/// Reads the head of a request, up to the empty line. Also returns the bytes that were read after the empty line.
 async fn read_head(client: &mut (impl AsyncRead + Unpin)) -> std::io::Result<(Vec<u8>, Vec<u8>)> {
     let mut bytes = Vec::new();
     loop {

@@ -23,10 +23,10 @@ use crate::parts::SUPERVISE;
 use crate::plan::{Enter, Network, Plan};
 use crate::proxy::{Internet, Proxy};
 
-/// Bytes that are read from a command at a time.
+/// Maximum number of bytes per read of a command's output.
 const CHUNK: usize = 64 << 10;
 
-/// A command that runs. Dropping it ends the command.
+/// A running command. Dropping this value ends the command.
 #[derive(Debug)]
 pub struct Running {
     viewer: Viewer,
@@ -34,7 +34,8 @@ pub struct Running {
     task: JoinHandle<Result<Ended, Error>>,
 }
 
-/// Shows what a command prints and uses, also to others than the one who waits for its end.
+/// Shows what a command prints and uses. Unlike [`Running`], it can be cloned, so several tasks can watch one
+/// command.
 #[derive(Debug, Clone)]
 pub struct Viewer {
     output: Arc<Mutex<Output>>,
@@ -42,17 +43,17 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// The output so far.
+    /// Returns the output so far.
     pub fn output(&self) -> Output {
         self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What the command uses, according to the last sample.
+    /// Returns what the command uses, according to the latest sample.
     pub fn usage(&self) -> Usage {
         *self.usage.borrow()
     }
 
-    /// Waits until the command uses more or less than before. Waits for ever once the command has ended.
+    /// Waits until the command uses more or less than before. After the end of the command, this waits for ever.
     pub async fn usage_changed(&mut self) {
         if self.usage.changed().await.is_err() {
             std::future::pending().await
@@ -61,17 +62,17 @@ impl Viewer {
 }
 
 impl Running {
-    /// Shows what the command prints and uses.
+    /// Returns a view of what the command prints and uses.
     pub fn viewer(&self) -> Viewer {
         self.viewer.clone()
     }
 
-    /// The output so far.
+    /// Returns the output so far.
     pub fn output(&self) -> Output {
         self.viewer.output()
     }
 
-    /// Ends the command and everything that it started.
+    /// Ends the command and all processes that it started. Does not wait until they have ended.
     pub fn stop(&self) {
         self.cancel.cancel();
     }
@@ -93,7 +94,7 @@ impl Drop for Running {
 
 /// Starts a command and returns at once.
 ///
-/// `sink` is called with each piece of output as it arrives. When `cancel` is cancelled, the command ends.
+/// `sink` is called with each piece of output as it arrives. The caller ends the command by cancelling `cancel`.
 pub async fn spawn(
     plan: Plan,
     machine: &Machine,
@@ -141,7 +142,7 @@ pub async fn spawn(
     connection.write_all(&line).await.map_err(start("describe the command to the supervisor"))?;
 
     let shared = Arc::new(Mutex::new(recorder.so_far()));
-    // Dropping `Running` cancels this command, not those that share the caller's token.
+    // Dropping `Running` cancels this child token, so other commands with the caller's token go on.
     let cancel = cancel.child_token();
     let (uses, usage) = watch::channel(Usage::default());
     let output = Arc::clone(&shared);
@@ -165,7 +166,7 @@ fn start(action: &'static str) -> impl Fn(std::io::Error) -> Error {
     move |source| Error::Start { action, source }
 }
 
-/// The daemon's side of a command that runs.
+/// The task of the daemon that watches one command: reads its output and the messages of its supervisor.
 struct Watch {
     child: Child,
     connection: UnixStream,
@@ -224,7 +225,7 @@ impl Watch {
                 },
             }
         }
-        // Everybody who could write is gone; what they wrote is in the pipe.
+        // All processes of the command have ended. The pipe may still contain output that they wrote.
         while let Ok(count @ 1..) = pipe.try_read(&mut buffer) {
             accept(&mut recorder, &shared, &mut sink, &buffer[..count]).await?;
         }
@@ -254,7 +255,7 @@ impl Watch {
     }
 }
 
-/// Whether a command can still write.
+/// Whether the pipe with the output of a command is still open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readable {
     Open,
@@ -273,11 +274,12 @@ async fn accept(
     Ok(room)
 }
 
-/// The end of a command, from what the supervisor saw and why the daemon stopped it, if it did.
+/// Returns how a command ended, from the report of the supervisor and from the reason for which the daemon stopped
+/// the command, if there was one.
 fn how(report: &Report, stopped: Option<How>) -> How {
     match report.why {
         Why::Exited(code) => match stopped {
-            // The command wrote too much and ended before the supervisor heard of it.
+            // The command wrote too much output, and ended by itself before the daemon could stop it.
             Some(How::TooMuchOutput) => How::TooMuchOutput,
             Some(_) | None => How::Exited(code),
         },

@@ -1,18 +1,18 @@
-//! What the person allows to commands.
+//! The settings of the person for commands.
 
 use crate::limits::Limits;
 use crate::machine::Level;
 use crate::plan::Network;
 use std::path::PathBuf;
 
-/// What the person allows to commands (`tools.sandbox` in app.json).
+/// What the person permits to commands (`tools.sandbox` in app.json).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// What commands can reach over the network. Default: nothing.
     pub network: Network,
     /// Further directories and files that commands may read. Default: none.
     pub read: Vec<PathBuf>,
-    /// Whether commands run on a machine without a sandbox. Default: no.
+    /// Whether commands may run on a machine that has no sandbox. Default: no.
     pub allow_none: Unconfined,
     /// Limits on each command.
     pub limits: Limits,
@@ -21,7 +21,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns whether commands run on a machine with this level.
+    /// Returns whether commands may run on a machine with this level.
     pub fn permit(&self, level: Level) -> bool {
         match level {
             Level::Full | Level::Partial => true,
@@ -42,10 +42,10 @@ impl Default for Settings {
     }
 }
 
-/// Whether commands run on a machine without a sandbox (`tools.sandbox.allowNone`).
+/// Whether commands may run on a machine that has no sandbox (`tools.sandbox.allowNone`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unconfined {
-    /// The group `command` does not exist on such a machine.
+    /// No command runs on such a machine: agents do not get the tool group `command`.
     #[default]
     Refused,
     /// Commands run with the rights of the daemon, within their limits.
@@ -63,7 +63,7 @@ impl From<bool> for Unconfined {
 pub struct TaskLimits {
     /// Bytes of memory of all commands that run at the same time. Default: 8 GiB.
     pub memory_bytes: u64,
-    /// Processes of all commands at the same time. Default: 1,024.
+    /// Number of processes of all commands at the same time. Default: 1,024.
     pub processes: u64,
     /// Bytes on disk of the home and the temporary directory of the task, and of a workspace that polity made.
     /// Default: 20 GiB.

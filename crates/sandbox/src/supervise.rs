@@ -1,8 +1,9 @@
-//! The supervisor: the parent of one command, outside the sandbox.
+//! The supervisor: the parent process of one command, outside the sandbox.
 //!
-//! It starts the command, samples what it uses, ends it when a limit is exceeded or the daemon closes the connection
-//! (also by dying), kills every process that is left, and puts guarded paths back. It has one thread, because Linux
-//! ties "die with the parent" to the thread that started the child.
+//! The supervisor starts the command and samples what the command uses. It ends the command if the command exceeds a
+//! limit, or if the daemon closes the connection or dies. Then it kills every process that is left, and restores
+//! guarded paths. The supervisor has one thread: if a child is to die with its parent, Linux watches the thread that
+//! started the child, not the process.
 //!
 //! Path of data: *[`Launch`] → start → samples (`tree`, `disk`) → `verdict` → kill → [`Report`]*.
 
@@ -29,21 +30,21 @@ use crate::guard::Snapshot;
 use crate::message::{FromInside, FromSupervisor, Launch, Report, Why};
 use leash::Leash;
 
-/// Time between two looks at the number of processes of the machine.
+/// Time between two checks of the number of threads of the machine.
 const PAUSE: Duration = Duration::from_millis(15);
 
-/// Shortest time between two samples of memory and disk.
+/// Minimum time between two samples of memory and disk.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(25);
 
-/// The supervisor may spend one of this many parts of its time on samples.
+/// After a sample, the supervisor pauses this many times as long as the sample took.
 const SHARE: u32 = 10;
 
-/// The priority of the supervisor, if the system permits setting it: higher than that of other programs. A command has
-/// a lower priority (`inside::NICE`), so a command with thousands of busy processes does not keep the supervisor from
-/// ending them.
+/// The nice value that the supervisor sets for itself, if the system permits it. The value gives the supervisor
+/// priority over the command (`inside::NICE`), so that the supervisor can end a command with thousands of busy
+/// processes.
 const NICE: i32 = -10;
 
-/// Runs the supervisor until the command is gone.
+/// Runs the supervisor until all processes of the command have ended.
 pub(crate) fn run() -> ExitCode {
     match supervise() {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,7 +61,8 @@ fn supervise() -> Result<(), String> {
         .map_err(|error| format!("standard input is not the daemon: {error}"))?;
     // Descriptors that the daemon has passed on by accident must not reach the command.
     close_fds::set_fds_cloexec(3, &[]);
-    // A walk over directories that a command has nested then runs out of descriptors before it runs out of stack.
+    // A command may nest directories very deeply. With few descriptors, removing such directories fails before it
+    // overflows the stack.
     if let Ok(hard) = rlimit::Resource::NOFILE.get_hard() {
         let _ = rlimit::Resource::NOFILE.set(hard.min(1024), hard);
     }
@@ -80,16 +82,17 @@ fn supervise() -> Result<(), String> {
     Ok(())
 }
 
-/// Tells the daemon. If the daemon is gone, nobody needs to know.
+/// Sends a message to the daemon. A failure means that the daemon is gone, so nobody needs the message.
 fn tell(daemon: &UnixStream, message: &FromSupervisor) {
     if let Ok(line) = serde_json::to_string(message) {
         let _ = writeln!(&*daemon, "{line}");
     }
 }
 
-/// Tells the daemon, unless it does not read: a daemon that hangs must not keep the supervisor from its work.
+/// Sends a message to the daemon, or drops it if the daemon does not read: a daemon that hangs must not block the
+/// supervisor.
 ///
-/// The line is far smaller than a page, so the kernel takes it as a whole or not at all.
+/// The message is far smaller than a page, so the kernel accepts the whole message or nothing.
 fn mention(daemon: &UnixStream, message: &FromSupervisor) {
     if let Ok(mut line) = serde_json::to_vec(message) {
         line.push(b'\n');
@@ -97,7 +100,7 @@ fn mention(daemon: &UnixStream, message: &FromSupervisor) {
     }
 }
 
-/// A command that runs.
+/// The supervisor of a running command.
 struct Supervisor<'a> {
     daemon: &'a UnixStream,
     inside: UnixStream,
@@ -107,12 +110,12 @@ struct Supervisor<'a> {
     started: Instant,
     snapshot: Option<Snapshot>,
     leash: Leash,
-    /// What the process inside said so far.
+    /// Bytes from the process inside that are not a whole line yet.
     said: Vec<u8>,
     readiness: Readiness,
 }
 
-/// How far the process inside has come.
+/// Whether the process inside has started the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Readiness {
     Waiting,
@@ -126,10 +129,10 @@ impl<'a> Supervisor<'a> {
             let what = what.to_owned();
             move |error: std::io::Error| format!("failed to {what}: {error}")
         };
-        // Signals from the daemon's terminal must not reach the command, and orphans must become children of the
-        // supervisor.
+        // A session of its own keeps signals from the daemon's terminal away from the command. Further below, the
+        // supervisor becomes a subreaper, so that orphaned processes of the command become its children.
         let _ = rustix::process::setsid();
-        // Only root can do this. Without root, the supervisor keeps the priority of the daemon.
+        // Only root can raise the priority. Without root, the supervisor keeps the priority of the daemon.
         let _ = rustix::process::setpriority_process(None, NICE);
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| format!("failed to adopt orphans: {error}"))?;
@@ -156,7 +159,8 @@ impl<'a> Supervisor<'a> {
             .map_err(|error| format!("failed to watch the command: {error}"))?;
         let line = serde_json::to_string(&launch.inside).map_err(|error| error.to_string())?;
         let mut writer = ours.try_clone().map_err(failed("write to the command"))?;
-        // In a thread of its own: a long command does not fit into the socket before somebody reads it.
+        // A thread of its own writes the line: a long command does not fit into the buffer of the socket, so the
+        // write waits until the process inside reads.
         std::thread::spawn(move || {
             let _ = writeln!(writer, "{line}");
         });
@@ -174,7 +178,7 @@ impl<'a> Supervisor<'a> {
         })
     }
 
-    /// Waits for the end of the command, whatever causes it, and cleans up.
+    /// Waits until the command ends or must be ended, and cleans up.
     fn watch(mut self, launch: &Launch) -> Result<Report, String> {
         let (mut peak, mut told) = (Usage::default(), Usage::default());
         let mut disk = disk::Meter::new(&launch.growing);
@@ -183,7 +187,8 @@ impl<'a> Supervisor<'a> {
         let mut threads = tree::Threads::new();
         let why = loop {
             let events = self.wait(PAUSE)?;
-            // First, so that a command that exceeds a limit and ends at once is still told apart from its last words.
+            // Read the messages before anything else: they tell whether the sandbox was built, even if the process
+            // inside has ended already.
             self.listen();
             if let Some(code) = self.reap() {
                 break Why::Exited(code);
@@ -192,8 +197,8 @@ impl<'a> Supervisor<'a> {
                 break Why::Stopped;
             }
             let begin = Instant::now();
-            // The number of all threads of the machine costs one small file. If this number grows as fast as it would
-            // with too many processes of a command, the processes of the command are counted at once.
+            // Reading the number of all threads of the machine is cheap. If the number has grown so much that the
+            // command may have too many processes, the next sample is taken at once.
             if begin < next && !threads.grew_by(launch.limits.processes) {
                 if let Some(exceeded) =
                     verdict::exceeded(&launch.limits, self.started.elapsed(), &Usage::default())
@@ -232,7 +237,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Waits until something happens, at most this long.
+    /// Waits until the daemon or the process inside sends something or the child ends, but at most this long.
     fn wait(&self, pause: Duration) -> Result<Events, String> {
         let timeout =
             Timespec { tv_sec: 0, tv_nsec: i64::from(pause.min(Duration::from_millis(999)).subsec_nanos()) };
@@ -249,18 +254,19 @@ impl<'a> Supervisor<'a> {
         let daemon_is_gone = if daemon.is_empty() {
             false
         } else {
-            // The daemon sends nothing more, so a successful read means the end of the connection.
+            // The daemon sends nothing after its first line. So if a read returns no bytes or fails, the connection
+            // has ended.
             !matches!((&*self.daemon).read(&mut [0; 64]), Ok(1..))
         };
         Ok(Events { daemon_is_gone })
     }
 
-    /// Reads what the process inside says.
+    /// Reads the messages of the process inside.
     fn listen(&mut self) {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = (&self.inside).read(&mut buffer) {
-            // The process inside says two lines. If a command has got access to the connection and writes more, this is
-            // ignored.
+            // The process inside writes at most two lines. If a command should get access to the connection and write
+            // more, the rest is ignored.
             if self.said.len() < 64 << 10 {
                 self.said.extend_from_slice(&buffer[..count]);
             }
@@ -278,7 +284,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Collects children that have ended, orphans included. Returns the code of the command if it is among them.
+    /// Collects the exit codes of children that have ended, including orphans. Returns the exit code of the command
+    /// if the command has ended.
     fn reap(&self) -> Option<i32> {
         let mut code = None;
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -295,7 +302,7 @@ struct Events {
     daemon_is_gone: bool,
 }
 
-/// The code of a process as shells report it: 128 + n for signal n.
+/// Returns the exit code of a process as shells report it: 128 + n if signal n ended the process.
 fn code_of(status: WaitStatus) -> i32 {
     match (status.exit_status(), status.terminating_signal()) {
         (Some(code), _) => code,

@@ -1,7 +1,8 @@
 //! Decides what a command sees of the file system, from a resolved plan and facts about the host, without any IO.
 //!
-//! A path that nobody granted is in no list, so it does not exist inside. A hidden path is never granted; if a granted
-//! directory contains a hidden path, the level `full` covers the path, and the level `partial` refuses the plan.
+//! A path that the plan does not grant is in no list, so it does not exist inside the sandbox. A hidden path is never
+//! granted. If a granted directory contains a hidden path, the level `full` covers the path with an empty directory
+//! or file, and the level `partial` refuses the plan.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +12,13 @@ use crate::host::Host;
 use crate::machine::Level;
 use crate::plan::Access;
 
-/// Where the program that contains `enter` is inside, at the level `full`.
+/// The path inside the sandbox of the program that contains `enter`, at the level `full`.
 pub(crate) const PROGRAM_INSIDE: &str = "/run/polity/enter";
 
-/// Where the socket of the proxy is inside.
+/// The path of the proxy's socket inside the sandbox.
 pub(crate) const PROXY_INSIDE: &str = "/run/polity/proxy";
 
-/// The paths of a plan, canonical and looked up on the host.
+/// The paths of a plan in canonical form, without paths that do not exist on the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Places {
     pub(crate) workspace: PathBuf,
@@ -30,11 +31,12 @@ pub(crate) struct Places {
     pub(crate) repository: Vec<PathBuf>,
     /// Hidden paths that exist.
     pub(crate) hidden: Vec<Hidden>,
-    /// Guarded paths that exist inside the workspace without a symbolic link in them, as absolute paths.
+    /// The guarded paths that can be mounted read-only, as absolute paths: they exist, and no part of them is a
+    /// symbolic link.
     pub(crate) pinned: Vec<PathBuf>,
     /// The program that contains `enter`.
     pub(crate) program: PathBuf,
-    /// Files that stand for `/etc/passwd` and `/etc/group`.
+    /// The files that are mounted as `/etc/passwd` and `/etc/group`.
     pub(crate) names: Option<Names>,
     /// The socket of the proxy on the host.
     pub(crate) proxy: Option<PathBuf>,
@@ -47,21 +49,21 @@ pub(crate) struct Names {
     pub(crate) group: PathBuf,
 }
 
-/// One thing that is put into the empty root, in this order.
+/// One step of filling the root directory of the sandbox, which is empty at first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mount {
     /// A symbolic link.
     Link { at: PathBuf, to: PathBuf },
-    /// A path of the host, read-only.
+    /// A path of the host that the command can only read.
     Read { from: PathBuf, at: PathBuf },
-    /// A path of the host that can be changed.
+    /// A path of the host that the command can change.
     Write { from: PathBuf, at: PathBuf },
     /// An empty directory or file that covers a hidden path.
     Cover { at: PathBuf, kind: Kind },
 }
 
 impl Mount {
-    /// The path inside.
+    /// Returns the path inside the sandbox.
     pub(crate) fn at(&self) -> &Path {
         match self {
             Self::Link { at, .. }
@@ -75,7 +77,7 @@ impl Mount {
 /// Why a plan cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// A directory that the command was to use is one that it must not see.
+    /// A directory that the plan grants is inside a hidden directory.
     #[error("{} is inside the hidden directory {}; choose another directory", .path.display(), .hidden.display())]
     Hidden {
         /// The directory of the plan.
@@ -83,7 +85,7 @@ pub enum Refused {
         /// The hidden path.
         hidden: PathBuf,
     },
-    /// A directory of the command contains one that it must not see, and this machine cannot cover it.
+    /// A directory that the plan grants contains a hidden path, and this machine cannot cover the hidden path.
     #[error(
         "{} contains {}, which commands must not see, and only the sandbox level \"full\" can hide it; choose a directory that does not contain it, or raise the level (polity doctor)",
         .path.display(),
@@ -95,15 +97,15 @@ pub enum Refused {
         /// The hidden path.
         hidden: PathBuf,
     },
-    /// A directory that cannot be granted as a whole.
+    /// The plan grants a directory such as `/proc`, which cannot be granted as a whole.
     #[error("{} cannot be given to commands as a whole; name the directories in it that they need", .0.display())]
     TooWide(PathBuf),
 }
 
-/// Directories that belong to the kernel or to the sandbox itself, and so cannot be granted.
+/// Directories that cannot be granted, because they belong to the kernel or to the sandbox itself.
 const NEVER: [&str; 5] = ["/", "/proc", "/sys", "/dev", "/run"];
 
-/// Checks the places of a plan. Places that pass the check can be mounted, or given to Landlock, without showing a
+/// Checks the paths of a plan. Paths that pass the check can be mounted, or allowed by Landlock, without showing a
 /// hidden path.
 pub(crate) fn check(places: &Places, level: Level) -> Result<(), Refused> {
     let own = [&places.workspace, &places.home, &places.temporary];
@@ -114,7 +116,8 @@ pub(crate) fn check(places: &Places, level: Level) -> Result<(), Refused> {
             return Err(Refused::TooWide(path.clone()));
         }
         for Hidden { path: hidden, .. } in &places.hidden {
-            // The workspace of a task, its home and its repository may be inside the data directory, but may not be it.
+            // The workspace of a task, its home and its repository may be inside the data directory, which is hidden,
+            // but may not be the data directory itself.
             let is_own = own.contains(&path) && path != hidden;
             if path.starts_with(hidden) && !is_own {
                 return Err(Refused::Hidden { path: path.clone(), hidden: hidden.clone() });
@@ -127,7 +130,7 @@ pub(crate) fn check(places: &Places, level: Level) -> Result<(), Refused> {
     Ok(())
 }
 
-/// What is mounted at the level `full`, outer directories before inner ones.
+/// Returns the mounts of the level `full`, outer directories before inner ones.
 pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
     let read = |path: &PathBuf| Mount::Read { from: path.clone(), at: path.clone() };
     let write = |path: &PathBuf| Mount::Write { from: path.clone(), at: path.clone() };
@@ -159,9 +162,11 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
     if places.access == Access::ReadWrite {
         list.extend(pins(places));
     }
-    // The sort is stable: of two mounts at the same path, the mount that this function adds later wins.
+    // The sort is stable. So of two mounts at the same path, the mount that was added later stays later, and takes
+    // effect.
     list.sort_by_key(|mount| mount.at().components().count());
-    // A cover is needed only over a visible path. For any other path, bubblewrap would create the path.
+    // A cover is needed only over a visible path. If the path were not visible, bubblewrap would create it for the
+    // cover.
     let visible: Vec<PathBuf> = list
         .iter()
         .filter(|mount| matches!(mount, Mount::Read { .. } | Mount::Write { .. }))
@@ -174,11 +179,11 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
     list
 }
 
-/// Mounts that keep guarded paths as they are.
+/// Returns the mounts that protect guarded paths from changes.
 ///
-/// A read-only mount on `.git/config` alone is not enough: the command could rename `.git`, which takes the mount with
-/// it, and make a new `.git`. So each directory between the workspace and the path is mounted on itself, because a
-/// mount point cannot be renamed or removed.
+/// A read-only mount on `.git/config` alone is not enough: the command could rename `.git` together with the mount,
+/// and make a new `.git`. So each directory between the workspace and the path is mounted on itself, because a mount
+/// point cannot be renamed or removed.
 fn pins(places: &Places) -> Vec<Mount> {
     let mut list: Vec<Mount> = Vec::new();
     for path in &places.pinned {
@@ -194,12 +199,12 @@ fn pins(places: &Places) -> Vec<Mount> {
     list
 }
 
-/// Whether a toolchain can be shown: it neither is in a hidden directory nor contains one.
+/// Returns whether a toolchain can be shown: it is not in a hidden directory, and contains no hidden path.
 fn is_open(path: &Path, places: &Places) -> bool {
     !places.hidden.iter().any(|hidden| path.starts_with(&hidden.path) || hidden.path.starts_with(path))
 }
 
-/// Directories that a command can read, for `PATH` and other variables.
+/// Returns the directories that a command can read. The environment uses them to choose `PATH` and other variables.
 pub(crate) fn readable(places: &Places, host: &Host) -> Vec<PathBuf> {
     let mut list: Vec<PathBuf> = host.links.iter().map(|(at, _)| at.clone()).collect();
     list.extend(host.system.iter().cloned());

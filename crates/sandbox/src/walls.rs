@@ -1,4 +1,5 @@
-//! The walls that a process puts around itself before it becomes the command: Landlock and seccomp.
+//! The walls of a command: Landlock restricts which paths it can open, and seccomp restricts its system calls. The
+//! process inside installs both for itself before it becomes the shell.
 
 pub(crate) mod landlock;
 
@@ -9,17 +10,17 @@ use serde::{Deserialize, Serialize};
 use crate::machine::{Level, Machine};
 use crate::plan::Network;
 
-/// Version of the Landlock interface that can stop truncation. Below it, files outside could be emptied, so it is the
-/// least that the level `partial` accepts.
+/// The first version of the Landlock interface that can refuse truncation. With an older version, a command could
+/// empty files outside the workspace, so the level `partial` needs at least this version.
 pub(crate) const LANDLOCK_LEAST: u32 = 3;
 
-/// Version of the Landlock interface that can stop signals and connections to processes outside.
+/// The first version of the Landlock interface that can refuse signals and connections to processes outside.
 pub(crate) const LANDLOCK_SCOPES: u32 = 6;
 
-/// Which sockets a command may open. Pairs of connected Unix sockets are always allowed.
+/// Which sockets a command may open. A pair of Unix sockets that are connected to each other is always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Sockets {
-    /// None.
+    /// No sockets.
     None,
     /// Internet sockets.
     Internet,
@@ -30,22 +31,23 @@ pub(crate) enum Sockets {
 /// What separates the command from other processes of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Separation {
-    /// Own namespaces.
+    /// The command has its own namespaces.
     Namespaces,
-    /// Landlock, which can stop signals to processes outside.
+    /// Only Landlock separates the command, in a version that can refuse signals to processes outside.
     LandlockWithScopes,
-    /// Landlock, which cannot stop signals; seccomp refuses nearly all signals.
+    /// Only Landlock separates the command, in a version that cannot refuse signals. So seccomp refuses nearly all
+    /// signals.
     Landlock,
 }
 
-/// What seccomp refuses in addition to the calls that it refuses to every command.
+/// The facts that decide which calls seccomp refuses, in addition to the calls that it refuses to every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wall {
     pub(crate) sockets: Sockets,
     pub(crate) separation: Separation,
 }
 
-/// Decides what seccomp refuses. There is no wall at the level `none`.
+/// Decides what seccomp refuses. Returns `None` at the level `none`, which has no seccomp.
 pub(crate) fn wall(machine: &Machine, network: &Network) -> Option<Wall> {
     let scopes = machine.landlock >= LANDLOCK_SCOPES;
     match (machine.level, network) {
@@ -53,16 +55,18 @@ pub(crate) fn wall(machine: &Machine, network: &Network) -> Option<Wall> {
         (Level::Full, network) => Some(Wall {
             sockets: match network {
                 Network::None | Network::Domains(_) => Sockets::InternetAndUnix,
-                // Abstract Unix sockets belong to the network namespace. In the network namespace of the host, the
-                // command could connect to sockets of other programs, such as a container runtime or an X server.
+                // Abstract Unix sockets belong to the network namespace. In the host's network namespace, a command
+                // could connect to abstract sockets of other programs, such as an X server. Landlock refuses this
+                // only with scopes; without them, Unix sockets are not allowed at all.
                 Network::Full if scopes => Sockets::InternetAndUnix,
                 Network::Full => Sockets::Internet,
             },
             separation: Separation::Namespaces,
         }),
         (Level::Partial, network) => Some(Wall {
-            // Landlock cannot stop a connection to a Unix socket by its path, for example to the socket of a container
-            // runtime or of the person's session bus. Over such a socket, a command could start programs outside.
+            // Unix sockets are never allowed at this level: Landlock cannot refuse a connection to a Unix socket by
+            // its path. Over the socket of a container runtime or of the person's session bus, a command could start
+            // programs outside.
             sockets: match network {
                 Network::None | Network::Domains(_) => Sockets::None,
                 Network::Full => Sockets::Internet,

@@ -60,13 +60,13 @@ pub struct Party {
 }
 
 impl Party {
-    /// Returns whether the party takes part in this task.
+    /// Returns whether the party takes part in this task. Root and the person take part in every task.
     pub fn serves(&self, task: &TaskId) -> bool {
         self.task.as_ref().is_none_or(|own| own == task)
     }
 
-    /// Returns the purpose of the party in one line.
-    /// This is what its role offers, else its objective, else the name of its role.
+    /// Returns the purpose of the party in one line: what the party's role offers, else the party's objective,
+    /// else the name of the role.
     pub fn duty(&self) -> String {
         let offered = self.interface_spec.as_ref().map(|spec| match &spec.services {
             serde_json::Value::String(text) => text.clone(),

@@ -106,7 +106,7 @@ impl TaskBrief {
             return Err(vec![FieldProblem::new("", Fault::NotA("an object"))]);
         };
         let object = written::with_names(object, &Self::KNOWN);
-        // Nobody needs a report of the replaced names: the child sees the brief with the known names.
+        // The renamings are not reported, because the child sees only the known names.
         let (object, _) = written::with_synonyms(object, &Self::SYNONYMS);
         let mut fields = Fields::new(&object);
         let others = fields.others(&Self::KNOWN);
@@ -130,7 +130,7 @@ impl TaskBrief {
 }
 
 /// Returns the JSON Schema in the field `result_schema`.
-/// Any other value than an object or a boolean is not a schema, but a description for the reader.
+/// A schema is an object or a boolean. Any other value in the field is a description in words: `None`.
 pub(crate) fn schema_in(fields: &Map<String, Value>) -> Option<Value> {
     let schema = fields.get(RESULT_SCHEMA)?;
     written::object(schema).map(Value::Object).or_else(|| schema.as_bool().map(Value::Bool))
@@ -217,7 +217,8 @@ fn collaborators(fields: &mut Fields<'_>, ignored: &mut Vec<String>) -> Vec<Coll
                 let mut inner = Fields::new(&object);
                 let agent_id = inner.text("agentId");
                 let description = inner.optional("description").map(written::in_words).unwrap_or_default();
-                // The system knows the role and the interface spec, so the writer's versions are ignored.
+                // The system knows the role and the interface spec of each collaborator, so it ignores what the
+                // writer of the brief says about them.
                 ignored.extend(inner.others(&KNOWN).iter().map(|name| path(&place, name)));
                 let parsed = inner.finish(Collaborator { agent_id, description });
                 collaborators.extend(fields.absorb(&place, parsed));

@@ -6,7 +6,7 @@ use crate::id::{AgentId, ArtifactId, MessageId};
 use crate::message::Message;
 use crate::role::Role;
 
-/// One fact. The writer writes a list of changes in one transaction: all of them or none.
+/// One fact that is to be written. The writer writes a list of changes in one transaction: all changes or none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// A role was made.
@@ -32,7 +32,7 @@ pub enum Change {
         /// The artifact that the agent may open.
         artifact: ArtifactId,
     },
-    /// An agent was ended. Its unread messages go back to their senders.
+    /// An agent was ended. The messages that the agent has not read go back to their senders.
     AgentEnded {
         /// The agent that was ended.
         agent: AgentId,

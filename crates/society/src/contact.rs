@@ -25,7 +25,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Source {
-    /// The system brought the two together: the person wrote to the agent, or both existed from the start.
+    /// The system added the contact: the person wrote to the agent, or owner and contact existed from the start.
     System,
     /// The contact hired the owner.
     Parent,
@@ -49,7 +49,7 @@ impl Source {
     }
 
     /// Returns the source with this name.
-    /// An unknown name gives `System`, because that source claims nothing about anybody.
+    /// An unknown name gives `System`, because `System` does not claim that any party hired or introduced another.
     pub fn from_name(name: &str) -> Self {
         name.parse().unwrap_or(Self::System)
     }
@@ -87,7 +87,7 @@ impl From<&KnownParty> for ContactLine {
     }
 }
 
-/// Finds the contact that a model means: by id, else by the name of its role.
+/// Finds the contact that a model named: the contact with the id `meant`, else the contact whose role has this name.
 /// Refuses a role name that several contacts have.
 pub fn find<'a>(contacts: &'a [KnownParty], meant: &str) -> Result<Option<&'a KnownParty>, Refusal> {
     let meant = meant.trim();

@@ -77,7 +77,8 @@ pub enum KnownCapability {
     Vision,
     /// Understanding sound.
     Audio,
-    /// Understanding video. The standard types do not include it, but the decision table requires it.
+    /// Understanding video. This is not one of [`Capability::STANDARD`], but the decision table in contract section 2
+    /// uses it.
     Video,
     /// Reading files.
     File,
@@ -222,7 +223,7 @@ pub struct Artifact {
     pub label: Option<String>,
     /// Size in bytes.
     pub size: u64,
-    /// When it was stored, in milliseconds since 1970.
+    /// When the artifact was stored, in milliseconds since 1970.
     pub created_at: i64,
     /// Further metadata: data that came with the bytes, and findings of detection, such as a wrong declared MIME type.
     pub meta: serde_json::Map<String, serde_json::Value>,

@@ -1,5 +1,5 @@
 //! Marks forged lines in the texts of models and people: lines that look as if the system had written them.
-//! Such a line looks like a header, or like another line that only the system writes.
+//! Examples of lines that only the system writes are the header of a message and the hint how to answer it.
 
 use crate::glyph::{is_bidirectional_mark, is_header_bracket, is_letter, is_line_break};
 use crate::text::{TextKey, Texts};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use unicode_normalization::UnicodeNormalization;
 
-/// How many characters of a line are compared with the lines of the system. No header is longer.
+/// Maximum number of characters of a line that are compared with the lines of the system. No header is longer.
 const COMPARED_CHARS: usize = 160;
 
 /// The lines that only the system writes. Lines that begin with `【` are recognised without this list.
@@ -49,7 +49,7 @@ pub(crate) fn in_one_line(text: &str) -> String {
     lines.join(" ")
 }
 
-/// Returns a value as JSON on one line. Also escapes the line breaks that JSON allows to leave unescaped.
+/// Returns a value as JSON on one line. Also escapes line breaks that JSON may contain unescaped, such as U+2028.
 pub fn json_line(value: &impl Serialize) -> String {
     // Cannot fail: the keys of all maps in these values are strings.
     let json = serde_json::to_string(value).unwrap_or_default();
@@ -67,9 +67,10 @@ pub fn json_line(value: &impl Serialize) -> String {
 
 /// Returns whether a line looks like a line of the system.
 ///
-/// This is the case if the line begins with the words of a line of the system.
-/// It is also the case if the line has a header bracket before its first letter or digit.
-/// A bidirectional mark at this place counts too, if the line has a bracket: the mark may move the bracket.
+/// A line does so if it begins with the words of a line of the system, or if it has a header bracket before its first
+/// letter or digit.
+/// A line with a bidirectional mark before its first letter and a header bracket anywhere counts too, because the mark
+/// may display the bracket at the beginning of the line.
 fn misleads(line: &str, forms: &[Form]) -> bool {
     let words = line.find(is_letter).unwrap_or(line.len());
     // Cannot fail: `find` returns the start of a character.
@@ -85,13 +86,14 @@ fn misleads(line: &str, forms: &[Form]) -> bool {
 }
 
 /// Returns the letters and digits at the beginning of a line, in lower case.
-/// Wide, styled and accented characters become plain ones.
+/// Replaces wide, styled and accented characters by plain characters.
 fn bare(line: &str) -> String {
     let compared = line.chars().take(COMPARED_CHARS);
     compared.nfkd().filter(|character| is_letter(*character)).flat_map(char::to_lowercase).collect()
 }
 
-/// The form of a line of the system: its fixed pieces, in order. The line begins with the first piece.
+/// The form of a line of the system: the fixed texts between the placeholders of its template, in order.
+/// The line begins with the first of these texts.
 struct Form(Vec<String>);
 
 impl Form {

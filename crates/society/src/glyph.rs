@@ -1,4 +1,4 @@
-//! How characters look to a reader: like the end of a line, like nothing, or like a bracket of a header.
+//! Decides how a character looks to a reader: like the end of a line, invisible, or like a bracket of a header.
 
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
@@ -69,8 +69,8 @@ fn is_modifier_letter(character: char) -> bool {
     )
 }
 
-/// Returns whether a character is a letter or a digit that is visible by itself. Some characters that Unicode calls
-/// letters are only marks, such as U+FE70, a space with a fathatan. They do not count.
+/// Returns whether a character is a letter or a digit that is visible by itself. A mark does not count, even if
+/// Unicode calls it a letter, such as U+FE70, a space with a fathatan.
 pub(crate) fn is_letter(character: char) -> bool {
     let can_be_seen = |character: char| {
         character.is_alphanumeric()
@@ -83,8 +83,8 @@ pub(crate) fn is_letter(character: char) -> bool {
     in_parts && can_be_seen(character)
 }
 
-/// Returns whether a character is one of the brackets `【` and `】`, looks like one, or contains one.
-/// For example, the character U+1F240 contains brackets.
+/// Returns whether a character is one of the brackets `【` and `】`, resembles such a bracket, or contains brackets.
+/// For example, U+1F240 shows a Chinese character in brackets.
 pub(crate) fn is_header_bracket(character: char) -> bool {
     let mut is_one = is_lenticular(character);
     decompose_compatible(character, |part| is_one |= is_lenticular(part));

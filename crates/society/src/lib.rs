@@ -3,7 +3,7 @@
 //! Data flows one way through this crate.
 //! Texts of models and people are parsed into types whose values are always valid
 //! ([`message::Payload`], [`brief::TaskBrief`], [`name::Name`]).
-//! The [`rules`] take such a value and the facts that matter. They return a [`refusal::Refusal`],
+//! The [`rules`] are functions of such a value and the facts that matter. A rule returns a [`refusal::Refusal`],
 //! or a list of [`change::Change`]s, which only need to be written.
 //! [`present`] puts written messages into words, with the texts of the current language.
 //!

@@ -1,4 +1,5 @@
-//! Limits on the size, the duration and the cost of a society. They have the same names as in `limits` of `app.json`.
+//! Limits on the size, the duration and the cost of a society. The fields have the same names as in `limits` of
+//! `app.json`.
 //! The rules and the runtime refuse an action that would exceed a limit, or cut a text that is too long.
 
 use crate::refusal::Refusal;
@@ -35,7 +36,8 @@ pub struct Limits {
     pub max_message_chars: u64,
     /// Maximum length of a tool result, in characters. A longer result becomes an artifact.
     pub tool_result_chars: u64,
-    /// Maximum number of characters of a text artifact that a model gets. A longer text is cut and its reference added.
+    /// Maximum number of characters of a text artifact that a model gets. A longer text is cut, and a reference to the
+    /// artifact follows it.
     pub inline_text_chars: u64,
     /// Maximum size of an artifact, in bytes.
     pub max_artifact_bytes: u64,

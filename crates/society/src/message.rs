@@ -49,7 +49,7 @@ impl Sender {
     }
 }
 
-/// Takes the place of the message type for a notice of the system.
+/// The database and the events give a notice of the system this word as its message type.
 pub const NOTICE: &str = "notice";
 
 /// The types that a payload can declare.
@@ -124,7 +124,7 @@ impl MessageType {
 pub enum Bearing {
     /// The message answers the oldest open request, or the requests that it names.
     Answers,
-    /// The message is about one open request, and leaves it open.
+    /// The message is about one request, which stays open.
     Reports,
     /// The message answers no request, because it is a request itself.
     None,
@@ -139,7 +139,8 @@ pub enum Answers {
     Nothing,
 }
 
-/// The field of an answer that contains the content as JSON. It is present if the content fits the requested schema.
+/// The field of an answer with the content as JSON. The system adds this field if the content fits the requested
+/// schema.
 /// Only the system writes this field and [`SCHEMA_ERRORS`].
 pub const RESULT: &str = "checked_result";
 
@@ -219,7 +220,7 @@ impl Payload {
                 ignored.insert(0, name.to_owned());
             }
         }
-        // The code that reads these fields expects objects, so an object inside a JSON string is decoded.
+        // A model may write an object as a JSON string. The code that reads these fields expects the object itself.
         for name in ["taskBrief", "target_agent"] {
             if let Some(field) = rest.get_mut(name)
                 && let Some(object) = written::object(field)
@@ -254,7 +255,7 @@ impl Payload {
             | MessageType::CollaborationResponse => false,
         };
         let is_shown = |(name, value): (&String, &Value)| {
-            // The line above the content shows the requests that `request_id` names.
+            // The receiver sees these requests in the second line of the message, not in the content.
             let names_requests = name == "request_id" && !self.named_requests().is_empty();
             !matches!(name.as_str(), "text" | "content" | "contact_reason")
                 && !value.is_null()
@@ -382,7 +383,8 @@ fn check_introduction(fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     };
     if let Some(target) = written::object(target) {
         let mut inner = Fields::new(&target);
-        // The system knows the role, the interface spec and the capabilities, so the writer's versions are ignored.
+        // The system knows the role, the interface spec and the capabilities of the introduced agent, so it ignores
+        // what the writer says about them.
         ignored.extend(inner.others(&["id"]).iter().map(|name| path("target_agent", name)));
         inner.text("id");
         if !inner.is_sound() {
@@ -396,8 +398,8 @@ fn check_introduction(fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     fields.text("usage_hint");
 }
 
-/// A self-introduction of the writer, which the system makes.
-/// It is below the header of the first message to a receiver that does not know the writer.
+/// An introduction of the writer to a receiver that does not know the writer.
+/// The system makes it, and shows it below the header of the writer's first message to this receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelfIntroduction {
@@ -418,14 +420,14 @@ pub struct SelfIntroduction {
 pub struct Introduced {
     /// The agent that is introduced.
     pub id: AgentId,
-    /// The name of its role.
+    /// The name of the introduced agent's role.
     pub role_name: String,
-    /// What its role offers.
+    /// What the role offers.
     #[serde(rename = "interface_spec", skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// The capabilities that its model takes as input.
+    /// The capabilities that the agent's model takes as input.
     pub input: Vec<crate::content::Capability>,
-    /// The capabilities that its model gives as output.
+    /// The capabilities that the agent's model gives as output.
     pub output: Vec<crate::content::Capability>,
 }
 
@@ -530,9 +532,9 @@ pub struct Message {
     pub body: Body,
     /// The requests that the message answers, oldest first.
     pub in_reply_to: Vec<MessageId>,
-    /// For a report, a notice, or a message of an agent to itself: the request that it is about.
+    /// For a report, a notice, or a message of an agent to itself: the request that the message is about.
     pub about: Option<MessageId>,
-    /// For a request: the request on whose behalf its sender made it.
+    /// For a request: the earlier request on whose behalf the sender made this one.
     pub on_behalf_of: Option<MessageId>,
     /// Whether the message asks for an answer.
     pub expects: Expects,

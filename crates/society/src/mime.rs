@@ -1,4 +1,4 @@
-//! MIME types, and patterns of them. This is the only place that knows their syntax.
+//! MIME types, and patterns such as `image/*`. All other modules leave the parsing of MIME types to this module.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
@@ -27,8 +27,8 @@ impl MimeType {
         (is_name(family) && is_name(subtype)).then_some(Self(Cow::Owned(essence)))
     }
 
-    /// Wraps a text without a check. Use it for a text that is known to be a MIME type,
-    /// or for the text of a database row, which is shown unchanged even if it is damaged.
+    /// Wraps a text without a check. This is only for a text that is known to be a MIME type,
+    /// or for the text of a database row, which is shown unchanged even if the row is damaged.
     pub fn unchecked(text: impl Into<String>) -> Self {
         Self(Cow::Owned(text.into()))
     }
@@ -69,7 +69,7 @@ impl PartialEq<&str> for MimeType {
     }
 }
 
-/// The schema is that of a string, because a damaged row is shown too.
+/// The schema allows any string, because the MIME type of a damaged database row is shown unchanged.
 impl JsonSchema for MimeType {
     fn inline_schema() -> bool {
         String::inline_schema()

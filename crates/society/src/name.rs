@@ -1,4 +1,4 @@
-//! Names of roles and agents. They appear in headers, so no name may look like a header itself.
+//! Names of roles and agents. Names appear in headers, so no name may look like a header itself.
 
 use crate::glyph::{is_header_bracket, is_invisible};
 use crate::problem::Fault;
@@ -41,7 +41,8 @@ impl fmt::Display for Name {
     }
 }
 
-/// Returns whether a character may not be part of a name. Brackets that look like those of headers are forbidden too.
+/// Returns whether a character may not be part of a name. Brackets that look like the brackets of headers are
+/// forbidden too.
 fn is_forbidden(character: char) -> bool {
     character.is_control()
         || is_invisible(character)

@@ -1,5 +1,5 @@
 //! Notices: what the system itself says to agents and to the person.
-//! They are stored as facts, and put into words when somebody reads them.
+//! The store keeps a notice as facts. The facts are put into words when somebody reads the notice.
 
 use crate::command::CommandEnd;
 use crate::defuse::in_one_line;
@@ -9,7 +9,7 @@ use crate::text::{TextKey, Texts};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-/// A notice of the system 【系统消息】. It needs no contact, asks for nothing and is never answered.
+/// A notice of the system 【系统消息】. A notice needs no contact, asks for nothing and is never answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Notice {

@@ -160,7 +160,7 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
 fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     let mut said = vec!["text", "content"];
     let mut lines = Vec::new();
-    // This field repeats the content.
+    // `checked_result` repeats the content, so it gets no line of its own.
     said.push(RESULT);
     if let Some((name, value)) = payload.content() {
         if !value.is_string() {
@@ -170,7 +170,7 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
             said.retain(|name| *name != "content");
         }
     }
-    // At first contact, the reason for the contact is shown below the self-introduction.
+    // At first contact, the self-introduction already shows the reason for the contact.
     if message.introduction.is_some() && payload.field("contact_reason").is_some() {
         said.push("contact_reason");
     }
@@ -201,7 +201,7 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
         }
     }
     if !payload.named_requests().is_empty() {
-        // The line above the content already names these requests.
+        // The second line of the message already names these requests.
         said.push("request_id");
     }
     if let Some(schema) = payload.result_schema().filter(|_| payload.fields.contains_key(RESULT_SCHEMA)) {

@@ -79,7 +79,7 @@ pub enum Refusal {
     ApprovalDenied {
         /// The name of the tool that was called.
         tool: String,
-        /// What the person said about it, if anything.
+        /// The reason that the person gave, if any.
         reason: Option<String>,
     },
     /// The person did not answer the question about the call in time.
@@ -121,7 +121,8 @@ pub enum Refusal {
         /// Maximum number of messages in the mailbox.
         limit: u64,
     },
-    /// A tool with outside effects was interrupted. It may have run, so the system does not run it again.
+    /// A crash interrupted a tool with outside effects. The tool may have had its effect, so the system does not run
+    /// it again.
     OutcomeUnknown {
         /// The name of the tool.
         tool: String,
@@ -131,8 +132,8 @@ pub enum Refusal {
         /// The path of the file in the workspace.
         path: String,
     },
-    /// The agent wants to change a file that it has never viewed. The code is that of [`Self::FileChanged`], because the
-    /// agent does the same about both.
+    /// The agent wants to change a file that it has never viewed. This refusal has the same code as
+    /// [`Self::FileChanged`], because in both cases the agent must first view the file.
     FileNotViewed {
         /// The path of the file in the workspace.
         path: String,
@@ -158,7 +159,7 @@ pub enum Refusal {
     },
     /// An MCP server failed, or it reports that the call failed.
     ServerFailed {
-        /// The name of the server. The reason comes from this source.
+        /// The name of the server, which is also the source of `reason`.
         server: ServerName,
         /// Why the call failed, in the words of the server if it gave any.
         reason: String,
@@ -167,7 +168,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// Returns the refusal of a call to a tool that does not exist.
-    /// It lists the existing tools, the most similar name first.
+    /// The refusal lists the existing tools, the tool with the most similar name first.
     pub fn unknown_tool(tool: &str, tools: &[&str]) -> Self {
         let mut tools = tools.to_vec();
         let likeness = |name: &str| strsim::jaro_winkler(name, tool);

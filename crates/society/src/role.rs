@@ -28,8 +28,8 @@ pub struct Role {
     pub service: ServiceId,
     /// The capabilities that the creator asked for.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools that the role's agents may use. Empty means the same groups as the role's creator has.
-    /// The group `messages` is available to every agent.
+    /// The groups of tools that the role's agents may use. If the list is empty, they may use the same groups as the
+    /// creator of the role. The group `messages` is available to every agent.
     pub tool_groups: Vec<ToolGroup>,
 }
 

@@ -78,7 +78,7 @@ text_keys! {
     MessageQuoted = "message.quoted" ["id", "words"];
     /// The mark before a line of content that looks like a header.
     MessageQuoteMark = "message.quote_mark" [];
-    /// How lines of the system begin, one form per line, in every language that a reader may know.
+    /// The beginnings of lines that only the system writes, one per line, in every language that a reader may know.
     /// The character `…` matches any text.
     MessageHeaderForms = "message.header_forms" [];
     /// The self-introduction of a writer at first contact: its role, its duty, and how it came to know the reader.
@@ -95,7 +95,7 @@ text_keys! {
     KnownByChild = "known_by.child" [];
     /// The reader wrote to the writer first.
     KnownByFirstMessage = "known_by.first_message" [];
-    /// The system brought the writer and the reader together.
+    /// The system made the writer and the reader contacts of each other.
     KnownBySystem = "known_by.system" [];
 
     /// The heading of the brief in the system prompt.

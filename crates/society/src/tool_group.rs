@@ -193,7 +193,8 @@ impl ServerGroups {
         Self(servers.into_iter().collect())
     }
 
-    /// Returns all names that give the right to a server's tools: its own, then those of its further groups.
+    /// Returns all names that give the right to a server's tools: the server's own name, then the names of its
+    /// further groups.
     pub fn names<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = &'a ServerName> {
         std::iter::once(server).chain(self.0.get(server).into_iter().flatten())
     }

@@ -47,7 +47,7 @@ pub enum Root {
     },
 }
 
-/// Why a text names no workspace of the person.
+/// The error for a text that does not name a workspace of the person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a workspace is an absolute path, or an absolute path with `:ro` at its end")]
 pub struct NoWorkspace;
@@ -88,7 +88,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Both kinds of access.
+    /// All kinds of access.
     pub const ALL: [Self; 2] = [Self::Write, Self::Read];
 
     /// Returns the words in which the system message tells an agent that it works in a directory of the person.

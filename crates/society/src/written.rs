@@ -60,8 +60,8 @@ fn encoded(text: &str, opening: char) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// Returns the JSON in a text.
-/// It tries the whole text first, then the only fenced code block, then the only object or list in the text.
+/// Finds JSON in a text.
+/// Tries the whole text first, then the only fenced code block, then the only object or list in the text.
 pub fn json_in(text: &str) -> Option<Value> {
     let whole = |text: &str| serde_json::from_str(text.trim()).ok();
     let between = |opening: char, closing: char| {
@@ -161,7 +161,7 @@ mod tests {
         check("The list is [1, 2].", Some(json!([1, 2])));
         check("\"a word\"", Some(json!("a word")));
         check("7", Some(json!(7)));
-        // There are two candidates, and either could be meant.
+        // The text has two code blocks, and nothing tells which of them is the answer.
         check("```\n1\n```\n```\n2\n```", None);
         check("{\"a\": 1} or {\"a\": 2}", None);
         check("As [1] says: {\"a\": [1]}", Some(json!({"a": [1]})));
@@ -184,7 +184,8 @@ mod tests {
         };
         check(json!({"Goal": "a"}), json!({"objective": "a"}), &["Goal → objective"]);
         check(json!({"goal": "a", "objective": "b"}), json!({"goal": "a", "objective": "b"}), &[]);
-        // The second synonym stays, because the field has a value already.
+        // `goal` and `task` are both synonyms of `objective`. `goal` comes first and becomes `objective`, so `task`
+        // keeps its name.
         check(
             json!({"goal": "a", "task": "b"}),
             json!({"task": "b", "objective": "a"}),
@@ -205,7 +206,7 @@ mod tests {
         );
         check(json!({"RoleID": 1, "message-type": 3}), json!({"roleId": 1, "message_type": 3}));
         check(json!({"role": 1, "roleIds": 2}), json!({"role": 1, "roleIds": 2}));
-        // The field with the known name is used, also if it comes second, and no value is lost.
+        // If an object has `roleId` and `role_id`, both fields stay, so no value is lost.
         check(json!({"role_id": 1, "roleId": 2}), json!({"role_id": 1, "roleId": 2}));
         check(json!({"role_id": 1, "ROLE_ID": 2}), json!({"roleId": 1, "ROLE_ID": 2}));
         check(json!({"roleId": null, "role_id": 1}), json!({"roleId": 1}));

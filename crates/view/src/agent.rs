@@ -59,8 +59,8 @@ pub struct AgentView {
     pub usage: UsageSum,
 }
 
-/// What an agent is doing. If several states apply, the first state in this order counts: `ended`, `paused`, `parked`,
-/// `thinking`, `queued`, `waiting`, `idle`.
+/// What an agent is doing. If several states apply, the first state in this order counts: `ended`, `paused`,
+/// `parked`, `asking`, `thinking`, `queued`, `waiting`, `idle`.
 #[derive(
     Clone,
     Copy,
@@ -268,7 +268,8 @@ pub struct RoleView {
     pub agents: u64,
 }
 
-/// Changes to a role. Absent fields stay unchanged. The changes take effect at the next model call of its agents.
+/// Changes to a role. Absent fields stay unchanged. The changes take effect at the next model call of the role's
+/// agents.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RolePatch {
@@ -281,7 +282,7 @@ pub struct RolePatch {
     /// The new interface spec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// The new required capabilities. Only `serviceId` changes the service.
+    /// The new required capabilities. They do not change the service; only `serviceId` does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capabilities: Option<Vec<String>>,
     /// The new groups of tools. An empty list means the groups of the role's creator.

@@ -94,7 +94,8 @@ pub struct ApprovalFilter {
     /// Only questions in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<ApprovalState>,
-    /// Only questions before this one. Pass the `next` of the previous page.
+    /// Only questions that are older than the question with this number. The request for the next page passes the
+    /// `next` of the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub after: Option<i64>,
@@ -136,7 +137,7 @@ pub struct PermissionView {
     pub task: Option<TaskId>,
     /// The tool that may be called.
     pub tool: String,
-    /// The role whose agents may call it.
+    /// The role whose agents may call the tool.
     pub role: String,
     /// Which calls are permitted, in words.
     pub calls: String,

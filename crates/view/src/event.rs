@@ -1,5 +1,5 @@
-//! Events. The store derives them from the changes that it writes, in the same transaction. They are only shown to
-//! people and programs; the society itself never reads them.
+//! Events: what happened in a society, for people and programs that watch it. The store derives events from the
+//! changes that it writes, in the same transaction. The society itself never reads them.
 
 mod sentence;
 
@@ -68,7 +68,7 @@ pub enum Event {
         /// The service that was chosen for the role.
         service: ServiceId,
     },
-    /// The person changed a role. The changes take effect at the next model call of its agents.
+    /// The person changed a role. The changes take effect at the next model call of the role's agents.
     RoleChanged {
         /// The task that the role belongs to.
         task: TaskId,
@@ -130,7 +130,7 @@ pub enum Event {
         /// The failure for which the agent was parked.
         reason: String,
     },
-    /// The person paused an agent. It does nothing until it is resumed.
+    /// The person paused an agent. The agent does nothing until somebody resumes it.
     AgentPaused {
         /// The paused agent.
         agent: AgentId,
@@ -172,7 +172,7 @@ pub enum Event {
         /// The type of the message; `notice` for a notice of the system.
         #[serde(rename = "type")]
         message_type: String,
-        /// The text of the message. It is complete in a message to the person; otherwise it is only the beginning.
+        /// The text of the message. A message to the person has its complete text here, any other only the beginning.
         text: String,
         /// The attached artifacts.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -184,7 +184,8 @@ pub enum Event {
         /// Whether the message is the last word, or more will follow.
         finality: Finality,
     },
-    /// An earlier message turned out to be the answer: nothing more will follow. The message is not sent again.
+    /// A message that was sent before as interim now counts as the final answer: nothing more will follow. The
+    /// message is not sent again.
     AnswerSettled {
         /// The task of the message.
         task: TaskId,
@@ -289,7 +290,8 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         suspects: Vec<Capability>,
     },
-    /// A service was not asked, because it is down or has asked not to be called. Its fallback was asked instead.
+    /// Polity asked the fallback of a service instead of the service itself, because the service is down or has asked
+    /// for a pause.
     ServiceSkipped {
         /// The task of the turn.
         task: TaskId,
@@ -442,13 +444,13 @@ pub struct Shown {
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Routing {
-    /// As text.
+    /// The model gets the artifact as text.
     Text,
-    /// As an image part.
+    /// The model gets the artifact as an image part of the request.
     ImageUrl,
-    /// As an audio part.
+    /// The model gets the artifact as an audio part of the request.
     InputAudio,
-    /// As a file part.
+    /// The model gets the artifact as a file part of the request.
     File,
     /// The model does not get the artifact. A text describes it instead.
     Described,
@@ -473,17 +475,17 @@ impl Routing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NextAttempt {
-    /// The same request again, after a pause.
+    /// The call sends the same request again, after a pause.
     Retry,
-    /// The same request with media described as text.
+    /// The call sends the request again, with descriptions in place of media.
     DescribeMedia,
-    /// The same request with the older history summed up.
+    /// The call sends the request again, with the older history summed up.
     Compact,
-    /// The same request with an additional line that tells how to call tools.
+    /// The call sends the request again, with an additional line that tells how to call tools.
     Reword,
-    /// The request goes to the fallback service.
+    /// The call sends the request to the fallback service.
     Fallback,
-    /// No further attempt: the turn fails.
+    /// The call makes no further attempt, and the turn fails.
     GiveUp,
 }
 

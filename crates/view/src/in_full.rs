@@ -1,4 +1,4 @@
-//! Errors as one line of text.
+//! Writes an error and its causes as one line of text.
 
 use std::error::Error;
 

@@ -1,7 +1,7 @@
 //! Views of a society as plain data: events, and the JSON types that the API sends and clients read.
 //!
-//! This crate must not know the database, the runtime, HTTP or the command line. It only contains data: the store fills
-//! these types, the API writes them as JSON, and clients read the same types back.
+//! This crate must not know the database, the runtime, HTTP or the command line. The crate contains only data types:
+//! the store fills them, the API writes them as JSON, and clients read the same types back.
 //!
 //! In JSON, names are in camelCase, absent values are left out, and times are milliseconds since 1970.
 

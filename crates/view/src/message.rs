@@ -65,7 +65,7 @@ pub struct MessageView {
     pub damage: Option<String>,
 }
 
-/// The order of rows.
+/// The order of the messages in a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {

@@ -4,20 +4,20 @@ use polity_society::tool_group::ServerName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An MCP server of the configuration, and how it is doing.
+/// An MCP server of the configuration, and the condition of the connection to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerView {
     /// The name of the server in the configuration.
     #[schemars(with = "String")]
     pub name: ServerName,
-    /// How the server is doing.
+    /// The condition of the connection to the server.
     pub state: ServerCondition,
-    /// Number of its tools. Absent if the server is not connected.
+    /// Number of the server's tools. Absent if the server is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<u64>,
-    /// Number of its tools that agents do not get, because their number or size is above a bound. Absent if the server
-    /// is not connected.
+    /// Number of the server's tools that agents do not get, because the server has too many or too large tools.
+    /// Absent if the server is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<u64>,
     /// Why the server is not connected.
@@ -28,7 +28,7 @@ pub struct ServerView {
     pub groups: Vec<ServerName>,
 }
 
-/// How an MCP server is doing.
+/// The condition of the connection to an MCP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerCondition {
@@ -36,9 +36,9 @@ pub enum ServerCondition {
     Starting,
     /// The server is connected, and agents can call its tools.
     Connected,
-    /// The server could never be started. It is tried again after a pause.
+    /// Polity could not start the server, and tries again after a pause.
     Failed,
-    /// The connection to the server has ended. It is started again after a pause.
+    /// The connection to the server has ended. Polity starts the server again after a pause.
     Restarting,
     /// The server is not started, because its configuration cannot be used.
     Unusable,

@@ -40,7 +40,7 @@ pub struct ServiceView {
     /// The price of the service's tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<PriceView>,
-    /// Whether it is the default service.
+    /// Whether this is the default service.
     pub is_default: bool,
     /// Whether the API key of the service is available. If the key comes from an environment variable: whether the
     /// variable is set now.
@@ -134,7 +134,8 @@ pub struct ConfigView {
     pub prompts: Option<String>,
 }
 
-/// A problem in a configuration file. It quotes no values, because any value may be a secret.
+/// A problem in a configuration file. The description quotes no values of the file, because any value may be a
+/// secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigProblem {
@@ -161,8 +162,8 @@ pub struct ConfigProblem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Something that the file declares is not in force.
+    /// Polity could not use something that the file declares.
     Error,
-    /// Everything is in force, but something looks like a mistake.
+    /// Polity uses everything that the file declares, but something looks like a mistake.
     Warning,
 }

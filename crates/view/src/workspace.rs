@@ -20,7 +20,8 @@ pub struct WorkspaceFilter {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceView {
-    /// The directory of the person, in the form in which a message names it. Absent if polity makes the workspace.
+    /// The directory of the person, as a message would name it: its path, with `:ro` at the end if agents may only
+    /// read it. Absent if polity makes the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// The owner of the worktree that is shown. Absent for the workspace that the task shares.
@@ -36,7 +37,7 @@ pub struct WorkspaceView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "lowercase", rename_all_fields = "camelCase")]
 pub enum WorkspaceContent {
-    /// A directory. A workspace that nobody has needed yet is an empty one.
+    /// A directory. A workspace that no agent has used yet is shown as an empty directory.
     Directory {
         /// The entries, sorted by name.
         entries: Vec<WorkspaceEntry>,
@@ -102,7 +103,7 @@ pub struct ChangesFilter {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangesView {
-    /// What is recorded at all.
+    /// Which changes polity records in this task.
     pub recording: RecordingView,
     /// The agents that have had a worktree of their own.
     pub worktrees: Vec<AgentId>,
@@ -113,13 +114,14 @@ pub struct ChangesView {
     pub files: Option<Vec<FileDiffView>>,
 }
 
-/// What is recorded of the changes in the workspaces of a task.
+/// Which changes in the workspaces of a task polity records, as commits in git.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordingView {
     /// Each turn that changes something ends with a commit.
     Turns,
-    /// The workspace is a directory of the person, where nothing is recorded. Agents' own worktrees are recorded.
+    /// The workspace is a directory of the person, where polity records nothing. It records only the changes in
+    /// agents' own worktrees.
     Worktrees,
     /// Git is missing or too old on this machine, so nothing is recorded.
     Nothing,
@@ -155,7 +157,7 @@ pub struct FileDiffView {
     pub path: String,
     /// What happened to the file.
     pub change: FileChangeView,
-    /// The difference in the unified format. It ends with `…` if it is too long to be shown.
+    /// The difference in the unified format. A difference that is too long is cut, and ends with `…`.
     pub patch: String,
 }
 

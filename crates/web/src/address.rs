@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whether an address belongs to the public internet, so that agents may reach it without an exception.
+/// Returns whether an address belongs to the public internet, so that agents may reach it without an entry in
+/// `allowHosts`.
 ///
-/// The rule follows IANA's registries of special-purpose addresses and is strict where they leave a choice. An IPv6
-/// address that embeds an IPv4 address is as public as the embedded address if a gateway (NAT64) translates it. It is
-/// not public if the mechanism is obsolete (6to4, Teredo, IPv4-compatible). A NAT64 gateway that uses a private prefix
-/// cannot be recognised.
+/// The rule follows IANA's registries of special-purpose addresses, and is strict if they leave a choice. An IPv6
+/// address may embed an IPv4 address. If a NAT64 gateway translates such an address, it is as public as the embedded
+/// address. An address of an obsolete mechanism (6to4, Teredo, IPv4-compatible) is not public. This function cannot
+/// recognise a NAT64 gateway that uses a private prefix.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -28,7 +29,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         [192, 0, 0 | 2, _] | [198, 51, 100, _] | [203, 0, 113, _] | [192, 88, 99, _] | [198, 18..=19, ..] => {
             false
         }
-        // The platform address of Azure: public by its number, but each virtual machine reaches its own host there.
+        // The platform address of Azure. Its number is in a public range, but each virtual machine reaches services
+        // of its own host there.
         [168, 63, 129, 16] => false,
         // Multicast, reserved, broadcast.
         [224..=255, ..] => false,
@@ -45,7 +47,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     match segments {
         // IPv4-mapped, and the well-known prefix of NAT64.
         [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(embedded),
-        // ISATAP: a router of the own site unpacks the IPv4 address.
+        // ISATAP: a router of this site forwards the request to the embedded IPv4 address.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] if !is_public_v4(embedded) => false,
         // Protocol assignments, among them Teredo, ORCHID and benchmarking.
         [0x2001, 0..=0x1ff, ..] => false,
@@ -53,8 +55,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
         // 6to4.
         [0x2002, ..] => false,
-        // Global unicast. Outside it: unspecified, loopback, IPv4-compatible, discard, unique local (with the metadata
-        // of AWS at fd00:ec2::254), link-local, site-local, multicast, and addresses that are not assigned.
+        // Global unicast. All other ranges are not public: unspecified, loopback, IPv4-compatible, discard, unique
+        // local (with the metadata server of AWS at fd00:ec2::254), link-local, site-local, multicast, and unassigned
+        // ranges.
         [0x2000..=0x3fff, ..] => true,
         _ => false,
     }

@@ -1,4 +1,4 @@
-//! Reads a body, decompresses it, and bounds it on both sides.
+//! Reads the body of a response and decompresses it. Both the compressed and the decompressed size are bounded.
 
 use std::io;
 use std::pin::Pin;
@@ -18,23 +18,25 @@ use crate::error::Error;
 use crate::hop::{Answer, causes};
 use crate::shown::{one_line, shown_url};
 
-/// A body that brings nothing for this long is given up.
+/// If no byte of a body arrives for this long, the request fails.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// Maximum number of encodings of a body, each applied to the result of another.
+/// Maximum number of encodings of a body. A server may compress the result of one encoding again with another.
 const MOST_ENCODINGS: usize = 3;
 
-/// The largest window of zstd, as a power of two: 8 MiB, which RFC 9659 makes the limit of the web.
+/// Maximum window of zstd, as the exponent of a power of two. 2^23 bytes are 8 MiB, the limit for the web in RFC
+/// 9659.
 const ZSTD_WINDOW: u32 = 23;
 
 type Source = Pin<Box<dyn AsyncBufRead + Send>>;
 
-/// More bytes arrived than a body may have.
+/// The error for a body of which more bytes arrived than allowed.
 #[derive(Debug, thiserror::Error)]
 #[error("the body is too long")]
 struct TooLong;
 
-/// Reads the body of an answer: at most `limit` bytes from the server, and at most `limit` bytes of result.
+/// Reads the body of an answer. Accepts at most `limit` bytes from the server, and at most `limit` bytes after
+/// decompression.
 pub(crate) async fn read(answer: Answer, limit: u64) -> Result<Bytes, Error> {
     let Answer { response, host } = answer;
     let too_large = || Error::TooLarge { host: host.clone(), limit };
@@ -100,8 +102,8 @@ fn encodings(response: &reqwest::Response, host: &str) -> Result<Vec<Encoding>, 
     Ok(encodings)
 }
 
-/// The bytes as the server sends them. Their number is bounded too, because a compressed stream can go on for ever
-/// without any result.
+/// Returns the bytes as the server sends them, at most `limit`. Without this bound, a compressed stream could go on
+/// for ever without any decompressed byte.
 fn wire(response: reqwest::Response, limit: u64) -> Source {
     let mut taken: u64 = 0;
     let pieces = response.bytes_stream().map(move |piece| {
@@ -120,7 +122,7 @@ async fn decoded(mut source: Source, encoding: Encoding, host: &str, limit: u64)
             Box::pin(BufReader::new(decoder))
         }
         Encoding::Deflate => {
-            // The name means zlib, but some servers send the bare format.
+            // `deflate` stands for the zlib format, but some servers send the data without the header of zlib.
             if is_zlib(first_bytes(&mut source, host, limit).await?) {
                 Box::pin(BufReader::new(ZlibDecoder::new(source)))
             } else {
@@ -135,7 +137,7 @@ async fn decoded(mut source: Source, encoding: Encoding, host: &str, limit: u64)
     })
 }
 
-/// Waits for the first bytes without taking them.
+/// Waits for the first bytes and leaves them in the source, for the decoder.
 async fn first_bytes<'s>(source: &'s mut Source, host: &str, limit: u64) -> Result<&'s [u8], Error> {
     let first = tokio::time::timeout(IDLE, source.fill_buf()).await.map_err(|_| stalled(host))?;
     first.map_err(|error| of_reading(&error, host, limit))

@@ -1,11 +1,11 @@
-//! What can go wrong with a request. The texts are read by models, and say what to do.
+//! The errors of requests to the web. Models read the texts, so each text says what to do.
 
 use crate::judge::Refused;
 
 /// Why a request got no response.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The text is no URL.
+    /// The text is not a URL.
     #[error("`{url}` is not a web address ({reason}): write it in full, such as https://example.org/page")]
     NotAUrl {
         /// The text that the caller gave.
@@ -13,7 +13,7 @@ pub enum Error {
         /// The reason that the parser gives.
         reason: String,
     },
-    /// The method is unknown or not for tools.
+    /// Tools may not use this method, or it is unknown.
     #[error("the method `{method}` is not available: use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS")]
     Method {
         /// The text that the caller gave.
@@ -41,9 +41,9 @@ pub enum Error {
     RefusedRedirect {
         /// The URL that redirects.
         from: String,
-        /// Where it redirects to.
+        /// The URL to which the server redirects.
         to: String,
-        /// Why not.
+        /// Why the second URL may not be requested.
         refused: Refused,
     },
     /// The caller's rules do not permit this URL.
@@ -54,7 +54,7 @@ pub enum Error {
         /// The reason that the caller gives.
         reason: String,
     },
-    /// The server wants a request that changes something to be repeated elsewhere.
+    /// The server redirects a request that changes something, such as a POST, to another origin.
     #[error(
         "the server redirects this {method} to another origin, `{to}`; polity does not send data on by itself: send \
          the {method} to that address if you trust it"
@@ -62,7 +62,7 @@ pub enum Error {
     ChangeRedirected {
         /// The method of the request.
         method: String,
-        /// Where the server redirects to.
+        /// The URL to which the server redirects.
         to: String,
     },
     /// The address of a redirect cannot be read.
@@ -71,7 +71,7 @@ pub enum Error {
         /// The header `Location`.
         location: String,
     },
-    /// A redirect leads to where the request has already been.
+    /// A redirect leads to a URL that was requested before.
     #[error(
         "the redirects of this page lead in a circle at `{url}`; perhaps the site wants cookies, which polity does not \
          keep: try another page or source"
@@ -85,7 +85,7 @@ pub enum Error {
     TooManyRedirects {
         /// `tools.web.maxRedirects`.
         limit: u32,
-        /// Where the last redirect led.
+        /// The URL to which the last redirect led.
         url: String,
     },
     /// The name has no address.
@@ -98,7 +98,7 @@ pub enum Error {
         /// The reason that the resolver gives.
         reason: String,
     },
-    /// No connection, or no secure connection.
+    /// Polity could not connect to the server, or not securely.
     #[error(
         "failed to connect to `{host}` ({reason}): the server may be down; try later or use another source"
     )]
@@ -108,7 +108,7 @@ pub enum Error {
         /// The cause of the failure.
         reason: String,
     },
-    /// The connection broke, or what came was not HTTP.
+    /// The connection broke, or the server's answer was not HTTP.
     #[error(
         "the answer of `{host}` broke off or cannot be read ({reason}): try again once, or use another source"
     )]
@@ -118,7 +118,7 @@ pub enum Error {
         /// The cause of the failure.
         reason: String,
     },
-    /// The body is compressed in an unknown way.
+    /// The body is compressed in an encoding that polity does not know.
     #[error(
         "`{host}` sent a body in the encoding `{encoding}`, which polity does not know: use another source"
     )]
@@ -167,7 +167,7 @@ pub enum Error {
     /// The caller cancelled the request.
     #[error("cancelled before the answer was complete")]
     Cancelled,
-    /// There is no search provider.
+    /// The settings name no search provider.
     #[error("no search provider is set up: ask the user to set tools.web.search in app.json")]
     NoSearch,
     /// The query of a search is empty or too long.
@@ -184,7 +184,7 @@ pub enum Error {
         /// What went wrong and what to do.
         reason: String,
     },
-    /// A task of polity ended without a result.
+    /// The conversion of a page to Markdown failed inside polity.
     #[error("polity failed to convert the page: get it with http_request instead")]
     Conversion,
     /// The HTTP library could not be set up.

@@ -1,4 +1,5 @@
-//! One request to one server: resolves its name once, judges the addresses, and connects to these addresses only.
+//! Sends one request to one server (a *hop*): resolves the server's name once, judges the addresses, and connects to
+//! these addresses only. So a name server cannot give a private address after the check.
 
 use std::error::Error as _;
 use std::net::{IpAddr, SocketAddr};
@@ -15,27 +16,27 @@ use crate::resolve::Resolve;
 use crate::settings::Settings;
 use crate::shown::shown_url;
 
-/// Time for one connection with its TLS handshake.
+/// Time limit for one connection with its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// The headers of an answer may have this size together, in bytes. The HTTP library has its own limits while it reads
-/// them: 100 headers and 400 KiB.
+/// Maximum size of all headers of an answer together, in bytes. While it reads them, the HTTP library applies limits
+/// of its own: 100 headers and 400 KiB.
 const LARGEST_HEADERS: usize = 64 * 1024;
 
 /// The encodings that `body` decodes.
 const ACCEPTED_ENCODINGS: &str = "gzip, deflate, br, zstd";
 
-/// A response with its body still to come.
+/// A response whose body was not read yet.
 pub(crate) struct Answer {
     pub(crate) response: reqwest::Response,
     pub(crate) host: String,
 }
 
-/// What all hops share.
+/// The resolver and the TLS settings that all hops share.
 pub(crate) struct Network {
     pub(crate) resolver: Arc<dyn Resolve>,
     pub(crate) tls: ClientConfig,
-    /// Where tests find the servers that stand for public addresses.
+    /// The address of the test server that plays all public addresses.
     #[cfg(test)]
     pub(crate) stand_in: Option<SocketAddr>,
 }
@@ -94,8 +95,8 @@ impl Network {
         Ok(response)
     }
 
-    /// Builds a client that can reach the given addresses only. A client lives for one request, so that no connection
-    /// outlives the judgement of its address.
+    /// Builds an HTTP client that can reach only the given addresses. A client lives for one request, so no request
+    /// uses a connection to an address that was judged for an earlier request.
     fn client(&self, addresses: Vec<SocketAddr>) -> reqwest::Result<reqwest::Client> {
         let addresses = addresses.into_iter().map(|address| self.dialled(address)).collect();
         reqwest::Client::builder()
@@ -122,7 +123,8 @@ impl Network {
     }
 }
 
-/// A resolver that answers every question with the addresses that were judged.
+/// The resolver of a client for one request. This resolver answers every question with the addresses that were
+/// judged.
 struct Judged(Vec<SocketAddr>);
 
 impl reqwest::dns::Resolve for Judged {
@@ -132,7 +134,7 @@ impl reqwest::dns::Resolve for Judged {
     }
 }
 
-/// Reads the root certificates of the machine. Without any, only plain http can be reached.
+/// Reads the root certificates of the machine. If there are none, only requests without TLS work.
 pub(crate) fn tls() -> Result<ClientConfig, rustls::Error> {
     use rustls_platform_verifier::BuilderVerifierExt as _;
 
@@ -160,7 +162,7 @@ fn of_sending(error: &reqwest::Error, host: &str) -> Error {
     Error::Broken { host, reason }
 }
 
-/// Returns the innermost cause of an error, which says what really happened.
+/// Returns the text of the innermost cause of an error, which is the most specific.
 pub(crate) fn causes(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

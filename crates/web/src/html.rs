@@ -1,8 +1,8 @@
-//! Turns HTML into the Markdown of what a reader sees. Pure and deterministic.
+//! Converts an HTML page into Markdown that contains only what a reader of the page sees. Pure and deterministic.
 //!
-//! The path of data: *text → `parse` (a bounded tree) → `hidden` (drops what is not shown) → `links` (absolute, or
-//! none) → `outline` (elements that the Markdown writer does not know become those that it knows) → `main_part`
-//! (the readable part, or all of the page)*.
+//! The path of data: *text → `parse` (builds a tree of bounded size) → `hidden` (removes hidden text) → `links`
+//! (makes links absolute, or removes them) → `outline` (replaces elements that the Markdown writer does not know) →
+//! `main_part` (chooses the readable part, or the whole page, and writes Markdown)*.
 
 mod hidden;
 mod links;
@@ -19,15 +19,15 @@ pub use links::Link;
 pub use main_part::Part;
 pub use parse::Cut;
 
-/// The most text of HTML that is parsed, in bytes. What follows is left out.
+/// Maximum length of the HTML that is parsed, in bytes. The rest of a longer page is left out.
 const LONGEST_HTML: usize = 8 * 1024 * 1024;
 
-/// What a page says.
+/// The readable content of an HTML page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readable {
-    /// The title.
+    /// The title of the page.
     pub title: Option<String>,
-    /// The author.
+    /// The author, as the page names them.
     pub byline: Option<String>,
     /// The name of the site.
     pub site: Option<String>,
@@ -41,7 +41,7 @@ pub struct Readable {
     pub part: Part,
     /// The links of the whole page, each once, at most 200.
     pub links: Vec<Link>,
-    /// Characters of hidden text that were left out.
+    /// Number of characters of hidden text that were left out.
     pub hidden: usize,
     /// Whether the page exceeded a bound and its rest is missing.
     pub cut: Cut,
@@ -76,8 +76,8 @@ pub fn read_html(html: &str, url: &Url) -> Readable {
     }
 }
 
-/// Removes unseen characters, spaces at the ends of lines (but not the two of a line break), and more than one empty
-/// line in a row.
+/// Removes invisible characters, spaces at the ends of lines, and all but one of several empty lines in a row. Two
+/// spaces at the end of a line stay, because they are a line break in Markdown.
 fn tidy(markdown: &str) -> String {
     let visible = visible_chars(markdown);
     let mut tidy = String::with_capacity(visible.len());

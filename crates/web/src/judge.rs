@@ -1,4 +1,5 @@
-//! Judges where a request may go, before and after its name is resolved. Pure.
+//! Decides whether a request may go to a URL: first by the URL, then by the addresses to which its name resolves.
+//! Pure.
 
 mod names;
 mod ports;
@@ -12,10 +13,11 @@ use crate::settings::Settings;
 use crate::settings::bare;
 use crate::shown::shown_url;
 
-/// The longest URL that is requested, in bytes.
+/// Maximum length of a URL, in bytes.
 const LONGEST_URL: usize = 8192;
 
-/// A URL whose form was accepted. [`judge_addresses`] still has to accept what its name resolves to.
+/// The host and port of a URL that [`judge_url`] accepted. [`judge_addresses`] still has to accept the addresses to
+/// which a name resolves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     destination: Destination,
@@ -23,12 +25,12 @@ pub struct Target {
     standing: Standing,
 }
 
-/// Where a target is.
+/// The host of a target: an address or a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// The URL contains the address itself; nothing is resolved.
+    /// The URL contains an address, so no name is resolved.
     Address(IpAddr),
-    /// A name that must be resolved, in lower case and without a trailing dot.
+    /// The URL contains this name, which must be resolved. The name is in lower case and without a dot at its end.
     Name(String),
 }
 
@@ -71,7 +73,7 @@ pub enum Refused {
         /// The port of the URL.
         port: u16,
     },
-    /// The name can only be one of a private network.
+    /// The name can only exist on this machine or in a private network.
     #[error(
         "`{host}` is a name of this machine or of a private network, where agents may not go: use a public address, or \
          ask the user to add \"{host}:{port}\" to tools.web.allowHosts in app.json"
@@ -82,7 +84,7 @@ pub enum Refused {
         /// The port of the URL.
         port: u16,
     },
-    /// The address, or one that the name resolves to, is not public.
+    /// The address in the URL, or an address to which the name resolves, is not public.
     #[error(
         "`{host}` leads to {address}, which is not an address of the public internet, so agents may not go there: use \
          a public address, or ask the user to add \"{host}:{port}\" to tools.web.allowHosts in app.json"
@@ -97,7 +99,8 @@ pub enum Refused {
     },
 }
 
-/// Judges the form of a URL: scheme, host, port. A literal address is judged completely, a name only as a name.
+/// Judges a URL by its scheme, host and port, before any name is resolved. If the host is an address, this judgement
+/// is complete. If it is a name, [`judge_addresses`] must also accept its addresses.
 pub fn judge_url(url: &Url, settings: &Settings) -> Result<Target, Refused> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Refused::Scheme { scheme: shown_url(url.scheme()) });
@@ -143,8 +146,9 @@ pub fn judge_url(url: &Url, settings: &Settings) -> Result<Target, Refused> {
     }
 }
 
-/// Judges what the name of a target resolved to, and returns where to connect. If a single address is not public, the
-/// whole target is refused: a name with both kinds of addresses is an attack or a mistake.
+/// Judges the addresses to which the name of a target resolves, and returns the addresses to connect to. If a single
+/// address is not public, the whole target is refused: a name with public and private addresses is an attack or
+/// a mistake.
 pub fn judge_addresses(
     target: &Target,
     found: &[IpAddr],
@@ -174,17 +178,17 @@ pub fn judge_addresses(
 }
 
 impl Target {
-    /// Where the target is.
+    /// Returns the host of the target: an address or a name.
     pub fn destination(&self) -> &Destination {
         &self.destination
     }
 
-    /// The port, given or implied by the scheme.
+    /// Returns the port that the URL contains or that its scheme implies.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The host as a URL writes it.
+    /// Returns the host as it is written in a URL.
     pub fn host(&self) -> String {
         match &self.destination {
             Destination::Name(name) => name.clone(),

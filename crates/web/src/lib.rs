@@ -1,13 +1,14 @@
 //! Safe access to the web for the tools of agents: requests, readable pages, and search.
 //!
-//! This crate must not know agents, tasks, models, the database or the command line. It decides nothing about rights;
-//! its caller does, and gives its own rules about URLs as [`Permit`]. What it returns was written by strangers: the
-//! caller presents it as a quotation.
+//! This crate must not know agents, tasks, models, the database or the command line. The caller decides about rights,
+//! and passes its own rules about URLs as a [`Permit`]. Strangers wrote the texts that this crate returns, so the
+//! caller shows them to models as quotations.
 //!
-//! The path of data of a request: *[`Request`] → `judge` (may a request go to this URL?) → `resolve` (once) → `judge`
-//! (are all addresses public?) → `hop` (connects to these addresses and no others) → `redirect` (what follows? back to
-//! `judge`) → `body` (decompressed and bounded) → [`Response`]*; for a page then *`page` → `html` → [`Page`]*. `address`,
-//! `judge`, `redirect` and `html` are plain functions over plain data; only `resolve`, `hop` and `body` do IO.
+//! The path of data of a request: *[`Request`] → `judge` (may a request go to this URL?) → `resolve` (resolves the
+//! name once) → `judge` (are all addresses public?) → `hop` (connects to these addresses and no others) → `redirect`
+//! (makes the next request, which begins at `judge` again) → `body` (decompresses and bounds the body) →
+//! [`Response`]*. For a page, the response then goes *→ `page` → `html` → [`Page`]*. `address`, `judge`, `redirect`
+//! and `html` are plain functions over plain data; only `resolve`, `hop` and `body` do IO.
 
 mod shown;
 

@@ -1,4 +1,4 @@
-//! Fetches a page and turns it into text.
+//! Fetches a page and converts it to text.
 
 mod charset;
 mod filename;
@@ -20,31 +20,31 @@ use kind::Kind;
 const ACCEPT: &str =
     "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,application/json;q=0.9,*/*;q=0.8";
 
-/// Pages that are converted at the same time, in all of the process. A hostile page can keep a thread busy for seconds.
-/// This number limits how many threads are busy.
+/// Limits how many pages the process converts at the same time, because a hostile page can keep a thread busy for
+/// seconds.
 static CONVERSIONS: Semaphore = Semaphore::const_new(4);
 
-/// What was found at an address.
+/// The content that was found at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Page {
-    /// Something that can be read as text.
+    /// The content can be read as text.
     Text(Box<TextPage>),
-    /// Anything else, as bytes.
+    /// The content is not text and is returned as bytes.
     Other(OtherPage),
 }
 
 /// A page as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextPage {
-    /// The HTTP status: a page of 404 has a text too.
+    /// The HTTP status. A page with an error status, such as 404, has a text too.
     pub status: u16,
     /// The address that answered, after all redirects.
     pub url: Url,
     /// The media type, without parameters.
     pub mime: String,
-    /// The title.
+    /// The title of the page.
     pub title: Option<String>,
-    /// The author.
+    /// The author, as the page names them.
     pub byline: Option<String>,
     /// The name of the site.
     pub site: Option<String>,
@@ -56,7 +56,7 @@ pub struct TextPage {
     pub part: Part,
     /// The links of an HTML page, each once, at most 200.
     pub links: Vec<Link>,
-    /// Characters of hidden text that were left out.
+    /// Number of characters of hidden text that were left out.
     pub hidden: usize,
     /// Whether the page exceeded a bound and its rest is missing.
     pub cut: Cut,
@@ -69,7 +69,7 @@ pub struct OtherPage {
     pub status: u16,
     /// The address that answered, after all redirects.
     pub url: Url,
-    /// The media type, without parameters, as the server says.
+    /// The media type that the server declares, without parameters.
     pub mime: String,
     /// A name for the file, without directories.
     pub filename: String,
@@ -97,7 +97,7 @@ impl Web {
 }
 
 impl Response {
-    /// Returns the body as the text that the server sent, or `None` if it is no text. HTML stays HTML.
+    /// Returns the body as text, or `None` if the body is not text. HTML is not converted.
     pub fn text(&self) -> Option<String> {
         let content_type = self.content_type.as_deref().unwrap_or_default();
         match kind::of(content_type, &self.body).0 {
@@ -107,7 +107,7 @@ impl Response {
         }
     }
 
-    /// Returns the media type without parameters: that of the header, or a guess.
+    /// Returns the media type from the header, without parameters, or a guess if there is no such header.
     pub fn mime(&self) -> String {
         kind::of(self.content_type.as_deref().unwrap_or_default(), &self.body).1
     }
@@ -118,7 +118,7 @@ impl Response {
     }
 }
 
-/// Turns a response into a page. Pure; for HTML it may take a second.
+/// Converts a response to a page. Pure. For a long HTML page, the conversion may take a second.
 pub fn page_of(response: Response) -> Page {
     let Response { status, final_url: url, content_type, headers, body, .. } = response;
     let content_type = content_type.unwrap_or_default();

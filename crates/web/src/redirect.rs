@@ -1,4 +1,4 @@
-//! Decides what follows a redirect. Pure: the target is judged when the next request is sent.
+//! Makes the next request for a redirect. Pure. The URL of the next request is judged when that request is sent.
 
 use bytes::Bytes;
 use http::header::{
@@ -12,7 +12,8 @@ use crate::error::Error;
 use crate::request::{Request, only_reads, text_of};
 use crate::shown::shown_url;
 
-/// The headers that are sent on to another origin. Any other header may contain a secret for the first origin.
+/// The headers that the next request keeps if it goes to another origin. Any other header may contain a secret that
+/// is only for the first origin.
 const HARMLESS: &[HeaderName] = &[
     ACCEPT,
     ACCEPT_LANGUAGE,
@@ -25,19 +26,19 @@ const HARMLESS: &[HeaderName] = &[
     USER_AGENT,
 ];
 
-/// Headers that describe a body.
+/// Headers that describe a body. They are removed if the next request has no body.
 const OF_BODY: &[HeaderName] = &[CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION];
 
-/// What an answer asks for.
+/// What to do after an answer.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// The answer is the result.
+    /// The answer is not a redirect, so it is the result.
     Done,
     /// The answer redirects; this is the next request.
     Follow(Box<Request>),
 }
 
-/// Decides what follows an answer with this status and these headers.
+/// Decides what to do after an answer with this status and these headers.
 pub(crate) fn next(request: &Request, status: StatusCode, headers: &HeaderMap) -> Result<Next, Error> {
     let is_redirect = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
     let Some(location) = headers.get(LOCATION).filter(|_| is_redirect) else {
@@ -65,7 +66,8 @@ pub(crate) fn next(request: &Request, status: StatusCode, headers: &HeaderMap) -
     Ok(Next::Follow(Box::new(Request { method, url, headers: kept, body })))
 }
 
-/// Follows the Fetch standard: 303 turns every method except HEAD into GET; 301 and 302 turn POST into GET.
+/// Returns the method of the next request, as in the Fetch standard: 303 turns every method except HEAD into GET; 301
+/// and 302 turn POST into GET.
 fn method_after(status: StatusCode, method: &Method) -> Method {
     let becomes_get = match status.as_u16() {
         303 => *method != Method::HEAD,
@@ -75,7 +77,8 @@ fn method_after(status: StatusCode, method: &Method) -> Method {
     if becomes_get { Method::GET } else { method.clone() }
 }
 
-/// Whether two URLs have the same origin, or the second has the host of the first and only changes from http to https.
+/// Returns whether two URLs have the same origin, or the same host with http in the first URL and https in the
+/// second.
 fn is_same_or_secured(from: &Url, to: &Url) -> bool {
     let is_same = from.origin() == to.origin();
     let is_secured = from.scheme() == "http"

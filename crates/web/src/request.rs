@@ -1,4 +1,4 @@
-//! A request as a tool gives it, and what comes back.
+//! A request of a tool, and the response.
 
 use bytes::Bytes;
 use http::header::{
@@ -13,15 +13,15 @@ use crate::shown::{one_line, shown_url};
 const METHODS: &[Method] =
     &[Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 
-/// Headers that describe the connection or the framing of the message. Setting them would let a request say one
-/// thing to polity and another to a server.
+/// Headers that a tool cannot set. They describe the connection or the length of the message, so a request could mean
+/// one thing to polity and another to a server.
 const FORBIDDEN: &[HeaderName] =
     &[HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, ACCEPT_ENCODING, TE, TRAILER, UPGRADE, EXPECT];
 
-/// The headers of a request may have this size together, in bytes.
+/// Maximum size of all headers of a request together, in bytes.
 const LARGEST_HEADERS: usize = 16 * 1024;
 
-/// A request whose parts are well-formed. Where it may go is judged when it is sent.
+/// A request whose parts are well-formed. Its URL is judged only when the request is sent.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub(crate) method: Method,
@@ -41,22 +41,22 @@ impl Request {
         Ok(Self { method: method_of(method)?, url: url_of(url)?, headers: headers_of(headers)?, body })
     }
 
-    /// A request for a page.
+    /// Makes a request with the method GET, without headers and without a body.
     pub fn get(url: &str) -> Result<Self, Error> {
         Self::new("GET", url, [], None)
     }
 
-    /// Where the request goes first.
+    /// Returns the URL of the request, before any redirect.
     pub fn url(&self) -> &Url {
         &self.url
     }
 
-    /// The method, in capitals.
+    /// Returns the method, in capitals.
     pub fn method(&self) -> &str {
         self.method.as_str()
     }
 
-    /// Whether the request only reads: GET, HEAD or OPTIONS.
+    /// Returns whether the request only reads: its method is GET, HEAD or OPTIONS.
     pub fn only_reads(&self) -> bool {
         only_reads(&self.method)
     }
@@ -102,7 +102,7 @@ fn is_hop_by_hop(name: &str) -> bool {
     name == "keep-alive" || name.starts_with("proxy-")
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
     /// The HTTP status.
@@ -111,7 +111,7 @@ pub struct Response {
     pub final_url: Url,
     /// The headers that matter to a reader, in the order of their arrival; each at most 1,000 characters.
     pub headers: Vec<(String, String)>,
-    /// The media type with its parameters, in one line.
+    /// The header `Content-Type`: the media type with its parameters, in one line.
     pub content_type: Option<String>,
     /// The body, decompressed.
     pub body: Bytes,
@@ -140,7 +140,7 @@ const SELECTED: &[&str] = &[
     "www-authenticate",
 ];
 
-/// The largest number of headers in a response that is passed on.
+/// Maximum number of headers of a response that are passed on.
 const MOST_HEADERS: usize = 40;
 
 pub(crate) fn selected(headers: &HeaderMap) -> Vec<(String, String)> {
@@ -154,7 +154,7 @@ pub(crate) fn selected(headers: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Reads a header of a server as one line of text.
+/// Returns the value of a server's header as one line of at most `longest` characters.
 pub(crate) fn text_of(value: &HeaderValue, longest: usize) -> String {
     one_line(&String::from_utf8_lossy(value.as_bytes()), longest)
 }

@@ -1,11 +1,12 @@
-//! Finds the addresses of a name.
+//! Resolves names to addresses.
 
 use std::io;
 use std::net::IpAddr;
 
 use futures::future::BoxFuture;
 
-/// Finds the addresses of names. Each hop of a request asks once, judges all addresses, and connects to those only.
+/// Resolves names to addresses. Each hop of a request resolves its name once, judges all addresses, and connects only
+/// to these addresses.
 pub trait Resolve: Send + Sync {
     /// Returns all addresses of a name.
     fn addresses<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;

@@ -13,15 +13,15 @@ use bytes::Bytes;
 
 pub use answer::Hit;
 
-/// The longest query, in characters.
+/// Maximum length of a query, in characters.
 const LONGEST_QUERY: usize = 400;
 
-/// The most results of one search.
+/// Maximum number of results of one search.
 const MOST_HITS: usize = 20;
 
 impl Web {
-    /// Searches the web: at most `limit` results, at most 20. The address of the provider is not subject to
-    /// `call.permit`, because the person chose it.
+    /// Searches the web. Returns at most `limit` results, and never more than 20. `call.permit` is not asked about
+    /// the provider's address, because the person chose the provider.
     pub async fn search(&self, query: &str, limit: usize, call: &Call) -> Result<Vec<Hit>, Error> {
         let search = self.settings.search.as_ref().ok_or(Error::NoSearch)?;
         let query = query.trim();
@@ -45,7 +45,7 @@ fn named_by_person(search: &Search) -> Option<AllowedHost> {
     }
 }
 
-/// Writes the request to a provider. Pure.
+/// Makes the request to a provider. Pure.
 fn question(search: &Search, query: &str, limit: usize) -> Result<Request, Error> {
     match search {
         Search::Searxng { url } => {

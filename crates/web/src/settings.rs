@@ -1,4 +1,4 @@
-//! What the person decides about the web: `tools.web.*` in `app.json`.
+//! The settings of the person for the web: `tools.web.*` in `app.json`.
 
 mod allowed;
 
@@ -10,7 +10,7 @@ use url::Url;
 pub(crate) use allowed::bare;
 pub use allowed::{AllowedHost, AllowedHostError};
 
-/// The settings `tools.web.*`. Values such as `${NAME}` are replaced before they arrive here.
+/// The settings `tools.web.*`. The caller has already replaced values such as `${NAME}` by environment variables.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct Settings {
@@ -18,11 +18,12 @@ pub struct Settings {
     pub allow_hosts: Vec<AllowedHost>,
     /// The provider that `search` asks. Without a provider there is no search.
     pub search: Option<Search>,
-    /// The largest response body, before and after decompression. Default: 20 MiB.
+    /// Maximum size of a response body in bytes, before and after decompression. Default: 20 MiB.
     pub max_bytes: u64,
-    /// Redirects per request. Default: 10.
+    /// Maximum number of redirects per request. Default: 10.
     pub max_redirects: u32,
-    /// Time for a whole request with its redirects and, for a page, its conversion. Default: 30 seconds.
+    /// Time limit for a whole request with its redirects and, for a page, its conversion, in milliseconds. Default:
+    /// 30 seconds.
     pub timeout_ms: u64,
 }
 
@@ -42,8 +43,8 @@ impl Default for Settings {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Search {
-    /// A SearXNG instance whose settings allow the format `json`. Its address may be private, because the person
-    /// named it.
+    /// A SearXNG instance whose settings allow the format `json`. The address of the instance may be private, because
+    /// the person chose it.
     Searxng {
         /// The address of the instance, such as `http://127.0.0.1:8888`.
         url: Url,
@@ -60,13 +61,13 @@ pub enum Search {
     },
 }
 
-/// The key of a search provider. Its debug output does not show it.
+/// The key of a search provider. The debug output of this type does not show the key.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct SearchKey(String);
 
 impl SearchKey {
-    /// Takes the key as the provider issued it.
+    /// Wraps a key as the provider issued it.
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
     }

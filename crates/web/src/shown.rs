@@ -1,10 +1,10 @@
-//! How text from outside is shown in one line of an error or a field.
+//! Makes text from outside safe to show in one line of an error or a field.
 
-/// The longest piece of outside text in an error, in characters.
+/// Maximum length of outside text in an error, in characters.
 const LONGEST: usize = 200;
 
-/// Removes characters that nobody sees, because orders to a model can be hidden in them: control characters, zero-width
-/// and direction characters, tags and variation selectors. Keeps line breaks and tabs.
+/// Removes invisible characters, in which somebody could hide orders to a model: control characters, zero-width and
+/// direction characters, tags and variation selectors. Keeps line breaks and tabs.
 pub(crate) fn visible_chars(text: &str) -> String {
     text.chars().filter(|char| !is_unseen(*char)).collect()
 }
@@ -48,7 +48,7 @@ pub(crate) fn one_line(text: &str, longest: usize) -> String {
     line
 }
 
-/// Shows a URL, or another text of a server, in an error.
+/// Returns a URL, or another text of a server, in the form for an error: one line of at most [`LONGEST`] characters.
 pub(crate) fn shown_url(text: &str) -> String {
     one_line(text, LONGEST)
 }

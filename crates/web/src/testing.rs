@@ -1,4 +1,4 @@
-//! A server and a resolver whose answers are set by tests.
+//! A server and a resolver that give the answers that a test sets.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,7 +15,7 @@ use crate::resolve::Resolve;
 use crate::settings::Settings;
 use crate::web::{Call, Web};
 
-/// The reaction of a server to a request.
+/// What a test server does with a request.
 pub(crate) enum Reply {
     /// Sends these bytes and closes the connection.
     Bytes(Vec<u8>),
@@ -76,12 +76,12 @@ impl Server {
         Ok(Self { address, seen })
     }
 
-    /// A URL of this server, with its literal address.
+    /// Returns a URL of this server, with the server's address as the host.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// All requests so far, heads and bodies. A connection without a request counts as an empty one.
+    /// Returns all requests so far, heads and bodies. A connection without a request counts as an empty request.
     pub(crate) fn requests(&self) -> Vec<String> {
         self.seen.lock().expect("no panic").clone()
     }
@@ -113,7 +113,7 @@ async fn serve(
         }
         Reply::Silent(bytes) => {
             stream.write_all(&bytes).await?;
-            // Ends when the client closes the connection.
+            // The loop ends when the client closes the connection.
             while stream.read_buf(&mut Vec::with_capacity(64)).await? > 0 {}
         }
     }
@@ -128,7 +128,8 @@ fn is_complete(request: &[u8]) -> bool {
     body.len() >= length.unwrap_or(0)
 }
 
-/// Answers each question about a name with the next of its answers, and repeats the last answer for ever.
+/// A resolver with a list of answers for each name. Each question about a name gets the next answer of the list.
+/// After the end of the list, the resolver repeats the last answer.
 #[derive(Default)]
 pub(crate) struct Names {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,
@@ -169,14 +170,14 @@ impl Resolve for Names {
     }
 }
 
-/// A web in which all public addresses are played by one server.
+/// Makes a web for tests. If `stand_in` is given, requests to any public address go to this server instead.
 pub(crate) fn web(settings: Settings, names: Arc<Names>, stand_in: Option<SocketAddr>) -> Web {
     let mut web = Web::with_resolver(settings, names).expect("a client");
     Arc::get_mut(&mut web.network).expect("the only user").stand_in = stand_in;
     web
 }
 
-/// A web whose settings allow one server by its address.
+/// Makes a web for tests whose settings allow requests to one server by its address.
 pub(crate) fn web_to(server: &Server, settings: Settings) -> Web {
     let allow_hosts = vec![server.address.to_string().parse().expect("a host")];
     web(Settings { allow_hosts, ..settings }, Arc::default(), None)

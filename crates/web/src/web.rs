@@ -1,4 +1,4 @@
-//! Requests with their redirects, in bounded time.
+//! Sends requests and follows their redirects, within a time limit.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -19,20 +19,20 @@ use crate::resolve::{Resolve, SystemResolver};
 use crate::settings::Settings;
 use crate::shown::shown_url;
 
-/// The caller's own rules about URLs: `Err` contains the reason for the model.
+/// The caller's own rules about URLs. If they forbid a URL, `Err` contains the reason, which the model reads.
 pub type Permit = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
-/// The instructions of a tool's caller for one call.
+/// The caller's instructions for one request, page or search.
 #[derive(Clone)]
 pub struct Call {
-    /// Ends the call at once.
+    /// Ends the call at once when the caller cancels it.
     pub cancel: CancellationToken,
-    /// Asked about the first URL and about every redirect, after polity's own rules about public addresses.
+    /// Decides about the first URL and about every redirect, after polity's own rules about public addresses.
     pub permit: Permit,
 }
 
 impl Call {
-    /// A call that may go to all public addresses.
+    /// Makes instructions that permit all public addresses.
     pub fn new(cancel: CancellationToken) -> Self {
         Self { cancel, permit: Arc::new(|_| Ok(())) }
     }
@@ -44,7 +44,8 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Access to the web under one set of settings. It keeps no cookies, no connections and no cache; copies are cheap.
+/// Access to the web with one set of settings. No cookies, connections or answers are kept between requests. Copies
+/// are cheap.
 #[derive(Clone)]
 pub struct Web {
     pub(crate) settings: Arc<Settings>,
@@ -52,12 +53,13 @@ pub struct Web {
 }
 
 impl Web {
-    /// Uses the resolver of the operating system.
+    /// Makes an access to the web that uses the resolver of the operating system.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         Self::with_resolver(settings, Arc::new(SystemResolver))
     }
 
-    /// Uses a resolver of the caller's. Its answers are judged like any other.
+    /// Makes an access to the web that uses the caller's resolver. The addresses that it returns are judged like all
+    /// others.
     pub fn with_resolver(settings: Settings, resolver: Arc<dyn Resolve>) -> Result<Self, Error> {
         let tls = tls().map_err(|error| Error::Setup { reason: shown_url(&error.to_string()) })?;
         let network = Network {
@@ -69,18 +71,18 @@ impl Web {
         Ok(Self { settings: Arc::new(settings), network: Arc::new(network) })
     }
 
-    /// The same access under other settings, without reading the root certificates again.
+    /// Returns the same access with other settings. Unlike [`Web::new`], does not read the root certificates again.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
         Self { settings: Arc::new(settings), network: Arc::clone(&self.network) }
     }
 
-    /// The settings in force.
+    /// Returns the settings of this access.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Sends a request, follows its redirects, and returns the last answer, with any status.
+    /// Sends a request, follows its redirects, and returns the last answer, whatever its status is.
     pub async fn request(&self, request: Request, call: &Call) -> Result<Response, Error> {
         self.bounded(call, self.follow(request, call)).await
     }
@@ -101,14 +103,14 @@ impl Web {
         }
     }
 
-    /// Sends a request, and further requests for its redirects. Each hop is judged again.
+    /// Sends a request, and further requests for its redirects. Judges the URL of each request.
     pub(crate) async fn follow(&self, first: Request, call: &Call) -> Result<Response, Error> {
         let limit = self.settings.max_redirects;
         let mut request = first;
         let mut redirects: Vec<Url> = Vec::new();
         let mut seen = HashSet::new();
         loop {
-            // A fragment is not sent, so it makes no other request.
+            // A fragment is not sent to the server, so two URLs that differ only in it are the same request.
             request.url.set_fragment(None);
             let url = shown_url(request.url.as_str());
             if !seen.insert((request.method.clone(), request.url.clone())) {

@@ -47,7 +47,7 @@ fn heard(number: usize) -> Record {
     Record::Heard { message: MessageId::from_sequence(i64::try_from(number).unwrap()) }
 }
 
-/// Conversations as a driver writes them: each record with its turn, and the tokens of each record.
+/// Generates conversations as a driver writes them: each record with its turn, and the tokens of each record.
 fn conversations() -> impl Strategy<Value = (Vec<(TurnId, Record)>, Vec<u64>)> {
     let pieces = proptest::collection::vec((0usize..5, 0u64..50), 1..30);
     pieces.prop_map(|pieces| {
@@ -72,7 +72,7 @@ fn conversations() -> impl Strategy<Value = (Vec<(TurnId, Record)>, Vec<u64>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// For any room: every result keeps its call, the newest batch stays, and so do as many older batches as fit.
+    /// For any room, every result keeps its call, the newest batch stays, and as many older batches as fit stay too.
     #[test]
     fn what_fits_is_whole((records, costs) in conversations(), room in 0u64..400) {
         let Some(kept) = fitting(&records, &costs, room) else {

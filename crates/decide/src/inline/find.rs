@@ -1,4 +1,4 @@
-//! Finds the base64 and hexadecimal in a text. The time grows with the length of the text and with nothing else.
+//! Finds base64 and hexadecimal in a text. The time that the search takes depends only on the length of the text.
 
 use super::hex;
 use super::known::{BEGINNING, HEAD, begins_file, is_known, may_begin_file};
@@ -10,26 +10,28 @@ use std::ops::Range;
 /// The number of base64 digits that encode the [`HEAD`] bytes that [`is_known`] examines.
 const HEAD_DIGITS: usize = HEAD.div_ceil(3) * 4;
 
-/// The longest gap between two pieces of the same base64, in bytes.
+/// Maximum length of a gap between two pieces of the same base64, in bytes.
 const NEAR: usize = 48;
 
-/// Longest distance from the data of a data URL back to its `data:`, in bytes.
+/// Maximum distance from the data of a data URL back to its `data:`, in bytes.
 const URL_HEAD: usize = 200;
 
-/// How many bytes the search may examine at places that only look like the beginning of a file: `PATIENCE` times the
-/// length of the text, plus `LEAST_PATIENCE`. Only a text that was made to slow down the search comes near this bound.
+/// The search may examine only a limited number of bytes at places that merely look like the beginning of a file:
+/// `PATIENCE` times the length of the text, plus `LEAST_PATIENCE`. Only a text that was made to slow down the search
+/// comes near this limit.
 const PATIENCE: usize = 16;
 const LEAST_PATIENCE: usize = 1 << 16;
 
-/// Bytes that were found in a text.
+/// Binary data that were found in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// The part of the text that contains the bytes.
+    /// The part of the text that contains the data.
     pub(super) range: Range<usize>,
     pub(super) written: Written,
 }
 
-/// Finds all bytes in a text, in order: every data URL, and every file of a known kind in base64 or hexadecimal.
+/// Finds all binary data in a text, in order: every data URL, and every file of a known kind in base64 or
+/// hexadecimal.
 pub(super) fn find(text: &str) -> Vec<Found> {
     if text.len() < LONG {
         return Vec::new();
@@ -42,8 +44,8 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     search.found
 }
 
-/// Whether a line of digits is the first line of its base64 or a later one.
-/// The signature of some formats comes late in the file. The search looks for these formats only from a first line,
+/// Whether a line of digits is the first line of its base64 or a later line.
+/// Some formats have their signature late in the file. The search looks for these formats only from a first line,
 /// because looking from every line would take too long.
 #[derive(Clone, Copy)]
 enum Standing {
@@ -57,13 +59,13 @@ struct Search<'t> {
     found: Vec<Found>,
 }
 
-/// Where bytes begin in a text.
+/// The place in a text at which binary data begin.
 struct Place {
-    /// Where the text to replace begins: a data URL begins before its data.
+    /// Where the text to replace begins. For a data URL, this is its `data:`.
     from: usize,
-    /// Where the data begin.
+    /// Where the base64 begins.
     start: usize,
-    /// The MIME type in the data URL.
+    /// The MIME type that the data URL declares.
     mime: Option<String>,
 }
 
@@ -95,7 +97,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns where bytes begin in a segment: at its start, or later in it.
+    /// Returns where a file or a data URL begins in a segment, which is a run of digits: at its start or later.
     fn place(&mut self, start: usize, segment: &Segment, standing: Standing) -> Option<Place> {
         if segment.length() < LINE {
             return None;
@@ -108,7 +110,8 @@ impl Search<'_> {
         if self.begins(start, standing) {
             return Some(Place { from: start, start, mime: None });
         }
-        // Other characters may come right before the bytes, without a blank.
+        // A model may write other characters directly before the bytes, so the search tries every place of the
+        // segment.
         let mut at = start;
         while at < segment.end() {
             if self.may_begin(at) && self.begins(at, Standing::NextLine) {
@@ -152,8 +155,8 @@ impl Search<'_> {
         }
     }
 
-    /// Reads all base64 that begins at `start`. If a further long run of digits follows shortly,
-    /// the stream ends only after that run. A run of words, or a run that begins another file, does not count.
+    /// Reads all base64 that begins at `start`. If another long run of digits follows within [`NEAR`] bytes,
+    /// the stream also includes that run, unless the run consists of words or begins another file.
     fn whole(&mut self, start: usize) -> Stream {
         let mut stream = Stream::read(self.text, start, usize::MAX);
         while let Some(end) = self.rest_behind(stream.end) {

@@ -1,4 +1,4 @@
-//! Test data: bytes as models write them. Files of known kinds are encoded in many forms and put into other texts.
+//! Test data: files of known kinds, encoded in the forms that models use, within other texts.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Value, json};
 
-/// Files of known kinds: a valid beginning, followed by random bytes.
+/// Generates files of known kinds: each has a valid beginning, followed by random bytes.
 pub fn files() -> impl Strategy<Value = Vec<u8>> {
     let beginnings: Vec<&[u8]> = vec![
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\x01\0\x08\x06\0\0\0",
@@ -25,7 +25,7 @@ pub fn files() -> impl Strategy<Value = Vec<u8>> {
         .prop_map(|(beginning, rest)| [beginning, &rest].concat())
 }
 
-/// A form in which a model may write bytes: its name, and a function that encodes bytes.
+/// A form in which a model may write binary data: the name of the form, and a function that encodes the data.
 pub type Form = (&'static str, fn(&[u8]) -> String);
 
 fn in_lines(bytes: &[u8], length: usize, line_break: &str) -> String {
@@ -44,7 +44,7 @@ fn percent(text: &str) -> String {
     text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
-/// All forms of the tests. Most of them were seen in answers of models.
+/// All forms that the tests use. Most of these forms were seen in answers of models.
 pub const FORMS: [Form; 29] = [
     ("base64", |bytes| STANDARD.encode(bytes)),
     ("base64 without padding", |bytes| STANDARD_NO_PAD.encode(bytes)),
@@ -84,10 +84,10 @@ pub const FORMS: [Form; 29] = [
     }),
 ];
 
-/// A text that may surround bytes: its name, and a function that puts encoded bytes into it.
+/// A text that may surround encoded data: the name of the text, and a function that puts the data into the text.
 pub type Surroundings = (&'static str, fn(&str) -> String);
 
-/// The texts in which models put bytes.
+/// The texts in which models put encoded data.
 pub const SURROUNDINGS: [Surroundings; 14] = [
     ("nothing", |form| form.to_owned()),
     ("words", |form| format!("Here is the picture: {form} and that was the picture.")),
@@ -121,7 +121,7 @@ pub fn run_left(text: &str, bytes: &[u8]) -> Option<String> {
     runs.into_iter().find(left).map(str::to_owned)
 }
 
-/// Random texts of all sorts. They contain no bytes, but many look as if they did.
+/// Generates texts of many sorts that contain no binary data, although many look as if they did.
 pub fn other_texts() -> impl Strategy<Value = String> {
     let words = "([a-z]{1,12}[ ,.\n]){0,80}";
     let code =
@@ -136,7 +136,8 @@ pub fn other_texts() -> impl Strategy<Value = String> {
     let names = "[a-z]{4,10}([A-Z][a-z]{3,10}){8,30}";
     let tokens = "eyJhbGciOiJIUzI1NiJ9\\.eyJzdWIiOiI[a-zA-Z0-9_-]{60,300}\\.[a-zA-Z0-9_-]{43}";
     let bytes = proptest::collection::vec(any::<u8>(), 48..600);
-    // Signatures of services begin with these three bytes. Without them, random bytes could look like a known file.
+    // The three bytes are the beginning of a signature that some model services send. Without them, the random bytes
+    // could by chance begin like a known file.
     let sealed = bytes.prop_map(|bytes| STANDARD.encode([b"\x0a\xd2\x01".as_slice(), &bytes].concat()));
     let encoded_words = words.prop_map(|words: String| in_lines(words.as_bytes(), 76, "\n"));
     prop_oneof![
@@ -157,7 +158,7 @@ pub fn other_texts() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Random JSON values whose texts contain no bytes.
+/// Generates JSON values whose texts contain no binary data.
 pub fn other_values() -> impl Strategy<Value = Value> {
     proptest::collection::vec(other_texts(), 1..4).prop_map(|texts| {
         json!({"texts": texts, "nested": {"text": texts.concat(), "in_json": json!(texts).to_string()}, "n": [1, 2, 300]})

@@ -8,10 +8,10 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::ops::Range;
 
-/// Size of a block, in bytes. 64 digits of base64 or hexadecimal always contain a whole block.
+/// Size of a block, in bytes. 64 digits of base64 or hexadecimal always encode at least one whole block of a file.
 const BLOCK: usize = 16;
 
-/// The minimum number of different byte values in a block that is compared.
+/// Only blocks with at least this many different byte values are remembered and compared.
 /// A block with fewer values occurs in many files, and even in words.
 const LEAST_DIFFERENT: usize = 6;
 
@@ -22,7 +22,7 @@ pub struct Fragments {
 }
 
 impl Fragments {
-    /// Adds these bytes to the known bytes.
+    /// Adds the bytes of a stored file, so that pieces of this file are recognized from now on.
     pub fn know(&mut self, bytes: &[u8]) {
         let (blocks, _) = bytes.as_chunks::<BLOCK>();
         self.blocks.extend(blocks.iter().filter(|block| is_telling(block)));
@@ -56,7 +56,7 @@ impl Fragments {
         }
     }
 
-    /// Returns whether a run encodes a piece of known bytes. The piece may begin at any byte.
+    /// Returns whether a run of digits encodes a piece of known bytes. The piece may begin at any byte of the file.
     fn holds(&self, run: &str) -> bool {
         let digits = Stream::read(run.as_bytes(), 0, usize::MAX).digits;
         let is_hexadecimal = run.bytes().all(|byte| byte.is_ascii_hexdigit());

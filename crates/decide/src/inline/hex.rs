@@ -3,18 +3,19 @@
 
 use super::symbol::{Symbol, symbol};
 
-/// The minimum number of digits in a row that count as bytes.
+/// Digits in a row count as bytes only if there are at least this many.
 const LONG_RUN: usize = 64;
 
-/// The minimum number of bytes that count if separators are between them. A shorter list is probably an example, such
-/// as a signature.
+/// Bytes with separators between them count only if there are at least this many. A shorter list is probably an
+/// example in a text, such as the signature of a format.
 const MANY_BYTES: usize = 65;
 
-/// Longest separator between two pairs of digits, in bytes. It leaves room for the end of a line and an indentation.
+/// Maximum length of the separator between two pairs of digits, in bytes. A separator may contain the end of a line
+/// and the indentation of the next line.
 const GAP: usize = 48;
 
-/// Longest prefix before a pair of digits, in bytes. It leaves room for `\x` whose backslash was escaped three times,
-/// as JSON does it.
+/// Maximum length of the prefix before a pair of digits, in bytes. The prefix `\x` is that long if JSON was put into
+/// JSON several times, because each time doubles the backslashes.
 const LONGEST_PREFIX: usize = 20;
 
 /// Bytes in hexadecimal, and the place in the text where they end.
@@ -61,7 +62,7 @@ pub(super) fn read(text: &[u8], start: usize, most: usize) -> Hex {
     hex
 }
 
-/// Returns where the digits of the next byte are, after a separator.
+/// Returns where the digits of the next byte begin: at `start`, or after a separator and a prefix.
 fn next(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
@@ -99,7 +100,7 @@ fn prefix(text: &[u8], at: usize) -> usize {
     if first(text, at + length).is_some() { length } else { 0 }
 }
 
-/// Returns where the prefix of the first digits begins. Without a prefix, returns where these digits begin.
+/// Returns where the prefix of the digits at `start` begins. Returns `start` if they have no prefix.
 pub(super) fn with_prefix(text: &[u8], start: usize) -> usize {
     let longest = start.min(LONGEST_PREFIX);
     let begins = (1..=longest).rev().map(|length| start - length);

@@ -1,4 +1,5 @@
-//! Tells a file of a known kind from a word that happens to decode as base64.
+//! Decides whether decoded bytes are a file of a known kind, or come from a word that only happens to be valid
+//! base64.
 
 use polity_artifacts::{Extent, detect};
 use polity_society::content::Kind;
@@ -9,8 +10,9 @@ pub(super) const HEAD: usize = 2048;
 /// The maximum number of bytes that [`begins_file`] examines.
 pub(super) const BEGINNING: usize = 12;
 
-/// Formats that are recognized by two or three bytes, and the formats of certificates. Certificates in base64 are meant
-/// to be read as text. Any path that begins with `/work` decodes to the signature of the first format.
+/// Formats that do not count as files of a known kind, because their signature has only two or three bytes: for
+/// example, every path that begins with `/work` decodes to the signature of the first format. Also the formats of
+/// certificates, which are meant to be read as base64.
 const TOO_EASY: &[&str] = &[
     "image/jxl",
     "application/octet-stream",
@@ -20,11 +22,11 @@ const TOO_EASY: &[&str] = &[
     "application/x-executable",
 ];
 
-/// The minimum number of bytes that are recognized as audio without a container.
-/// So many bytes contain several frames, and each frame points to the next.
+/// Audio without a container counts only if there are at least this many bytes. They contain several frames, and each
+/// frame must lead to the next, which does not happen by chance.
 const FRAMES: usize = 1024;
 
-/// Returns whether bytes begin a file of a known kind. Text and unspecific types do not count.
+/// Returns whether the bytes are the beginning of a file of a known kind. Text and unspecific types do not count.
 pub(super) fn is_known(head: &[u8]) -> bool {
     let head = head.get(..HEAD).unwrap_or(head);
     // `detect` also weighs later bytes, and could mistake a GIF for MPEG packets, which begin with the same byte.
@@ -127,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_single_frame_of_sound_is_no_file() {
-        // A frame of MPEG audio with 48 bytes. Its base64 begins with `__UU`.
+        // A frame of MPEG audio with 48 bytes, whose base64 begins with `__UU`.
         let frame = [[0xff, 0xf5, 0x14, 0].as_slice(), &[0; 44]].concat();
         assert_eq!(detect(None, None, &frame, Extent::Head).mime_type, "audio/mpeg");
         assert!(!is_known(&frame));

@@ -5,7 +5,7 @@ use super::known::{BEGINNING, begins_file};
 use super::symbol::{Symbol, symbol};
 use base64::Engine;
 
-/// Shortest line, in digits, after which base64 may continue on the next line.
+/// Base64 may continue on the next line only after a line of at least this many digits.
 pub(super) const LINE: usize = 16;
 
 /// A run of at least this many digits always continues the base64 before it, even if the run looks like a word.
@@ -20,12 +20,12 @@ const GAP_BREAKS: usize = 4;
 pub(super) struct Stream {
     /// The digits, in the standard alphabet, without padding.
     pub(super) digits: Vec<u8>,
-    /// Where the text continues, after the padding.
+    /// Where the base64 and its padding end in the text.
     pub(super) end: usize,
 }
 
 impl Stream {
-    /// Reads the base64 that begins at `start`, at most `most` digits of it.
+    /// Reads the base64 that begins at `start`, but at most `most` digits.
     pub(super) fn read(text: &[u8], start: usize, most: usize) -> Self {
         let mut stream = Self { digits: Vec::new(), end: start };
         let mut at = start;
@@ -64,7 +64,7 @@ impl Stream {
         if self.digits.len() % 4 == 1 {
             self.digits.pop();
         }
-        // Cannot fail: the text contains only digits of base64, and a valid number of them.
+        // Cannot fail: `digits` contains only digits of base64, and their number is valid after the `pop` above.
         LENIENT.decode(self.digits).unwrap_or_default()
     }
 }
@@ -76,7 +76,7 @@ fn behind_padding(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns where the next digits are after the end of a line; `None` if something else comes before them.
+/// Returns where the next digits begin if only the end of a line and separators are before them; otherwise `None`.
 pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     let mut breaks = 0;
@@ -103,8 +103,8 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// If one `+`, or up to three slashes, begin here and a separator follows, returns where they end.
-/// Otherwise the characters are digits of base64, and the result is `None`.
+/// Returns where a `+`, or up to three slashes, at `start` end if a separator follows: they join two strings, or
+/// begin a comment. Otherwise they are digits of base64, and the result is `None`.
 fn joint(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();
@@ -120,13 +120,13 @@ pub(super) struct Segment {
     numeral: bool,
     /// The number of padding characters after the digits.
     padding: usize,
-    /// Whether the line ends after the digits, so that no words follow on it.
+    /// Whether the line ends after the digits, so that no words follow them.
     stands_alone: bool,
     end: usize,
 }
 
 impl Segment {
-    /// Examines the digits from `start` on, at most `most` of them.
+    /// Examines the digits from `start` on, but at most `most` digits.
     pub(super) fn look(text: &[u8], start: usize, most: usize) -> Self {
         let mut seen = Self {
             length: 0,
@@ -174,7 +174,7 @@ impl Segment {
     }
 }
 
-/// Decodes the first bytes at `start`, from this line only.
+/// Decodes the first bytes of the digits at `start`. Stops at the end of the line.
 fn beginning(text: &[u8], start: usize) -> Vec<u8> {
     let digits = BEGINNING.div_ceil(3) * 4;
     let mut stream = Stream { digits: Vec::with_capacity(digits), end: start };
@@ -194,8 +194,8 @@ enum Repeated {
     No,
 }
 
-/// Returns whether the next digits continue the base64. `all` is the number of its digits so far;
-/// `line` is the number of digits on its last line.
+/// Returns whether the digits of the next line continue the base64. `all` is the number of digits of the base64 so
+/// far, and `line` is the number of digits on its last line.
 fn goes_on(line: usize, all: usize, gap: &[u8], repeated: Repeated, next: &Segment) -> bool {
     let is_line = next.length == line || next.length >= LONG;
     let is_padded = next.padding > 0 && (all + next.length + next.padding).is_multiple_of(4);

@@ -1,12 +1,12 @@
-//! Reads a text as symbols, to look for base64 in it. The text may be plain, escaped once or several times as JSON does
-//! it, or percent-encoded as URLs do it.
+//! Reads a text as symbols, so that base64 is found in whatever way the text is written: plain, escaped once or
+//! several times as in JSON strings, or percent-encoded as in URLs.
 
 /// The meaning of one or more bytes of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Symbol {
     /// A digit of base64, in the standard alphabet.
     Digit(u8),
-    /// Padding: it ends the base64.
+    /// The padding character `=`, which ends the base64.
     Pad,
     /// The end of a line.
     Break,
@@ -37,8 +37,8 @@ fn plain(byte: u8) -> Symbol {
     }
 }
 
-/// Reads an escape sequence. It may begin with several backslashes, because a JSON text may contain another JSON text
-/// as a string.
+/// Reads an escape sequence. The sequence may begin with several backslashes, because a JSON text may contain another
+/// JSON text as a string.
 fn escaped(text: &[u8], at: usize) -> (Symbol, usize) {
     let rest = text.get(at..).unwrap_or_default();
     let slashes = rest.iter().take_while(|byte| **byte == b'\\').count();
@@ -53,13 +53,13 @@ fn escaped(text: &[u8], at: usize) -> (Symbol, usize) {
         Some(b'/') => (Symbol::Digit(b'/'), slashes + 1),
         Some(b'u') => coded(4),
         Some(b'x') => coded(2),
-        // A backslash at the end of a line joins the next line to it.
+        // A backslash at the end of a line joins this line and the next, as in source code.
         Some(b'\n' | b'\r') => (Symbol::Between, slashes),
         _ => (Symbol::Other, slashes),
     }
 }
 
-/// Reads `%2B`, or `%252B` if it was escaped twice.
+/// Reads a percent-encoded character: `%2B`, or `%252B` if the text was encoded twice.
 fn percent(text: &[u8], at: usize) -> (Symbol, usize) {
     let mut start = at + 1;
     while text.get(start..start + 2) == Some(b"25") {

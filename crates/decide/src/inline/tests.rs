@@ -69,7 +69,7 @@ fn a_whole_text_that_is_a_file() {
     ] {
         assert_eq!(bytes(&text), Some(png()), "{text}");
     }
-    // These bytes could be an ordinary text.
+    // These texts decode to bytes that begin no known file.
     assert_eq!(bytes(&STANDARD.encode([7; 90])), None);
     assert_eq!(bytes(&"word".repeat(30)), None);
     assert_eq!(bytes(&format!("the picture: {plain}")), None);
@@ -113,7 +113,7 @@ fn a_certificate_is_a_text() {
     check_replaced(&format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"), None);
 }
 
-/// The time must grow with the length alone, even for a text that looks everywhere like the beginning of a file.
+/// The search must stay fast even for a text that looks at every place like the beginning of a file.
 #[test]
 fn a_text_made_to_take_long_is_looked_through_in_passing() {
     for piece in [
@@ -190,7 +190,7 @@ proptest! {
             Some("[it]".to_owned())
         });
         let replaced = replaced.unwrap_or_else(|| text.clone());
-        // The last line may be missing, because its few digits may be words.
+        // A short last line may not be found, because so few digits may be words.
         let [only] = &stored[..] else {
             return Err(TestCaseError::fail(format!("{} in {}: {} in {text}", form.0, surroundings.0, stored.len())));
         };
@@ -211,7 +211,7 @@ proptest! {
         prop_assert!(!holds_bytes(&value));
     }
 
-    /// Broken base64 is left out too.
+    /// `leave_out` also removes long runs of base64 that cannot be decoded.
     #[test]
     fn no_run_of_base64_is_left_in_a_quotation(
         bytes in proptest::collection::vec(any::<u8>(), 65..300),

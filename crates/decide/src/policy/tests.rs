@@ -165,7 +165,7 @@ fn another_service_has_a_window_and_eyes_of_its_own() {
     assert!(!summary.is_untried(&ServiceId::new("first")));
 }
 
-/// The circumstances and the failure of one attempt in a random call.
+/// The circumstances and the failure of one attempt of a generated call.
 #[derive(Clone, Debug)]
 struct Happens {
     failure: CallError,
@@ -201,7 +201,7 @@ struct Asked {
     followed_by: Next,
 }
 
-/// Plays a call that is never answered. Each service of the chain is the fallback of the service before it.
+/// Plays a call whose attempts all fail. Each service of the chain is the fallback of the service before it.
 fn play(services: usize, retry: &Retry, happenings: &[Happens], jitter: f64) -> (Vec<Asked>, Tried) {
     let id = |number: usize| ServiceId::new(format!("s{number}"));
     let mut tried = Tried::nothing();
@@ -259,7 +259,7 @@ proptest! {
         let (asked, tried) = play(services, &retry, &happenings, jitter);
         prop_assert!(asked.len() <= max_attempts as usize);
         prop_assert_eq!(asked.len(), tried.attempts() as usize);
-        // A call gives up for one of two reasons: no attempt is left, or no other service.
+        // A call gives up only if no attempt is left, or if there is no other service to ask.
         let last = ServiceId::new(format!("s{}", services - 1));
         prop_assert!(asked.len() == max_attempts as usize || tried.service() == Some(&last));
     }

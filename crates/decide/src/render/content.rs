@@ -87,13 +87,14 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    /// The text of an artifact within a message. A long text is cut, and no line of it looks like a header.
+    /// Returns the text of an artifact for a message. A long text is cut, and lines that look like a header are
+    /// marked.
     fn inline(&self, artifact: &Artifact, text: &str) -> String {
         let limit = usize::try_from(self.sight.limits.inline_text_chars).unwrap_or(usize::MAX);
         defuse(&inline_text(text, artifact, limit, self.sight.texts), self.sight.texts)
     }
 
-    /// The text of a document that the model does not take, below a heading that names the file.
+    /// Returns the extracted text of a document that the model cannot take, below a heading that names the file.
     fn extracted(&self, artifact: &Artifact, text: &str) -> String {
         let heading = self.extracted_heading(artifact);
         format!("{heading}\n{}", self.inline(artifact, text))
@@ -104,13 +105,13 @@ impl<'a> ArtifactRenderer<'a> {
         self.sight.texts.fill(TextKey::AttachmentExtracted, &[("filename", &name)])
     }
 
-    /// The name of a file, on one line that cannot be mistaken for a header.
+    /// Returns the name of a file, as one line that cannot be mistaken for a header.
     fn shown_name(&self, artifact: &Artifact) -> String {
         let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
         defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
     }
 
-    /// The result of a `get_artifact` call that asks for a part of a text. The result begins with `lead`.
+    /// Returns the result of a `get_artifact` call that asks for a part of a text. The result begins with `lead`.
     fn page(
         &self,
         artifact: &Artifact,
@@ -124,12 +125,13 @@ impl<'a> ArtifactRenderer<'a> {
         page_message(artifact, &excerpt, self.most())
     }
 
-    /// Returns the maximum length of a tool result, in characters.
+    /// Maximum length of a tool result, in characters.
     fn most(&self) -> usize {
         size(self.sight.limits.tool_result_chars)
     }
 
-    /// The result of `get_artifact`: the text of the `tool` message, and the media that go with it.
+    /// Returns the result of `get_artifact`: the text for the `tool` message, and the media that follow in a `user`
+    /// message.
     pub(super) fn tool_result(
         &mut self,
         id: &ArtifactId,
@@ -167,8 +169,8 @@ impl<'a> ArtifactRenderer<'a> {
             }
             (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, routing(&route));
-                // The text of a text artifact is shown exactly as it was stored.
-                // An agent stores such an artifact for this purpose.
+                // The text is shown exactly as it was stored, without marks before lines that look like a header.
+                // Agents store texts such as source code in artifacts because these stay unchanged.
                 return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted), Vec::new());
             }
             (Route::Describe(_), _) => Material::Withheld,
@@ -214,7 +216,7 @@ impl<'a> ArtifactRenderer<'a> {
         (lines.join("\n"), medium.map(|part| Media { label, part }))
     }
 
-    /// The line that replaces a medium which does not fit beside others.
+    /// Returns the line that replaces a medium for which a request has no room.
     fn crowded_out(&self, artifact: &Artifact, crowded: Crowded) -> String {
         let (limit, texts) = (self.sight.media_bytes, self.sight.texts);
         match crowded {
@@ -255,7 +257,7 @@ impl<'a> ArtifactRenderer<'a> {
     }
 }
 
-/// The block for an artifact without a row.
+/// Returns the block for an artifact that has no row in the database.
 fn missing(id: &ArtifactId) -> AttachmentBlock {
     AttachmentBlock {
         kind: Kind::Other,

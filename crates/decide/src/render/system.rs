@@ -31,7 +31,7 @@ pub struct SystemFacts<'a> {
     pub contacts: &'a [KnownParty],
     /// All services, if the agent may create agents; otherwise empty.
     pub services: &'a [Taker],
-    /// The access to the directory of the person in which the agent works; `None` if it works in none.
+    /// If the agent works in a directory of the person: whether it may change the files there; otherwise `None`.
     pub workspace: Option<Access>,
     /// How much of the rules and tools the request contains.
     pub guidance: Guidance,
@@ -60,7 +60,8 @@ pub fn system_message(facts: &SystemFacts<'_>) -> String {
     sections.join("\n\n")
 }
 
-/// The sections that come first for every agent: how to work, and the rules of the tools if there are any.
+/// Returns the first sections, which every agent gets: how to work, and the rules of the tools if the service has
+/// tools.
 fn rules(facts: &SystemFacts<'_>) -> Vec<String> {
     let prompts = facts.prompts;
     if !facts.service.tools_allowed() {
@@ -73,7 +74,7 @@ fn rules(facts: &SystemFacts<'_>) -> Vec<String> {
     vec![prompts.base.trim().to_owned(), prompts.tool_rules.trim().to_owned()]
 }
 
-/// The sections about an agent's role.
+/// Returns the sections about an agent's role.
 fn role(facts: &SystemFacts<'_>, role_name: &str) -> Vec<String> {
     let prompts = facts.prompts;
     let Some(role_prompt) = facts.role_prompt else {
@@ -82,7 +83,7 @@ fn role(facts: &SystemFacts<'_>, role_name: &str) -> Vec<String> {
     };
     let filled = prompts.role.fill(&[("role_name", role_name), ("role_prompt", role_prompt)]);
     let mut role = vec![filled.trim().to_owned()];
-    // The services are given only to agents that may create agents.
+    // An agent that may not create agents gets no `services`, and needs no advice on hiring.
     if !facts.services.is_empty() && facts.service.tools_allowed() {
         role.push(prompts.hiring.trim().to_owned());
     }

@@ -62,7 +62,7 @@ fn system(service: &Service) -> String {
         workspace: None,
         guidance: Guidance::Full,
     });
-    // The words of the prompts are tested elsewhere; here only their places matter.
+    // Short marks replace the prompts, because this test is only about their places in the message.
     let role = prompts.role.fill(&[("role_name", "读者"), ("role_prompt", "你读图。")]);
     system
         .replace(prompts.base.trim(), "(base)")
@@ -120,7 +120,7 @@ fn an_artifact_without_a_row_or_without_bytes_is_told_and_not_an_error() {
     assert!(rendered.shown.iter().all(|shown| shown.routing == Routing::Described));
 }
 
-/// A part of a random conversation.
+/// A part of a generated conversation.
 #[derive(Clone, Debug)]
 enum Piece {
     Heard(Vec<Medium>),
@@ -191,7 +191,8 @@ fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
             }
             Piece::Said => story.say("so"),
             Piece::Summed(keep_recent) => {
-                // The record of a summary is within the batch that asked for it.
+                // The record of a summary comes between the call that asked for the summary and the result of that
+                // call.
                 let call = format!("call_sum{}", story.history.records.len());
                 let asked = ToolCall {
                     id: call.clone(),
@@ -240,7 +241,7 @@ fn size(media: &[Bytes]) -> u64 {
     media.iter().map(|bytes| (bytes.len() as u64).div_ceil(3) * 4).sum()
 }
 
-/// The media of each record that has some, in order.
+/// Returns the media of each record that has media, in order.
 fn by_place(story: &Story) -> Vec<Vec<Bytes>> {
     let records = story.history.told();
     let places = records.all().map(|record| {

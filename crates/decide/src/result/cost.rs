@@ -1,15 +1,15 @@
 //! Refuses schemas that would take long to compare with an answer. Pure.
 //!
-//! The validator follows a reference wherever it occurs, so a few lines can lead to more comparisons than anybody can
-//! wait for: `d0` refers to `d1` twice, `d1` to `d2` twice, and so on. The same happens if a schema refers to itself in
-//! two ways for the same value. The validator has no guard against this.
+//! The validator follows each reference wherever it occurs. So if `d0` refers to `d1` twice, `d1` to `d2` twice, and
+//! so on, a few lines lead to more comparisons than anybody can wait for. The same happens if a schema refers to
+//! itself in two ways for the same value. The validator has no guard against this, so this module counts first.
 
 use serde_json::{Map, Value};
 
-/// The maximum number of schemas that one schema may contain when every reference is followed.
+/// Maximum number of schemas inside one schema, counting the target of each reference as often as it is referred to.
 const LARGEST: u64 = 20_000;
 
-/// The maximum length of a chain of references, each leading to the next.
+/// Maximum length of a chain of references in which each leads to the next.
 const LONGEST_CHAIN: usize = 64;
 
 /// The cost of following a schema.
@@ -22,7 +22,7 @@ struct Cost {
 }
 
 impl Cost {
-    /// The cost of two schemas for the same value.
+    /// Returns the cost of two schemas that the validator compares with the same value.
     fn and(self, other: Self) -> Self {
         Self {
             size: self.size.saturating_add(other.size),
@@ -30,13 +30,13 @@ impl Cost {
         }
     }
 
-    /// The cost of two schemas for different values.
+    /// Returns the cost of two schemas that the validator compares with different values, such as two properties.
     fn or(self, other: Self) -> Self {
         Self { size: self.size.saturating_add(other.size), returns: self.returns.max(other.returns) }
     }
 }
 
-/// Checks what it costs to follow a schema. The error tells why it is too costly.
+/// Refuses a schema that would take long to compare with an answer. The error tells why the schema is too costly.
 pub(super) fn check(schema: &Value) -> Result<(), String> {
     let mut follower = Follower { root: schema, followed: Vec::new(), size: 0 };
     let cost = follower.schema(schema)?;
@@ -67,7 +67,8 @@ impl<'s> Follower<'s> {
                 ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(reference)) => {
                     self.reference(reference)?
                 }
-                // A definition is counted where something refers to it. The other keywords contain values, not schemas.
+                // A definition is counted where something refers to it. The values of `const`, `enum`, `default` and
+                // `examples` are not schemas.
                 ("$defs" | "definitions" | "const" | "enum" | "default" | "examples", _) => Cost::default(),
                 ("properties", Value::Object(all)) => self.each(all, Cost::or)?,
                 ("patternProperties" | "dependentSchemas" | "dependencies", Value::Object(all)) => {

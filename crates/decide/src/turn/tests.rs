@@ -1,4 +1,5 @@
-//! A random model, a driver that writes the same records as the real driver, and a process that ends again and again.
+//! Tests a turn in a simulated world: a model with random answers, a driver that writes the same records as the real
+//! driver, and a process that ends again and again.
 
 use super::*;
 use polity_llm::Arguments;
@@ -17,12 +18,13 @@ struct Answer {
     calls: Vec<ToolCall>,
 }
 
-/// The tools of this world. As in the driver, the name of a tool tells whether it reaches outside.
+/// The tools of the simulated world. As in the real driver, the name of a tool tells whether it acts outside the
+/// society.
 const SOCIETY: &str = "put";
 const UNKNOWN: &str = "no_such_tool";
 const REPEATABLE: &str = "fetch";
 const ONCE: &str = "pay";
-/// A tool of the society about which the person is asked. The id of a call tells the answer.
+/// A tool that needs the person's permission. The id of a call determines what the person answers.
 const ASKED: &str = "hire";
 
 /// Returns how the question about a call ends.
@@ -62,7 +64,7 @@ fn beginnings() -> impl Strategy<Value = Expects> {
     prop_oneof![Just(Expects::Answer), Just(Expects::Nothing)]
 }
 
-/// The process has ended.
+/// The simulated process has ended.
 struct Cut;
 
 /// What a transaction writes: records, and the effects of society tools.
@@ -73,8 +75,8 @@ struct Transaction {
     ended: Option<Option<String>>,
 }
 
-/// Everything that survives the process: the disk and the world outside. Also the answers, cuts and messages
-/// that are still to come.
+/// Everything that survives the end of the process: the records on disk and the world outside. Also the answers, cuts
+/// and messages that are still to come.
 struct World {
     beginning: Expects,
     /// The ids of calls in earlier turns of the conversation.
@@ -84,10 +86,10 @@ struct World {
     done: Vec<String>,
     /// The closing text, once the turn has ended.
     ended: Option<Option<String>>,
-    /// How often the outside world saw each key.
+    /// How often the outside world ran the call with each key.
     outside: BTreeMap<String, u32>,
     answers: std::vec::IntoIter<Answer>,
-    /// For each life of the process, the number of points after which it ends.
+    /// For each life of the process, the number of calls of [`World::point`] after which it ends.
     cuts: std::vec::IntoIter<u8>,
     until_cut: Option<u8>,
     mail: u8,
@@ -200,7 +202,8 @@ impl World {
         Ok(())
     }
 
-    /// Takes all steps that one transaction can take without the model and the outside world. Returns the next step.
+    /// Takes all steps that need neither the model nor the outside world, as one transaction does. Returns the next
+    /// step.
     fn follow(&mut self, turn: &mut Turn, happened: Option<Record>, into: &mut Transaction) -> Step {
         let mut write = |turn: &mut Turn, record: Record| {
             turn.apply(&record);
@@ -349,7 +352,8 @@ proptest! {
         }
     }
 
-    /// A call about which the person is asked is asked about once, and takes effect only if the person allows it.
+    /// The person is asked once about a call that needs permission, and the call takes effect only if the person
+    /// allows it.
     #[test]
     fn a_call_that_the_person_must_allow_runs_only_after_that(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);
@@ -410,8 +414,8 @@ proptest! {
         }
     }
 
-    /// After an empty answer the model is asked once more. This happens only if the turn has done nothing yet
-    /// and must give an answer.
+    /// After an empty answer, the model is asked once more if the turn must give an answer and has done nothing yet.
+    /// Otherwise, the empty answer ends the turn.
     #[test]
     fn silence_is_an_answer_only_where_nothing_is_owed(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);

@@ -22,7 +22,8 @@ pub(super) struct Archive<'a> {
 
 impl<'a> Archive<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, Stop> {
-        // Office files with a password are not zip archives: they use the container of the older Office formats.
+        // An Office file with a password is not a zip archive, but has the container format of older Office files,
+        // OLE.
         const OLE_SIGNATURE: &[u8] = &[0xD0, 0xCF, 0x11, 0xE0];
         if bytes.starts_with(OLE_SIGNATURE) {
             return Err(Stop::Encrypted);

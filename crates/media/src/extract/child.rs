@@ -1,4 +1,4 @@
-//! The child's side: gives up the rights that it does not need, then reads the document.
+//! The code of the child process: gives up the rights that the child does not need, then reads the document.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
@@ -79,9 +79,9 @@ impl Ending {
 
 /// Reads a document from standard input and writes its text to standard output. The process must do nothing else.
 ///
-/// `arguments` are the arguments after [`EXTRACT_ARGUMENT`](super::EXTRACT_ARGUMENT). Call this first in `main`, before
-/// any thread starts: it permanently limits the memory and the processor time of the process, and forbids it to open
-/// files.
+/// `arguments` are the arguments after [`EXTRACT_ARGUMENT`](super::EXTRACT_ARGUMENT). Call this function first in
+/// `main`, before any thread starts: it permanently limits the memory and the processor time of the process, and
+/// forbids the process to open files.
 pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Some(order) = Order::from_arguments(arguments) else {
         return ExitCode::from(Ending::Misused.code());
@@ -102,7 +102,7 @@ fn limit_process(order: Order) -> io::Result<()> {
     limit(Resource::AS, order.memory)
 }
 
-/// Sets a limit that cannot be raised again. It is never above the limit that already applies.
+/// Sets a limit that the process cannot raise again. If a lower limit already applies, that limit stays.
 fn limit(resource: Resource, wanted: u64) -> io::Result<()> {
     let (_, allowed) = resource.get()?;
     let value = wanted.min(allowed);
@@ -120,7 +120,7 @@ fn serve(order: Order) -> io::Result<Ending> {
         }
         Err(Stop::Encrypted) => return Ok(Ending::Encrypted),
         Err(Stop::InflatesTooMuch) => return Ok(Ending::InflatesTooMuch),
-        // This does not occur: `extract_text` has already turned a full sink into a text that was cut.
+        // Cannot happen: if the sink is full, `extract_text` returns the text so far as `Completeness::Cut`.
         Err(Stop::Full) => return Ok(Ending::Cut),
     };
     let mut stdout = io::stdout().lock();

@@ -60,7 +60,7 @@ fn notes_of(slide: &str, archive: &mut Archive<'_>) -> Result<Option<Vec<u8>>, S
     let Some(relationships) = archive.read(&relationships_of(slide))? else { return Ok(None) };
     let relationships = attributes(&relationships, "Relationship", ["Type", "Target"])?;
     let target = relationships.into_iter().find_map(|[kind, target]| {
-        // The strict variant of the format has another prefix, so compare only the end.
+        // The prefix of the relationship differs between variants of the format, so only the end is compared.
         if kind?.ends_with("/relationships/notesSlide") { target } else { None }
     });
     match target {
@@ -94,14 +94,15 @@ fn office_mark(element: &str) -> Mark {
         "tc" => Mark::Cell,
         "tab" => Mark::Tab,
         "br" | "cr" => Mark::Break,
-        // Skip properties, whose elements called `tab` only define tab stops. Skip a `Fallback`, because it repeats the
-        // `Choice` before it.
+        // Properties (`pPr`, `rPr`) contain no text; an element `tab` in them only defines a tab stop. A `Fallback`
+        // repeats the content of the `Choice` before it.
         "pPr" | "rPr" | "Fallback" => Mark::Skip,
         _ => Mark::Other,
     }
 }
 
-/// Does the same as [`office_mark`], but skips fields, which contain the number of the slide and the date.
+/// Returns the same as [`office_mark`], but skips fields: in notes, they contain the number of the slide and the
+/// date.
 fn notes_mark(element: &str) -> Mark {
     if element == "fld" { Mark::Skip } else { office_mark(element) }
 }

@@ -1,4 +1,5 @@
-//! The parent's side: starts the child, sends it the document, reads its answer, and ends it.
+//! The code of the parent process: starts the child, sends the document to the child, reads the text, and ends the
+//! child.
 
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -16,8 +17,8 @@ use super::{Completeness, DocumentFormat, EXTRACT_ARGUMENT, ExtractError, Extrac
 /// The limits of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChildBounds {
-    /// Wall-clock time from start to end. The limit for processor time is this time, rounded down to seconds, plus one
-    /// second.
+    /// Maximum wall-clock time from the start of the child to its end. The limit for processor time is this time,
+    /// rounded down to seconds, plus one second.
     pub time: Duration,
     /// Longest text that the caller wants, in characters. Longer text is cut.
     pub output_chars: usize,
@@ -30,9 +31,9 @@ impl Default for ChildBounds {
         Self {
             // A PDF of a thousand pages takes a few seconds.
             time: Duration::from_secs(30),
-            // The length of a long book.
+            // About the length of a long book.
             output_chars: 2_000_000,
-            // Several times the size that an archive may unpack to.
+            // Four times the size to which an archive may unpack.
             memory: 1024 * 1024 * 1024,
         }
     }
@@ -94,7 +95,8 @@ pub async fn run_child(
     };
     let conversation = converse(&mut child, (stdin, stdout, stderr), &bytes, bounds.output_chars);
     let Ok(answer) = timeout(bounds.time, conversation).await else {
-        // The child may just have ended by itself. `kill` makes sure that it no longer runs when this function returns.
+        // `kill` makes sure that the child no longer runs when this function returns. The child may also have ended
+        // by itself at this moment.
         child.kill().await.map_err(ExtractError::Talk)?;
         return Err(ExtractError::TimedOut { time: bounds.time });
     };
@@ -125,7 +127,7 @@ async fn converse(
     };
     let hear = async {
         let mut text = Vec::new();
-        // Read one byte more than allowed, to notice an answer that is too long. The pipe then closes, so the child
+        // One byte more than allowed shows that an answer is too long. After this read the pipe closes, so the child
         // cannot go on writing.
         stdout.take(max_bytes.saturating_add(1)).read_to_end(&mut text).await?;
         Ok(text)

@@ -15,7 +15,8 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
         document.decrypt("").map_err(|_| Stop::Encrypted)?;
     }
     let pages = document.get_pages();
-    // If the trailer itself contains the encryption dictionary, the library finds neither pages nor the encryption.
+    // In some encrypted files, the trailer contains the encryption dictionary itself instead of a reference to it.
+    // Then the library finds no pages and does not notice the encryption.
     if pages.is_empty() && document.trailer.has(b"Encrypt") {
         return Err(Stop::Encrypted);
     }
@@ -37,8 +38,8 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
 }
 
 fn read_page(document: &Document, page: u32, sink: &mut Sink) -> Result<(), Stop> {
-    // The library panics on fonts and values that it does not expect. Such a panic loses only the page. It leaves no
-    // state half changed: each page has its own output, and the sink is consistent after every character.
+    // The library panics on fonts and values that it does not expect. A panic loses only the current page. No state
+    // stays half changed: each page has its own output, and the sink is consistent after every character.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         output_doc_page(document, &mut PlainTextOutput::new(&mut *sink), page)
     }));

@@ -19,8 +19,8 @@ const MAX_DEPTH: usize = 10_000;
 
 /// Reads the text of the document, without headers, footers, hidden text and deleted text.
 ///
-/// Footnotes are written in brackets at their place in the text. A file that is cut short yields the text before the
-/// cut.
+/// Footnotes are written in brackets at their place in the text. For a file that ends too early, the text up to its
+/// end is written.
 pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     let bytes = bytes.trim_ascii_start();
     if !bytes.starts_with(b"{\\rtf") {
@@ -66,15 +66,16 @@ struct Document<'a> {
     page: &'static Encoding,
     fonts: HashMap<i32, &'static Encoding>,
     default_font: Option<i32>,
-    /// Bytes that are not decoded yet, since a character may take several bytes, and each byte may have its own escape.
+    /// Bytes that are not decoded yet, because a character may take several bytes, each with an escape of its own.
     run: Vec<u8>,
     /// The first half of a surrogate pair, until its second half is read.
     high_half: Option<u16>,
-    /// Characters still to skip: they are the substitute for a Unicode character that was already read.
+    /// Number of characters still to skip. They are the substitute for a Unicode character that was already read, and
+    /// are meant for readers without Unicode.
     to_skip: u32,
 }
 
-/// The state that a group can change. At the end of the group, the earlier state applies again.
+/// The state that control words can change within a group. At the end of the group, the earlier state applies again.
 #[derive(Clone, Copy)]
 struct Group {
     place: Place,
@@ -92,7 +93,7 @@ enum Place {
     Footnote,
     /// The text consists of the names of fonts and is dropped; only the character sets of the fonts matter.
     Fonts,
-    /// The group is for readers that know this extension, but some groups inside it are for all readers.
+    /// The group is only for readers that know its extension of RTF. Some groups inside it are for all readers.
     Extension,
     /// The group contains a text twice: first without Unicode, then with Unicode in a group inside it.
     Twice,
@@ -141,7 +142,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Collects a byte of text, or skips it.
+    /// Collects a byte of text, or skips it if it belongs to a substitute.
     fn byte(&mut self, byte: u8) -> Result<(), Stop> {
         if self.to_skip > 0 {
             self.to_skip -= 1;
@@ -193,7 +194,7 @@ impl Document<'_> {
                 self.end_run()?;
                 self.now.place = Place::Extension;
             }
-            // A non-breaking space and a non-breaking hyphen.
+            // `\~` is a non-breaking space, and `\_` is a non-breaking hyphen.
             b'~' => self.stand_in_or_write(' ')?,
             b'_' => self.stand_in_or_write('-')?,
             b'\r' | b'\n' => self.write('\n')?,
@@ -216,7 +217,7 @@ impl Document<'_> {
             let length = usize::try_from(number.unwrap_or(0)).unwrap_or(0);
             return Ok(rest.get(length..).unwrap_or_default());
         }
-        // The text before this word has the code page that applied until now.
+        // The word may change the code page, so the bytes before the word are decoded first.
         self.end_run()?;
         self.obey(meaning, number)?;
         Ok(rest)
@@ -255,7 +256,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Whether the text of the group around the current group goes to this place.
+    /// Returns whether the group around the current group has this place.
     fn is_within(&self, place: Place) -> bool {
         self.groups.last().is_some_and(|outside| outside.place == place)
     }
@@ -266,8 +267,8 @@ impl Document<'_> {
         }
     }
 
-    /// Writes the character of a control word. Skips it if the word is part of a substitute, where the word counts as
-    /// one character.
+    /// Writes the character that a control word stands for. Skips the character if the word is part of a substitute
+    /// for a Unicode character; there, each word counts as one character.
     fn stand_in_or_write(&mut self, character: char) -> Result<(), Stop> {
         if self.to_skip > 0 {
             self.to_skip -= 1;

@@ -9,8 +9,8 @@ use super::archive::Archive;
 use super::sink::Sink;
 use super::{Completeness, Stop};
 
-/// Maximum number of tabs for consecutive empty cells. Real tables have no wider gaps, but a single cell may be far
-/// away.
+/// Maximum number of tabs for consecutive empty cells. Real tables have no wider gaps; without a maximum, a single
+/// cell in the last column would cause thousands of tabs.
 const MAX_GAP: u32 = 64;
 
 /// Reads the values of all sheets, and leaves out sheets that cannot be read.
@@ -29,8 +29,8 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
     Ok(completeness)
 }
 
-/// Determines the format by the file's content, since the declared type is often the type of another spreadsheet
-/// program.
+/// Opens a workbook. The content of the file determines the format, because files often declare the format of another
+/// spreadsheet program.
 fn open(bytes: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Stop> {
     let file = Cursor::new(bytes);
     if !bytes.starts_with(b"PK") {
@@ -124,7 +124,7 @@ fn write_time(time: &ExcelDateTime, sink: &mut Sink) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Replaces line breaks and tabs in a cell. They would make one cell look like several cells.
+/// Replaces line breaks and tabs in a cell by spaces, because they would make one cell look like several cells.
 fn one_line(text: &str) -> String {
     text.replace(['\t', '\n', '\r'], " ")
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-/// Text with a limited number of characters. Writing beyond the limit is an error; the characters that fit are kept.
+/// A text with a limited number of characters. A write beyond the limit fails, but the characters that fit are kept.
 pub(super) struct Sink {
     text: String,
     chars_left: usize,
@@ -69,7 +69,7 @@ impl Sink {
         Ok(Part { name, before, start: self.text.len() })
     }
 
-    /// Ends the part. If it has no text, its mark is removed too.
+    /// Ends the part with a closing mark. If the part has no text, removes its opening mark instead.
     pub(super) fn close_part(&mut self, part: Part) -> fmt::Result {
         let is_empty = self.text.get(part.start..).is_none_or(|content| content.trim().is_empty());
         if !is_empty {

@@ -9,11 +9,11 @@ use quick_xml::{Reader, XmlVersion};
 use super::Stop;
 use super::sink::{Part, Sink};
 
-/// Limit for the number of open elements. Real documents stay far below it, even a document that never closes an
-/// element.
+/// Limit for the number of open elements. Real documents stay far below this limit, even a malformed document that
+/// never closes an element.
 const MAX_DEPTH: usize = 100_000;
 
-/// The mark around notes.
+/// The name of the part around the notes to a slide: they are written between `<notes>` and `</notes>`.
 pub(super) const NOTES: &str = "notes";
 
 /// The meaning of an element for the text.
@@ -21,13 +21,13 @@ pub(super) const NOTES: &str = "notes";
 pub(super) enum Mark {
     /// The characters inside the element are text.
     Text,
-    /// The element begins on a new line, and a new line follows it.
+    /// The element begins on a new line, and the text after it begins on another line.
     Line,
-    /// Both [`Text`](Self::Text) and [`Line`](Self::Line).
+    /// The element has both meanings: [`Text`](Self::Text) and [`Line`](Self::Line).
     TextLine,
     /// A row of a table.
     Row,
-    /// A cell of a table. Its content stays on one line.
+    /// A cell of a table. The content of a cell stays on one line.
     Cell,
     /// The element stands for a tab.
     Tab,
@@ -50,8 +50,8 @@ pub(super) enum WhiteSpace {
     Collapsed,
 }
 
-/// Writes the text of an XML file. `mark` gets element names without prefix. An entity that the file defines is never
-/// expanded; only the standard entities and `&nbsp;` are expanded.
+/// Writes the text of an XML file. `mark` returns the meaning of an element; its argument is the name of the element
+/// without prefix. Only the standard entities and `&nbsp;` are expanded, never entities that the file defines.
 pub(super) fn write_text(
     xml: &[u8],
     white_space: WhiteSpace,
@@ -79,8 +79,8 @@ pub(super) fn write_text(
     }
 }
 
-/// Returns the named attributes of every element called `element`, in the order of the file. `element` is written
-/// without its prefix, `names` with their prefixes.
+/// Returns the attributes `names` of every element called `element`, in the order of the file. `element` has no
+/// prefix; the `names` have prefixes, as in `r:id`.
 pub(super) fn attributes<const COUNT: usize>(
     xml: &[u8],
     element: &str,
@@ -159,8 +159,8 @@ impl OpenElements {
         Ok(())
     }
 
-    /// Ends the innermost open element with this name, and all elements left open in it. Does nothing if no element
-    /// with this name is open.
+    /// Ends the innermost open element with this name, and all elements that are still open inside this element. Does
+    /// nothing if no element with this name is open.
     fn end(&mut self, name: &str, sink: &mut Sink) -> Result<(), Stop> {
         let Some(depth) = self.elements.iter().rposition(|(open, _)| open == name) else {
             return Ok(());

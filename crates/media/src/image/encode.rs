@@ -10,7 +10,7 @@ use image::{DynamicImage, ImageEncoder, RgbImage, Rgba};
 use super::open::Picture;
 use super::{ImageBounds, ImageError, Size};
 
-/// The formats to try.
+/// The formats in which a picture is encoded until one fits.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Coding {
     /// PNG, and then JPEG if the PNG has too many bytes.
@@ -29,7 +29,8 @@ pub(super) struct Encoded {
 /// in a picture easier to read.
 const QUALITIES: [u8; 3] = [88, 75, 60];
 
-/// Each side is multiplied by this factor if the file was too large in every quality. About half the pixels remain.
+/// If the file is too large in every quality, each side is multiplied by this factor, which halves the number of
+/// pixels.
 const SHRINK: f64 = 0.7;
 
 /// Number of scales to try. The last scale shrinks a side of 2,000 pixels to 28.

@@ -2,11 +2,12 @@
 
 use image::ImageFormat;
 
-/// Determines the format by the first bytes, or else by the declared type. Returns `None` if this crate cannot read it.
+/// Determines the format of a picture from its first bytes, or else from the declared type. Returns `None` if this
+/// crate cannot read the format.
 pub(super) fn format_of(bytes: &[u8], mime_type: &str) -> Option<ImageFormat> {
     let called = || match mime_type {
-        // A cursor has the layout of an icon, with another number in its header. Its first bytes do not identify it,
-        // since a TGA file may begin with the same bytes.
+        // A cursor file has the layout of an icon file, with another number in its header. The first bytes do not
+        // identify a cursor, because a TGA file may begin with the same bytes.
         "image/x-win-bitmap" | "image/x-cursor" => Some(ImageFormat::Ico),
         _ => ImageFormat::from_mime_type(mime_type),
     };
@@ -23,7 +24,7 @@ pub(super) fn taken_by_servers(format: ImageFormat) -> Option<&'static str> {
     }
 }
 
-/// Types of pictures that are never converted, because no decoder here reads them.
+/// Types of pictures that are never converted, because this crate has no decoder for them.
 const NEVER: &[&str] = &[
     "image/avif",
     "image/avif-sequence",
@@ -53,7 +54,7 @@ const NEVER: &[&str] = &[
     "image/emf",
 ];
 
-/// Whether this crate never converts pictures of this type. This depends only on the type, not on the bytes.
+/// Returns whether this crate cannot convert pictures of this type, whatever their bytes are.
 pub fn is_never_converted(mime_type: &str) -> bool {
     NEVER.contains(&mime_type)
 }

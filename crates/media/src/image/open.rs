@@ -16,8 +16,8 @@ pub const MAX_DECODED_BYTES: u64 = 256 * 1024 * 1024;
 /// Longest side that is decoded, in pixels. A JPEG header cannot contain a larger number.
 pub const MAX_DECODED_EDGE: u32 = 65_535;
 
-/// Largest colour profile that is copied, in bytes. Profiles of screens and cameras have a few thousand bytes. Profiles
-/// of printing presses have about a million bytes. These bytes are better used for pixels.
+/// Maximum size of a colour profile that is copied into a new file, in bytes. Profiles of screens and cameras have a
+/// few thousand bytes. Profiles of printing presses have about a million bytes, which are better used for pixels.
 const MAX_PROFILE_BYTES: usize = 64 * 1024;
 
 /// The facts from the header of a picture.
@@ -61,8 +61,8 @@ impl Source {
         Ok(Self { format, size, has_metadata, orientation, frames: frames(bytes, format) })
     }
 
-    /// Whether servers accept the file. GIF does not count, since some servers refuse it; an animated WebP does not
-    /// count either.
+    /// Returns whether servers accept the file. The answer is no for GIF, which some servers refuse, and for an
+    /// animated WebP.
     pub(super) fn is_taken_by_servers(&self) -> bool {
         match (self.format, &self.frames) {
             (ImageFormat::Png | ImageFormat::Jpeg, _) | (ImageFormat::WebP, Frames::One) => true,
@@ -82,7 +82,7 @@ impl Source {
         self.format.to_mime_type()
     }
 
-    /// Whether the pixels were already compressed with loss, so that PNG has no advantage over JPEG.
+    /// Returns whether the pixels were already compressed with loss, so that PNG has no advantage over JPEG.
     pub(super) fn is_lossy(&self, picture: &Picture) -> bool {
         match self.format {
             ImageFormat::Jpeg => true,
@@ -101,8 +101,8 @@ impl Source {
         decoder.read_image(&mut vec![0; length]).map_err(|error| self.wrong(error))
     }
 
-    /// Fails if a JPEG file is cut short. The decoder would invent the missing pixels, as browsers do. Servers would
-    /// not, and a model could not distinguish invented pixels from real pixels.
+    /// Fails if a JPEG file is cut short. The decoder would invent the missing pixels, as browsers do. A model could
+    /// not distinguish invented pixels from real pixels, and servers may refuse the file.
     fn check_end(&self, bytes: &[u8]) -> Result<(), ImageError> {
         if self.format == ImageFormat::Jpeg && is_cut_short(bytes) {
             return Err(ImageError::Damaged(io::Error::from(io::ErrorKind::UnexpectedEof).into()));
@@ -154,14 +154,14 @@ fn size_of(bytes: &[u8], format: ImageFormat) -> Option<Size> {
     Some(Size { width, height })
 }
 
-/// Converts linear amounts of light to the values that a screen expects. Without this, the picture would be too dark.
+/// Converts linear amounts of light to the values that a screen expects. Unconverted, the picture would be too dark.
 fn brighten(pixels: &mut DynamicImage) {
     if let DynamicImage::ImageRgb32F(pixels) = pixels {
         pixels.iter_mut().for_each(|channel| *channel = channel.clamp(0.0, 1.0).powf(1.0 / 2.2));
     }
 }
 
-/// Classifies an error of a decoder. The format or variant is unsupported, the picture is too large, or the file is
+/// Classifies an error of a decoder: the format or variant is unsupported, the picture is too large, or the file is
 /// damaged.
 fn wrong(error: image::ImageError, format: ImageFormat, size: Option<Size>) -> ImageError {
     match (error, size) {
@@ -186,7 +186,7 @@ fn frames(bytes: &[u8], format: ImageFormat) -> Frames {
     if has_several { Frames::Several } else { Frames::One }
 }
 
-/// Looks for a second frame without decoding the first.
+/// Returns whether a GIF file has a second frame, without decoding the first frame.
 fn gif_has_several_frames(bytes: &[u8]) -> bool {
     let mut options = gif::DecodeOptions::new();
     options.skip_frame_decoding(true);

@@ -1,7 +1,7 @@
 //! Reads the structure of picture files without decoding the pixels.
 //!
-//! The main purpose is to remove metadata and leave the pixels as they are, bit for bit. Only the parts that are known
-//! to affect how the picture looks are kept, so that unknown kinds of metadata are removed too.
+//! The main purpose is to remove metadata and leave the pixels as they are, bit for bit. This module keeps only the
+//! parts of a file that are known to affect how the picture looks, so it also removes unknown kinds of metadata.
 
 use image::ImageFormat;
 
@@ -28,7 +28,7 @@ pub(super) fn without_metadata(bytes: &[u8], format: ImageFormat) -> Stripped {
     }
 }
 
-/// Whether a JPEG file ends before the end of its picture; `false` if that cannot be determined.
+/// Returns whether a JPEG file ends before the end of its picture; `false` if that cannot be determined.
 pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
     const SCAN: &[u8] = &[0xFF, 0xDA];
     const END: &[u8] = &[0xFF, 0xD9];
@@ -54,8 +54,8 @@ pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Returns a JPEG file without its metadata and without anything after the end of the picture: phones store more
-/// pictures there, each with place and time.
+/// Returns a JPEG file without its metadata and without anything after the end of the picture. Phones store further
+/// pictures there, with the place and time of each.
 fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     const START: u8 = 0xD8;
     const END: u8 = 0xD9;

@@ -246,7 +246,7 @@ fn what_is_transparent_stays_so_in_png_and_is_white_in_jpeg() {
 
 #[test]
 fn what_is_encoded_anew_stands_upright_and_says_nothing() {
-    // A quarter turn to the right puts the left half at the top.
+    // Orientation 6 demands a quarter turn to the right, which puts the left half at the top.
     let bytes = jpeg_with_orientation(&two_halves(400, 200), 6);
     for (bounds, size) in [(BOUNDS, (100, 200)), (ImageBounds { max_edge: 400, ..STRIP }, (200, 400))] {
         let (after, written, mime_type, what) = changed(&bytes, "image/jpeg", &bounds);

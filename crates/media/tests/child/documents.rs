@@ -1,4 +1,4 @@
-//! Minimal documents of each format.
+//! Builds minimal documents of each format.
 
 use std::io::{Cursor, Write as _};
 

@@ -80,7 +80,7 @@ pub(crate) fn deep_structures_are_refused() {
         let outcome = run(&bytes, mime_type);
         assert!(matches!(outcome, Err(ExtractError::Unreadable { .. })), "{mime_type}: {outcome:?}");
     }
-    // If one chapter is damaged, only this chapter is lost and not the book.
+    // If one chapter is damaged, only this chapter is missing from the text.
     assert_eq!(run(&book, EPUB).unwrap().completeness, Completeness::PartsUnreadable);
 }
 
@@ -101,7 +101,8 @@ pub(crate) fn entities_are_not_expanded_and_nothing_outside_is_read() {
 
 /// Marks each file of an archive as encrypted with a password.
 fn with_password(mut zip: Vec<u8>) -> Vec<u8> {
-    // The offset of the flags from the signature: in the header of a file, and in its entry in the directory.
+    // In a zip archive, each file has a header and an entry in the directory. Both contain flags, at these offsets
+    // from the signature; the lowest flag means that the file is encrypted.
     for (signature, flags) in [(b"PK\x03\x04", 6), (b"PK\x01\x02", 8)] {
         for at in 0..zip.len() {
             if zip[at..].starts_with(signature) {
@@ -146,14 +147,14 @@ pub(crate) fn documents_cut_short_say_so() {
         let outcome = run(&document[..document.len() / 2], mime_type);
         match outcome {
             Err(ExtractError::Unreadable { .. }) => {}
-            // For RTF, the text up to the cut is returned.
+            // An RTF file that is cut off still gives the text before the cut.
             Ok(found) if mime_type == RTF => assert_eq!(found.completeness, Completeness::PartsUnreadable),
             outcome => panic!("{mime_type}: {outcome:?}"),
         }
     }
 }
 
-/// Whether the outcome tells something about the document, and not about the communication with the child.
+/// Returns whether the outcome is about the document, and not about the communication with the child.
 fn is_about_the_document(outcome: &Result<Extracted, ExtractError>) -> bool {
     match outcome {
         Ok(_) => true,

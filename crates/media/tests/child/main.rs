@@ -1,5 +1,5 @@
-//! Extracts documents in a real child process: this program starts itself again, under its own name or under a name
-//! that tells it how to misbehave.
+//! Extracts documents in a real child process. The test program starts itself again as the child: under its own name,
+//! or under a name such as `hangs`, which tells the child how to misbehave.
 
 #![expect(
     clippy::unwrap_used,
@@ -200,7 +200,7 @@ fn what_is_not_readable_says_why() {
     assert!(matches!(outcome, Err(ExtractError::Start(_))));
 }
 
-/// Links this program under another name.
+/// Makes a symbolic link to this program, so that it can be started under another name.
 fn alias(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &path).unwrap();
@@ -211,7 +211,7 @@ fn a_child_that_misbehaves_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &str, time: Duration| {
         let bounds = ChildBounds { time, ..bounds() };
-        // More bytes than fit into a pipe, so that a child that does not read its input is tested too.
+        // The document does not fit into a pipe, so the parent also meets a child that never reads its input.
         run_with(&alias(folder.path(), name), &[0; 1_000_000], PDF, &bounds)
     };
     let long = Duration::from_secs(600);

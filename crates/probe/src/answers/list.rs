@@ -1,5 +1,5 @@
-//! `GET {base}/models`: the list that every server has. Some servers add facts to it: vLLM adds the maximum length of a
-//! request, and OpenRouter adds the capabilities of a model.
+//! Reads the answer to `GET {base}/models`, the list of models that every server has. Some servers add facts: vLLM
+//! adds the maximum length of a request, and OpenRouter adds the capabilities of each model.
 
 use super::{MAX_MODELS, inputs, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
@@ -64,7 +64,7 @@ fn read_entry(entry: &Value, facts: &mut Facts) {
             ("video", Capability::VIDEO),
         ];
         facts.input = inputs(&taken, &named);
-        // A missing `file` is not recorded: OpenRouter reads files itself for models that do not accept them.
+        // A missing `file` is not recorded as missing: OpenRouter reads files for models that do not accept files.
         if taken.contains(&"file") {
             facts.input.insert(Capability::FILE, Support::Has);
         }

@@ -1,4 +1,4 @@
-//! The server of llama.cpp: `GET /props` reports how its one model was started.
+//! Reads the answer of a llama.cpp server to `GET /props`, which reports how its only model was started.
 
 use super::tokens;
 use crate::facts::{Facts, Server, Support};

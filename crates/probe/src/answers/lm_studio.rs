@@ -1,4 +1,4 @@
-//! LM Studio: `GET /api/v0/models` reports the type of each model and how it is loaded.
+//! Reads the answer of LM Studio to `GET /api/v0/models`, which reports the type of each model and how it is loaded.
 
 use super::{MAX_MODELS, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
@@ -32,8 +32,8 @@ pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
         }
         Some(_) | None => {}
     }
-    // LM Studio describes tools in words to models that were not trained for them. A model without this training may
-    // therefore call tools too, and only `Has` is recorded.
+    // LM Studio describes tools in words to models that were not trained for tools. So a model without `tool_use` may
+    // call tools too, and `HasNot` is never recorded.
     if words(entry.get("capabilities")).is_some_and(|words| words.contains(&"tool_use")) {
         facts.output.insert(Capability::TOOL_CALLING, Support::Has);
     }

@@ -1,5 +1,5 @@
-//! Ollama: `POST /api/show` reports the capabilities of a model, and `GET /api/ps` reports the context windows of
-//! loaded models.
+//! Reads the answers of Ollama: `POST /api/show` reports the capabilities of a model, and `GET /api/ps` reports the
+//! context windows of loaded models.
 
 use super::{MAX_MODELS, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
@@ -34,7 +34,7 @@ pub(crate) fn show(body: &Value) -> Option<Facts> {
     Some(facts)
 }
 
-/// Finds `num_ctx` in the parameters, which are one per line.
+/// Returns the value of `num_ctx`. `parameters` has one parameter per line, such as `num_ctx 8192`.
 fn set_window(parameters: &str) -> Option<u64> {
     let mut values = parameters.lines().filter_map(|line| line.trim().strip_prefix("num_ctx"));
     let number: u64 = values.next()?.trim().parse().ok()?;

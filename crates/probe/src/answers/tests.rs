@@ -3,7 +3,7 @@ use crate::facts::{Facts, Server, Window};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Writes facts in short: `+` for a capability that the model has, `-` for one that it does not have.
+/// Writes facts in short: `+vision` if the model has the capability `vision`, and `-vision` if the model lacks it.
 fn told(facts: &Facts) -> String {
     let side = |side: &BTreeMap<Capability, Support>| {
         let words = side.iter().map(|(capability, support)| match support {
@@ -72,7 +72,7 @@ fn lm_studio_says_what_a_model_is() {
     assert_eq!(told(&read("text-embedding-nomic")), " | -text");
     let gone = read("gone");
     assert_eq!((told(&gone), gone.models.unwrap().len()), (" | ".to_owned(), 3));
-    // The answer of a server other than LM Studio on the same path.
+    // A server other than LM Studio may also answer on this path.
     assert_eq!(lm_studio::read(&json!({"object": "list", "data": [{"id": "m"}]}), "m"), None);
 }
 

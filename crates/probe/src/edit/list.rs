@@ -15,8 +15,9 @@ pub(super) fn names(array: &Array<'_>) -> Option<Vec<String>> {
     array.elements.iter().map(word).collect()
 }
 
-/// Returns the replacements that make the list contain `wanted`: words that the list already has, in the same order,
-/// and then new words. Returns `None` if `wanted` has another order, or if a comment would be lost.
+/// Returns the replacements that make the list contain the words `wanted`. These must be words that the list already
+/// has, in the same order, and then new words. Returns `None` if `wanted` has another order, or if a comment would be
+/// lost.
 pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<Vec<Splice>> {
     let there = names(array)?;
     let kept: Vec<&String> = there.iter().filter(|word| wanted.contains(word)).collect();
@@ -38,8 +39,8 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
         if wanted.contains(there.get(index)?) {
             continue;
         }
-        // Remove a comma together with the word: the comma after the word or, if no later word stays, the comma before
-        // the word.
+        // Remove the word together with the comma after it. If no later word stays, remove the comma before it
+        // instead.
         let is_followed = there.get(index + 1..)?.iter().any(|word| wanted.contains(word));
         let range = if is_followed {
             element.start()..array.elements.get(index + 1)?.start()
@@ -47,8 +48,8 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
             array.elements.get(index.checked_sub(1)?)?.end()..element.end()
         };
         let gap = text.get(range.clone())?;
-        // The names of capabilities never contain `//` or `/*`. So these characters begin a comment, and the edit would
-        // lose that comment.
+        // The names of capabilities never contain `//` or `/*`. So these characters begin a comment, which the edit
+        // would remove.
         if gap.contains("//") || gap.contains("/*") {
             return None;
         }

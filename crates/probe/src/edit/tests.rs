@@ -117,7 +117,7 @@ fn what_is_not_clear_stays() {
     assert_eq!(edit("[]", std::slice::from_ref(&all)), Err(EditError::Unreadable));
 }
 
-/// White space and comments, as they may appear between any two tokens.
+/// Generates white space and comments, as they may appear between any two tokens.
 fn gap() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => Just(String::new()),
@@ -222,7 +222,7 @@ fn outside(text: &str) -> String {
     spliced(text, cut.into_iter().map(|range| Splice { range, text: String::new() }).collect())
 }
 
-/// Whether `text` is `original` with nothing added except white space and commas.
+/// Returns whether `text` differs from `original` only by additional white space and commas.
 fn is_padded(text: &str, original: &str) -> bool {
     let mut original = original.chars().peekable();
     let all_are = text.chars().all(|character| {

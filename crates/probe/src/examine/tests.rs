@@ -49,7 +49,7 @@ fn says_ok() -> Json<Value> {
     Json(json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
 }
 
-/// A server with this list of models, and with a chat that answers.
+/// Makes a server with this list of models, which answers every chat request.
 fn chat(list: Value) -> Router {
     Router::new()
         .route("/v1/models", get(async move || Json(list)))
@@ -165,7 +165,7 @@ async fn a_server_that_says_nothing_of_tools_is_tried_with_one() {
     let service = at(refuses, "m").await;
     let examination = look(&service, LONG).await;
     assert_eq!(codes(&examination), ["answers", "no_tools"]);
-    // A trial is not a fact that the server reports, so it leads to no correction.
+    // The server did not report that it refuses tools: only the trial showed it. So there is no correction.
     assert_eq!(corrections(&service, &examination.facts), None);
 }
 

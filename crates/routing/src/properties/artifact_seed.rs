@@ -109,7 +109,7 @@ proptest! {
 
     /// Artifact routing, INV-3: the route depends only on the kind, the MIME type,
     /// the input capability that the kind needs, and the file types.
-    /// It does not depend on the file's name, size, label or time, on the order of the capabilities, on other
+    /// The route does not depend on the file's name, size, label or time, on the order of the capabilities, on other
     /// capabilities, or on the outputs.
     #[test]
     fn inv_3_routing_decision_consistency(
@@ -130,7 +130,7 @@ proptest! {
     }
 
     /// Artifact routing, INV-4: a result has exactly the fields of the seed, each with its type.
-    /// It has `content` if and only if `routing` is `text`.
+    /// A result has `content` if and only if `routing` is `text`.
     /// If the caller gave the bytes, the result also has the part for its routing.
     #[test]
     fn inv_4_result_structure_integrity(

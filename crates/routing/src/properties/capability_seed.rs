@@ -12,7 +12,7 @@ const LABELS: [[&str; 6]; 2] = [
     ["Type: ", "File name: ", "Artifact ID: ", "File size: ", "MIME type: ", "Suggested recipients: "],
 ];
 
-/// Returns the rest of the only line that begins with `label`; `None` if no line does.
+/// Returns the rest of the only line that begins with `label`, or `None` if no line begins with it.
 fn value_after<'a>(text: &'a str, label: &str) -> Option<&'a str> {
     let mut values = text.split('\n').filter_map(|line| line.strip_prefix(label));
     let value = values.next()?;
@@ -94,7 +94,8 @@ proptest! {
                 }
                 BlockReason::LeftOut(left_out) => {
                     prop_assert_eq!(forward_to, None);
-                    // A second attempt would fail too, and so would another agent, so the text must suggest neither.
+                    // No model gets this content. So the text must suggest neither to open the artifact again nor to
+                    // hire another agent.
                     prop_assert!(!text.contains("create_role") && !text.contains("get_artifact"));
                     if let LeftOut::TooLarge { encoded, limit } = left_out {
                         prop_assert!(text.contains(&encoded.to_string()) && text.contains(&limit.to_string()));

@@ -79,7 +79,7 @@ pub(super) fn mean_pieces() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// Generates file names: arbitrary ones, ones made of malicious pieces, and ordinary ones.
+/// Generates file names: arbitrary texts, names made of malicious pieces, and ordinary names.
 pub(super) fn filenames() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),

@@ -66,7 +66,7 @@ fn addresses_are_told_apart() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
-    /// Every address that the standard library knows as not public is refused, also if another address contains it.
+    /// No IPv4 address that the standard library knows as special is public, also not inside an IPv6 address.
     #[test]
     fn no_private_address_is_public(address in any::<u32>().prop_map(Ipv4Addr::from)) {
         let special = address.is_private() || address.is_loopback() || address.is_link_local() || address.is_multicast()

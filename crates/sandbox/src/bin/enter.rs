@@ -1,4 +1,4 @@
-//! The program that the tests of this crate use as the binary that contains `enter`.
+//! The program that the tests of this crate start as the supervisor and inside the sandbox. It only calls `enter`.
 
 use std::process::ExitCode;
 

@@ -56,7 +56,7 @@ fn what_is_no_domain_is_refused_in_the_settings() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// No spelling of an address is ever permitted, with any list of domains.
+    /// `permit` refuses an address in every spelling, whatever domains the list contains.
     #[test]
     fn no_address_is_permitted(address in any::<std::net::IpAddr>(), number in any::<u32>(), port in prop::sample::select(vec![80, 443])) {
         let list = domains(&["example.org", "*.example.org", "localhost"]);

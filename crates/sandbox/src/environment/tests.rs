@@ -28,7 +28,7 @@ fn invisible_places_are_not_named() {
 }
 
 proptest! {
-    /// A variable whose name the list does not have never reaches the command, and neither does its value.
+    /// If the name of a variable is not in the list, neither the name nor the value reaches the command.
     #[test]
     fn nothing_else_is_passed_on(
         name in "[A-Z][A-Z_]{2,20}",

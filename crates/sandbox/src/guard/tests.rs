@@ -22,7 +22,7 @@ fn workspace() -> TempDir {
 
 const PATHS: [&str; 5] = [".git/config", ".git/hooks", ".git/link", ".git/commondir", ".vscode"];
 
-/// Everything in a directory: paths, kinds, modes and contents.
+/// Lists everything in a directory: paths, kinds, modes and contents.
 fn picture(directory: &Path) -> Vec<String> {
     let mut lines = Vec::new();
     let mut open = vec![directory.to_owned()];
@@ -43,7 +43,7 @@ fn picture(directory: &Path) -> Vec<String> {
     lines
 }
 
-/// One thing that a command may do.
+/// A change that a hostile command may make in the workspace.
 #[derive(Debug, Clone)]
 enum Deed {
     Write(usize),
@@ -107,7 +107,8 @@ proptest! {
         let paths = PATHS.map(PathBuf::from);
         let before = picture(&place.path().join("w"));
         let snapshot = Snapshot::take(&place.path().join("w"), &paths).unwrap();
-        // A command can reach outside over a link only where a sandbox lets it, so what the deeds write there is undone.
+        // A deed may write through a symbolic link to the file outside, because this test has no sandbox. So the test
+        // restores that file after each deed. After the loop, only `restore` could change it, by following a link.
         for deed in &deeds {
             apply(place.path(), deed);
             std::fs::write(place.path().join("outside/file"), "outside").unwrap();

@@ -19,7 +19,7 @@ fn a_directory_with_a_hidden_one_is_replaced_by_its_other_entries() {
     check("/opt", &["/usr"]);
 }
 
-/// The list of system paths has no place where secrets are kept, and toolchains are searched for only in their usual
+/// The list of system paths contains no usual place of secrets, and toolchains are searched for only in their usual
 /// places.
 #[test]
 fn no_secret_place_is_in_the_lists() {
@@ -30,7 +30,7 @@ fn no_secret_place_is_in_the_lists() {
     std::fs::write(home.path().join(".cargo/credentials.toml"), "").unwrap();
     let host = Host::look(|name| match name {
         "HOME" => Some(home.path().to_owned()),
-        // A variable that names the home or the root opens nothing.
+        // A variable that names the home or the root directory is ignored.
         "NVM_DIR" => Some(home.path().to_owned()),
         "RUSTUP_HOME" => Some(PathBuf::from("/")),
         _ => None,

@@ -6,8 +6,8 @@ use crate::plan::Excerpt;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// The bytes may arrive in pieces of any size. The file has the beginning up to the limit, and the excerpt has its
-    /// two ends.
+    /// In whatever pieces the bytes arrive, the file contains the output up to the limit, and the excerpt contains
+    /// the first and last bytes of the file.
     #[test]
     fn an_excerpt_is_the_two_ends_of_the_file(
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20),

@@ -1,27 +1,28 @@
-//! Explains to the person what the results of the tries mean: a function of these results and of facts about the
-//! kernel.
+//! Explains to the person what the probe found. The explanation is a function of the results of the probe and of
+//! facts about the kernel.
 
 use std::path::{Path, PathBuf};
 
 use super::{Finding, LANDLOCK_LEAST, Level, Machine, OwnProc};
 use crate::walls::LANDLOCK_SCOPES;
 
-/// Version of a kernel.
+/// Version of a kernel, such as `(6, 8)`.
 pub(super) type Kernel = (u32, u32);
 
 /// Facts about the kernel and the system that explain why something does not work.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Facts {
     pub(super) kernel: Kernel,
-    /// `kernel.apparmor_restrict_unprivileged_userns` is 1.
+    /// The setting `kernel.apparmor_restrict_unprivileged_userns`, if the kernel has it. At 1, AppArmor restricts
+    /// user namespaces.
     pub(super) apparmor_restricts: Option<u32>,
-    /// `kernel.unprivileged_userns_clone`, which Debian's kernels had.
+    /// The setting `kernel.unprivileged_userns_clone`, if the kernel has it. Older kernels of Debian do.
     pub(super) userns_clone: Option<u32>,
-    /// `user.max_user_namespaces`.
+    /// The setting `user.max_user_namespaces`.
     pub(super) most_namespaces: Option<u64>,
-    /// The name of the container in which the daemon runs, if it does.
+    /// The kind of container in which the daemon runs, if it runs in one.
     pub(super) container: Option<&'static str>,
-    /// The installation command of this distribution.
+    /// The command that installs bubblewrap on this distribution, if known.
     pub(super) install: Option<&'static str>,
 }
 
@@ -58,7 +59,7 @@ fn kernel(release: &str) -> Kernel {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// The command that installs bubblewrap, from the text of `/etc/os-release`.
+/// Returns the command that installs bubblewrap, given the text of `/etc/os-release`.
 fn install(release: &str) -> Option<&'static str> {
     let families: String = release
         .lines()
@@ -178,10 +179,10 @@ fn namespaces_refused(program: &Path, reason: &str, facts: &Facts) -> Finding {
     Finding::with_advice(text, advice)
 }
 
-/// The advice for Ubuntu 23.10 and later.
+/// Returns the advice for Ubuntu 23.10 and later, where AppArmor restricts user namespaces.
 ///
-/// Before, the profile that Ubuntu itself ships from 25.04 on, because it gives namespaces to bubblewrap but no
-/// capabilities to what bubblewrap starts.
+/// The advice begins with Ubuntu's own profile, which permits namespaces to bubblewrap, but no capabilities to the
+/// programs that bubblewrap starts.
 fn apparmor(program: &Path) -> String {
     format!(
         "AppArmor restricts user namespaces here (kernel.apparmor_restrict_unprivileged_userns=1). \

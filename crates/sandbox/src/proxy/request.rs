@@ -1,6 +1,6 @@
-//! The head of a request to the proxy.
+//! Parses the head of a request to the proxy.
 
-/// Headers between a client and its proxy, which a server must not get. `Host` is written anew.
+/// Headers that are only for the proxy and that the server must not get. The proxy writes a new `Host`.
 const DROPPED: [&str; 9] = [
     "connection",
     "host",
@@ -13,12 +13,12 @@ const DROPPED: [&str; 9] = [
     "upgrade",
 ];
 
-/// What a client asks of the proxy.
+/// What a client asks the proxy to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Request {
-    /// A connection whose content the proxy does not see.
+    /// `CONNECT`: the proxy connects to the server and passes bytes on without reading them.
     Tunnel { host: String, port: u16 },
-    /// A plain request, with the head that the server gets.
+    /// A plain HTTP request. `head` is the new head that the proxy sends to the server.
     Plain { host: String, port: u16, head: Vec<u8> },
 }
 
@@ -36,7 +36,7 @@ impl Request {
     }
 }
 
-/// Reads a head that ends with an empty line. The error says what is wrong.
+/// Parses a head that ends with an empty line. The error tells what is wrong with the head.
 pub(super) fn parse(head: &[u8]) -> Result<Request, &'static str> {
     let text = std::str::from_utf8(head).map_err(|_| "the request is not text")?;
     let mut lines = text.trim_end_matches("\r\n").split("\r\n");
@@ -69,7 +69,8 @@ pub(super) fn parse(head: &[u8]) -> Result<Request, &'static str> {
     };
     let mut out = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", &rest[..end]);
     for line in lines {
-        // A line that begins with a space continues the line before it. Servers read such lines in different ways.
+        // A line that begins with white space would continue the line before it. It is refused, because servers read
+        // such lines in different ways.
         let (name, _) =
             line.split_once(':').filter(|_| !line.starts_with([' ', '\t'])).ok_or("a header has no name")?;
         if !DROPPED.contains(&name.to_ascii_lowercase().as_str()) {
@@ -88,7 +89,7 @@ fn authority(text: &str, default: Option<u16>) -> Result<(String, u16), &'static
         return Err("an address must not contain a user");
     }
     let (host, port) = match text.rsplit_once(':') {
-        // The colons of a bare IPv6 address.
+        // A `]` behind the last colon means that the colon is inside an IPv6 address, so there is no port.
         Some((host, port)) if !port.contains(']') => (host, port.parse().map_err(|_| WRONG)?),
         Some(_) | None => (text, default.ok_or(WRONG)?),
     };

@@ -11,7 +11,7 @@ use super::request::{Request, parse};
 use super::{Outside, Proxy};
 use crate::domains::Domains;
 
-/// An internet of two names, where every address leads to one server of this test.
+/// A network with two names, in which every address leads to one server of the test.
 struct Small {
     server: SocketAddr,
     connections: Arc<AtomicU64>,
@@ -36,8 +36,8 @@ impl Outside for Small {
     }
 }
 
-/// Sends a request through a proxy to a server that answers with all that it got. Returns the answer and the number of
-/// connections to the outside.
+/// Sends a request through a proxy to a server that answers with the bytes that it received. Returns the answer, and
+/// the number of connections that the proxy made.
 async fn exchange(request: &[u8]) -> (String, u64) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = listener.local_addr().unwrap();
@@ -51,7 +51,7 @@ async fn exchange(request: &[u8]) -> (String, u64) {
             });
         }
     });
-    // A path that is longer than the address of a socket may be.
+    // The path is longer than the 107 bytes that the address of a Unix socket may have.
     let directory = tempfile::TempDir::new().unwrap();
     let long = directory.path().join("d".repeat(150));
     std::fs::create_dir(&long).unwrap();
@@ -112,7 +112,7 @@ async fn nothing_else_is_reached() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// For any input from a client, the server gets one request, for the host that was checked.
+    /// Whatever a client sends, the server gets one request, for the host that the proxy checked.
     #[test]
     fn a_head_is_one_request(
         method in "(GET|POST|CONNECT|get)",

@@ -1,8 +1,9 @@
-//! How much a command adds on disk.
+//! Measures how much a command adds on disk.
 //!
-//! Walking over a large workspace twenty times a second costs too much. So the supervisor watches the free space of the
-//! file systems, which costs nothing, and walks only when the free space has shrunk by a part of the limit. Then only
-//! files count that changed since the command began, because other programs use the same file systems.
+//! Walking over a large workspace many times a second would cost too much. So the supervisor watches the free space
+//! of the file systems, which costs almost nothing, and walks over the directories only if the free space has shrunk
+//! by a part of the limit. A walk counts only files that changed since the command began, because other programs use
+//! the same file systems.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,13 +15,13 @@ use crate::limits::Limits;
 /// A walk begins when the free space, or the number of free files, has shrunk by more than `limit / PART`.
 const PART: u64 = 4;
 
-/// Walks may take up to `1 / SHARE` of the time.
+/// After a walk, the supervisor walks again only after `SHARE` times the duration of the walk.
 const SHARE: u32 = 10;
 
-/// A walk ends after this many entries beyond the limit on files.
+/// A walk stops when it has counted this many files more than the limit allows.
 const BEYOND: u64 = 1_000;
 
-/// What a command added.
+/// The bytes and files that a command has added.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Added {
     pub(super) bytes: u64,
@@ -38,7 +39,7 @@ pub(super) struct Free {
 #[derive(Debug)]
 pub(super) struct Meter {
     places: Vec<(PathBuf, Option<Free>)>,
-    /// Seconds since the epoch.
+    /// When the command began, in seconds since 1970.
     began: i64,
     last: Added,
     next: Instant,
@@ -56,7 +57,8 @@ impl Meter {
         }
     }
 
-    /// Measures what was added so far. `deleted` counts the bytes of open files that no directory has any more.
+    /// Measures what the command has added so far. `deleted` returns the bytes of deleted files that a process still
+    /// holds open.
     pub(super) fn measure(&mut self, limits: &Limits, deleted: impl FnOnce() -> u64) -> Added {
         let begin = Instant::now();
         if begin < self.next {
@@ -83,8 +85,8 @@ impl Meter {
         walk.added.bytes = walk.added.bytes.saturating_add(deleted());
         self.last = match walk.sight {
             Sight::Whole => walk.added,
-            // A command can hide files from a walk, for example in a path that is too long to open. Then all space that
-            // is gone from the file system counts as used by the command.
+            // A command can hide files from a walk, for example in a path that is too long to open. If the walk could
+            // not see everything, all space by which the file system has shrunk counts as used by the command.
             Sight::Partial => {
                 Added { bytes: walk.added.bytes.max(gone.bytes), files: walk.added.files.max(gone.files) }
             }
@@ -94,12 +96,12 @@ impl Meter {
     }
 }
 
-/// The space and files that are gone from a file system.
+/// Returns by how much the free space and the number of free files of a file system have shrunk.
 fn gone(before: Free, now: Free) -> Added {
     Added { bytes: before.bytes.saturating_sub(now.bytes), files: before.files.saturating_sub(now.files) }
 }
 
-/// Whether a file system shrank enough to look more closely.
+/// Returns whether a file system has shrunk enough to make a walk necessary.
 fn is_suspicious(limits: &Limits, gone: Added) -> bool {
     gone.bytes > limits.disk_bytes / PART || gone.files > limits.files / PART
 }
@@ -126,7 +128,8 @@ enum Sight {
 }
 
 impl Walk {
-    /// Counts a directory and all in it. Symbolic links are not followed; a file with several names counts once.
+    /// Counts the changed files in a directory and below. Symbolic links are not followed, and a file with several
+    /// names counts once.
     fn directory(&mut self, place: &Path) {
         let mut open = vec![place.to_owned()];
         while let Some(directory) = open.pop() {
@@ -140,7 +143,8 @@ impl Walk {
             };
             for entry in entries.flatten() {
                 let Ok(found) = entry.metadata() else { continue };
-                // Only a process with a capability can set the time at which a file's metadata was last changed.
+                // A command cannot set the `ctime` of a file, the time of the last change to its metadata. So it
+                // cannot hide a change.
                 if found.ctime() >= self.began && self.seen.insert((found.dev(), found.ino())) {
                     self.added.files += 1;
                     self.added.bytes = self.added.bytes.saturating_add(found.blocks().saturating_mul(512));

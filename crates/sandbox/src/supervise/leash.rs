@@ -10,26 +10,26 @@ use super::tree;
 use crate::machine::{Level, Machine};
 use crate::walls::LANDLOCK_SCOPES;
 
-/// Time for killing everything. Only a process that the kernel cannot interrupt takes longer.
+/// Time limit for killing all processes. Only a process that the kernel cannot interrupt takes longer.
 const KILLING: Duration = Duration::from_secs(20);
 
-/// Time after which processes that the leash should have killed at once are also killed one by one.
+/// If the leash has not killed all processes after this time, they are also killed one by one.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// The means to reach all processes of a command at the same time.
+/// The means to kill all processes of a command at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Leash {
-    /// A process namespace: the kernel kills all its processes when the first process dies.
+    /// A process namespace. The kernel kills all processes of the namespace when its first process dies.
     Namespace,
-    /// A Landlock domain that also contains the supervisor. No signal can leave it. A signal to "all processes"
-    /// therefore reaches all processes of the command and no others.
+    /// A Landlock domain that contains the supervisor and the command. No signal can leave the domain. So a signal of
+    /// the supervisor to "all processes" reaches all processes of the command and no others.
     Domain,
-    /// No leash. Processes are stopped and killed one by one.
+    /// No such means. The supervisor stops and kills the processes one by one.
     None,
 }
 
 impl Leash {
-    /// The best leash that a machine has.
+    /// Returns the best leash that a machine has.
     pub(crate) fn of(machine: &Machine) -> Self {
         match machine.level {
             Level::Full => Self::Namespace,
@@ -38,7 +38,8 @@ impl Leash {
         }
     }
 
-    /// Processes beneath the supervisor that are not the command's: bubblewrap outside and inside.
+    /// Returns the number of the supervisor's descendants that do not belong to the command: the two processes of
+    /// bubblewrap, if it is used.
     pub(super) fn own_processes(self) -> u64 {
         match self {
             Self::Namespace => 2,
@@ -46,7 +47,8 @@ impl Leash {
         }
     }
 
-    /// Puts the supervisor on the leash, before it starts the command. Returns the leash that takes effect.
+    /// Enters the Landlock domain, if this leash needs one, before the supervisor starts the command. Returns the
+    /// leash that takes effect.
     pub(super) fn put_on(self) -> Self {
         match self {
             Self::Namespace | Self::None => self,
@@ -57,19 +59,20 @@ impl Leash {
 
     /// Kills every descendant of the supervisor, and waits until it has no child. Returns how many processes are left.
     ///
-    /// A process whose parent dies becomes a child of the supervisor, so none is overlooked in the end.
+    /// A process whose parent dies becomes a child of the supervisor, so no process escapes.
     pub(super) fn kill_all(self, child: Pid) -> u64 {
         let begin = Instant::now();
         loop {
             match self {
-                // bubblewrap's first process inside is a child of the one outside.
+                // Bubblewrap outside the namespace has one child, the first process of the namespace.
                 Self::Namespace => {
                     for process in tree::children(child.as_raw_nonzero().get()) {
                         kill(process, Signal::KILL);
                     }
                     kill(child.as_raw_nonzero().get(), Signal::KILL);
                 }
-                // Checked each time: outside a domain, this signal would reach every process of the user.
+                // `is_confined` is checked each time, because outside a domain the signal would kill every process of
+                // the user.
                 Self::Domain if is_confined() => {
                     let _ = rustix::process::kill_process_group(Pid::INIT, Signal::KILL);
                 }
@@ -89,7 +92,7 @@ impl Leash {
     }
 }
 
-/// Makes a Landlock domain that only confines signals.
+/// Puts this process into a new Landlock domain that restricts only signals.
 fn enter_domain() -> Result<(), ::landlock::RulesetError> {
     use ::landlock::{CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, Scope};
     Ruleset::default()
@@ -100,14 +103,15 @@ fn enter_domain() -> Result<(), ::landlock::RulesetError> {
         .map(drop)
 }
 
-/// Whether signals of this process stay in its domain. If so, it cannot signal its own parent, which has the same user.
+/// Returns whether the signals of this process stay in its domain. If they do, the process cannot even send a signal
+/// to its parent, which has the same user.
 fn is_confined() -> bool {
     let parent = rustix::process::getppid();
     parent.is_some_and(|parent| rustix::process::test_kill_process(parent) == Err(Errno::PERM))
         && rustix::process::test_kill_process(Pid::INIT) == Err(Errno::PERM)
 }
 
-/// Stops all descendants, then kills them.
+/// Kills all descendants. Stops all of them first, so that none starts a new process meanwhile.
 fn one_by_one() {
     let found = tree::descendants(rustix::process::getpid(), usize::MAX);
     for signal in [Signal::STOP, Signal::KILL] {

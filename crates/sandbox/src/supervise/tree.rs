@@ -1,4 +1,4 @@
-//! The processes of a command, read from `/proc` of the host, and the memory that they use.
+//! Finds the processes of a command in the host's `/proc`, and measures the memory that they use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use rustix::process::Pid;
 
-/// Processes whose descriptors are searched for files in memory. A command with more processes is examined in part; its
-/// number of processes is limited anyway.
+/// Maximum number of processes whose descriptors are searched for files in memory. Of a command with more processes,
+/// only this many are searched.
 const SEARCHED: usize = 256;
 
-/// Descriptors of one process that are searched.
+/// Maximum number of descriptors of one process that are searched.
 const DESCRIPTORS: usize = 4096;
 
-/// One look at the processes of a command.
+/// The processes of a command at one moment, and their memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Sample {
     pub(super) processes: Vec<i32>,
@@ -31,7 +31,8 @@ impl Threads {
         Self { least: threads().unwrap_or(0) }
     }
 
-    /// Whether the number of threads is above its lowest value so far by more than half of `number`.
+    /// Returns whether the number of threads of the machine is now more than `number / 2` above its lowest value so
+    /// far.
     pub(super) fn grew_by(&mut self, number: u64) -> bool {
         let now = threads().unwrap_or(u64::MAX);
         self.least = self.least.min(now);
@@ -43,12 +44,13 @@ fn threads() -> Option<u64> {
     threads_of(&std::fs::read_to_string("/proc/loadavg").ok()?)
 }
 
-/// Reads the number after the slash in `0.20 0.18 0.12 1/80 11206`.
+/// Reads the number of threads from the text of `/proc/loadavg`: the 80 in `0.20 0.18 0.12 1/80 11206`.
 fn threads_of(text: &str) -> Option<u64> {
     text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Samples all descendants of a process. If there are `most` or more, their memory is not examined.
+/// Samples all descendants of a process. If there are `most` or more, their memory is not measured, because their
+/// number alone exceeds the limit.
 pub(super) fn sample(root: Pid, most: u64) -> Sample {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let processes = descendants(root, most);
@@ -60,13 +62,13 @@ pub(super) fn sample(root: Pid, most: u64) -> Sample {
     Sample { processes, memory_bytes }
 }
 
-/// Descendants of a process, at most about this many.
+/// Returns the descendants of a process. Stops soon after it has found `most` of them.
 pub(super) fn descendants(root: Pid, most: usize) -> Vec<i32> {
     let root = root.as_raw_nonzero().get();
     children_by_task(root, most).unwrap_or_else(|| below(root, &all_parents()))
 }
 
-/// Children of a process.
+/// Returns the children of a process.
 pub(super) fn children(process: i32) -> Vec<i32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     tasks
@@ -76,10 +78,9 @@ pub(super) fn children(process: i32) -> Vec<i32> {
         .collect()
 }
 
-/// Walks `/proc/PID/task/TID/children`, which costs as much as the command has threads. `None` if the kernel has no such
-/// file.
+/// Returns the descendants of a process, read from the files `/proc/PID/task/TID/children`. The time depends only on
+/// the number of threads of the command. Returns `None` if the kernel was built without these files.
 fn children_by_task(root: i32, most: usize) -> Option<Vec<i32>> {
-    // The kernel may be built without this file.
     std::fs::read(format!("/proc/{root}/task/{root}/children")).ok()?;
     let mut found = Vec::new();
     let mut known = BTreeSet::from([root]);
@@ -96,7 +97,7 @@ fn children_by_task(root: i32, most: usize) -> Option<Vec<i32>> {
     Some(found)
 }
 
-/// The parent of each process of the host.
+/// Returns the parent of each process of the host.
 fn all_parents() -> BTreeMap<i32, i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
     entries
@@ -109,13 +110,14 @@ fn all_parents() -> BTreeMap<i32, i32> {
         .collect()
 }
 
-/// The parent in a line of `/proc/PID/stat`. The name of the program comes before it and may contain anything.
+/// Reads the parent from the text of `/proc/PID/stat`. The name of the program comes before the parent and may
+/// contain any characters, so the search begins at the last `)`.
 fn parent(line: &str) -> Option<i32> {
     let (_, rest) = line.rsplit_once(')')?;
     rest.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// All descendants of a process, given the parent of each.
+/// Returns all descendants of a process, given the parent of each process.
 fn below(root: i32, parents: &BTreeMap<i32, i32>) -> Vec<i32> {
     let mut found = BTreeSet::from([root]);
     loop {
@@ -135,14 +137,15 @@ fn below(root: i32, parents: &BTreeMap<i32, i32>) -> Vec<i32> {
     found.into_iter().collect()
 }
 
-/// Memory that only this process uses, swapped memory included, and shared memory that it has mapped.
+/// Returns the bytes of memory that only this process uses, including swapped memory, plus the shared memory that it
+/// has mapped.
 fn private_bytes(process: i32) -> u64 {
     std::fs::read_to_string(format!("/proc/{process}/status"))
         .map(|text| private_of(&text))
         .unwrap_or_default()
 }
 
-/// Reads the text of `/proc/PID/status`.
+/// Adds up the sizes in the text of `/proc/PID/status`.
 fn private_of(text: &str) -> u64 {
     text.lines()
         .filter_map(|line| {
@@ -154,15 +157,15 @@ fn private_of(text: &str) -> u64 {
         .sum()
 }
 
-/// Bytes of files that exist only in memory and that a process holds open, made by `memfd_create`.
-/// The `tmpfs` in `/dev/shm` has a size of its own.
-///
-/// Such a file counts once, however many processes hold it.
+/// Returns the bytes of files that `memfd_create` made, which exist only in memory, and which a process holds open. A
+/// file counts once, however many processes hold it open. Files in `/dev/shm` do not count here, because that
+/// directory has a maximum size of its own.
 fn memory_files(processes: &[i32]) -> u64 {
     open_files(processes, |target| target.starts_with("/memfd:"))
 }
 
-/// Bytes of files on disk that were deleted while a process holds them open. No walk over a directory finds them.
+/// Returns the bytes of files on disk that were deleted while a process holds them open. They still take space, but
+/// no walk over a directory finds them.
 pub(super) fn deleted_bytes(processes: &[i32]) -> u64 {
     open_files(processes, |target| target.ends_with(" (deleted)") && !target.starts_with("/memfd:"))
 }

@@ -1,4 +1,4 @@
-//! Whether a command exceeds a limit: a function of a sample.
+//! Decides from a sample whether a command exceeds a limit.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use crate::ended::Usage;
 use crate::limits::Limits;
 use crate::message::Exceeded;
 
-/// Returns the limit that the command exceeds; `None` if it exceeds no limit.
+/// Returns the first limit that the command exceeds, or `None` if it exceeds no limit.
 pub(super) fn exceeded(limits: &Limits, elapsed: Duration, usage: &Usage) -> Option<Exceeded> {
     if usage.processes > limits.processes {
         Some(Exceeded::Processes)
@@ -21,7 +21,7 @@ pub(super) fn exceeded(limits: &Limits, elapsed: Duration, usage: &Usage) -> Opt
     }
 }
 
-/// For each value, the greater of two samples.
+/// Combines two samples: each value of the result is the greater value of the two.
 pub(super) fn greater(one: Usage, other: Usage) -> Usage {
     Usage {
         memory_bytes: one.memory_bytes.max(other.memory_bytes),

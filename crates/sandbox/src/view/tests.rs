@@ -32,12 +32,12 @@ fn host() -> Host {
     }
 }
 
-/// The path of the host that a path inside leads to, and the mount that decides it.
+/// Returns the path of the host to which a path inside the sandbox leads, and the mount that determines it.
 fn seen<'a>(list: &'a [Mount], path: &Path) -> Option<(&'a Mount, PathBuf)> {
     let mount = list.iter().rev().find(|mount| path.starts_with(mount.at()))?;
     let rest = path.strip_prefix(mount.at()).unwrap();
     match mount {
-        // Joining nothing would add a slash.
+        // `join` with an empty path would add a slash at the end.
         Mount::Read { from, .. } | Mount::Write { from, .. } if rest == Path::new("") => {
             Some((mount, from.clone()))
         }
@@ -68,7 +68,7 @@ fn only_what_is_granted_exists() {
     }
 }
 
-/// A guarded path cannot be changed, and no directory between it and the workspace can be renamed.
+/// A guarded path cannot be changed, and no directory between the workspace and this path can be renamed.
 #[test]
 fn guarded_paths_are_mount_points_all_the_way() {
     let list = mounts(&places(), &host());
@@ -99,13 +99,13 @@ fn what_is_too_wide_is_refused() {
     assert!(matches!(check(&places, Level::Full), Err(Refused::Hidden { .. })));
 }
 
-/// Paths of few names, so that they contain each other often.
+/// Generates paths from only three names, so that one generated path often contains another.
 fn path() -> impl Strategy<Value = PathBuf> {
     prop::collection::vec(prop::sample::select(vec!["a", "b", "c"]), 1..5)
         .prop_map(|names| names.iter().fold(PathBuf::from("/"), |path, name| path.join(name)))
 }
 
-/// What the command may see although it is inside a hidden directory.
+/// Returns the directories that the command may see even if they are inside a hidden directory.
 fn own(places: &Places) -> Vec<&PathBuf> {
     [&places.workspace, &places.home, &places.temporary].into_iter().chain(&places.repository).collect()
 }
@@ -126,8 +126,8 @@ fn some_places() -> impl Strategy<Value = (Places, Host)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2048, max_global_rejects: 65_536, ..ProptestConfig::default() })]
 
-    /// At the level full, no path inside leads to a hidden path, for any directories in the plan. The only exception
-    /// are directories of the command itself.
+    /// At the level `full`, no path inside the sandbox leads to a hidden path, whatever directories the plan grants.
+    /// The only exceptions are the command's own directories.
     #[test]
     fn no_path_leads_to_a_hidden_one((places, host) in some_places(), inside in path()) {
         prop_assume!(check(&places, Level::Full).is_ok());
@@ -144,10 +144,12 @@ proptest! {
         }
     }
 
-    /// At the level partial, no rule opens a hidden path, unless it is in a directory of the command itself.
+    /// At the level `partial`, no rule allows a hidden path, unless the path is in one of the command's own
+    /// directories.
     #[test]
     fn no_rule_opens_a_hidden_path((places, host) in some_places()) {
-        // None of these directories exists, so a directory that contains a hidden path has no other entries.
+        // None of the generated directories exists on disk, so `without` finds no other entries in a directory that
+        // contains a hidden path.
         let host = host.without(&places.hidden);
         prop_assume!(check(&places, Level::Partial).is_ok());
         let own = own(&places);
@@ -160,7 +162,7 @@ proptest! {
         }
     }
 
-    /// Nothing can be written but the workspace, the home and the temporary directory.
+    /// The command can write only into the workspace, the home and the temporary directory.
     #[test]
     fn nothing_else_can_be_written((places, host) in some_places()) {
         prop_assume!(check(&places, Level::Full).is_ok());
@@ -177,7 +179,7 @@ proptest! {
         }
     }
 
-    /// Outer mounts come before inner mounts. Otherwise they would cover the inner mounts.
+    /// Outer mounts come before inner mounts. In the other order, the outer mounts would cover the inner mounts.
     #[test]
     fn outer_mounts_come_first((places, host) in some_places()) {
         let list = mounts(&places, &host);

@@ -1,4 +1,4 @@
-//! Landlock: which paths a command can open.
+//! Landlock, the part of the kernel that restricts which paths a process can open.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::machine::Level;
 use crate::plan::Access;
 use crate::view::{Places, readable};
 
-/// The newest version of the interface whose rights are used. Newer kernels enforce the same.
+/// The newest version of the Landlock interface whose rights are used. Newer kernels enforce the same rights.
 const NEWEST: ABI = ABI::V7;
 
 /// A path and everything beneath it, and what a command may do there.
@@ -39,7 +39,7 @@ pub(crate) enum Right {
 /// host.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Decides which paths a command can open. Paths that are not in the list cannot be opened.
+/// Decides which paths a command can open. The command cannot open any path for which there is no rule.
 pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
     let rule = |path: &Path, right| Rule { path: path.to_owned(), right };
     let workspace = match places.access {
@@ -50,7 +50,8 @@ pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
     match level {
         Level::None => return Vec::new(),
         Level::Full => {
-            // The mounts already decide what exists. This wall is a second protection: no other path can be changed.
+            // The mounts already decide which paths exist. Landlock is a second protection: the command can change
+            // only these paths.
             list.push(rule(Path::new("/"), Right::Read));
             list.push(rule(Path::new("/tmp"), Right::Write));
             list.push(rule(Path::new("/dev/shm"), Right::Write));
@@ -59,7 +60,7 @@ pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
         Level::Partial => {
             list.push(rule(&places.temporary, Right::Write));
             list.push(rule(&places.program, Right::Read));
-            // Links such as `/bin` lead into directories of the list.
+            // Symbolic links such as `/bin` need no rule: they lead into directories that have one.
             let readable = readable(places, host)
                 .into_iter()
                 .filter(|path| !host.links.iter().any(|(at, _)| at == path));
@@ -71,8 +72,8 @@ pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
     list
 }
 
-/// Restricts this thread and all that it starts. Returns the version of the interface of the kernel; 0 means that
-/// nothing was restricted.
+/// Restricts this thread and all processes that it starts. Returns the version of the kernel's Landlock interface; 0
+/// means that nothing was restricted.
 pub(crate) fn restrict(rules: &[Rule]) -> Result<u32, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -80,7 +81,7 @@ pub(crate) fn restrict(rules: &[Rule]) -> Result<u32, RulesetError> {
         .scope(Scope::from_all(NEWEST))?
         .create()?;
     for rule in rules {
-        // A path that does not exist cannot be opened either.
+        // A path that does not exist needs no rule.
         let Ok(handle) = PathFd::new(&rule.path) else { continue };
         let directory = rule.path.is_dir();
         ruleset = ruleset.add_rule(PathBeneath::new(handle, access(rule.right, directory)))?;
@@ -98,7 +99,7 @@ pub(crate) fn restrict(rules: &[Rule]) -> Result<u32, RulesetError> {
 fn access(right: Right, directory: bool) -> BitFlags<AccessFs> {
     let all = match right {
         Right::Read => AccessFs::from_read(NEWEST),
-        // Device nodes in the workspace would need a capability that no command has; the wall refuses them as well.
+        // Making a device node needs a capability that no command has. Landlock refuses it as well.
         Right::Write => {
             AccessFs::from_all(NEWEST) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
         }

@@ -1,8 +1,8 @@
-//! Seccomp: which system calls a command can make.
+//! Seccomp, the part of the kernel that restricts which system calls a process can make.
 //!
-//! The filters refuse the calls that are named here and allow all others, because commands can be compilers, test
-//! runners and any program that an agent installs. System calls that are newer than this list do not exist for a
-//! command.
+//! The filters refuse the calls that are named here and allow all other known calls, because a command can be a
+//! compiler, a test runner or any program that an agent installs. System calls that are newer than this list do not
+//! exist for a command.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,18 @@ use seccompiler::{
 
 use super::{Separation, Sockets, Wall};
 
-/// The first number that no known system call has. Numbers with the bit of the x32 interface are greater.
+/// The first number that no known system call has. The numbers of the x32 interface of x86-64 are greater, because
+/// they have an additional bit.
 const FIRST_UNKNOWN: u32 = 470;
 
-/// `TIOCSTI` types into the terminal; `TIOCLINUX` can paste into the console.
+/// The requests of `ioctl` that can make the terminal run a command outside: `TIOCSTI` puts characters into the input
+/// of the terminal, and `TIOCLINUX` can paste into the console.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 
-/// Bits of a mode that make a file run as its owner or group.
+/// The bits of a file's mode that make a program run with the rights of the file's owner or group (set-id).
 const SET_ID: u64 = 0o6000;
 
-/// Flags that make a namespace.
+/// The flags of `clone` and `unshare` that make a new namespace.
 const NAMESPACES: [u64; 8] = [
     0x0000_0080, // time
     0x0002_0000, // mount
@@ -35,7 +37,7 @@ const NAMESPACES: [u64; 8] = [
     0x4000_0000, // network
 ];
 
-/// The filters of a wall, to be installed in this order.
+/// Returns the filters of a wall, in the order in which they must be installed.
 pub(crate) fn filters(wall: Wall) -> Result<Vec<BpfProgram>, BackendError> {
     let arch: TargetArch = std::env::consts::ARCH.try_into()?;
     let filter = |rules, errno: i32| -> Result<BpfProgram, BackendError> {
@@ -47,14 +49,16 @@ pub(crate) fn filters(wall: Wall) -> Result<Vec<BpfProgram>, BackendError> {
     Ok(vec![unknown, filter(refused(wall)?, libc::EPERM)?])
 }
 
-/// Installs the filters for this thread and all that it starts.
+/// Installs the filters for this thread and all processes that it starts.
 pub(crate) fn apply(filters: &[BpfProgram]) -> Result<(), seccompiler::Error> {
     filters.iter().try_for_each(|filter| seccompiler::apply_filter(filter))
 }
 
-/// Instructions that answer `ENOSYS` to call numbers from `first` on, and let the filter continue for lower numbers.
+/// Returns the instructions that answer `ENOSYS` to call numbers from `first` on. For lower numbers, the filter goes
+/// on after these instructions.
 ///
-/// Besides unknown calls, this refuses the x32 interface of x86-64, which reaches all calls by other numbers.
+/// The instructions refuse unknown calls, and also the x32 interface of x86-64, which has other numbers for all
+/// calls.
 fn beyond(first: u32) -> [sock_filter; 3] {
     const LOAD_WORD: u16 = 0x20;
     const JUMP_IF_AT_LEAST: u16 = 0x35;
@@ -68,9 +72,11 @@ fn beyond(first: u32) -> [sock_filter; 3] {
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Calls that do not exist for a command, so that programs use older calls, whose arguments a filter can examine.
+/// Returns the calls that get the answer `ENOSYS`, as if the kernel did not have them. Programs then use older calls,
+/// whose arguments a filter can examine.
 fn missing() -> Rules {
-    // `clone3` and `openat2` have their flags in memory; the io_uring calls would run other calls without the filter.
+    // A filter cannot examine the flags of `clone3` and `openat2`, because they are in memory. The io_uring calls
+    // would run other calls without the filter.
     [
         libc::SYS_clone3,
         libc::SYS_openat2,
@@ -93,7 +99,7 @@ fn refused(wall: Wall) -> Result<Rules, BackendError> {
         add(libc::SYS_unshare, vec![has(0, flag, flag)?])?;
     }
     for request in TERMINAL_INPUT {
-        // The kernel looks at 32 bits of the request, so the filter must not look at more.
+        // The kernel uses only the lower 32 bits of the request. A filter that compared all 64 bits could be evaded.
         add(libc::SYS_ioctl, vec![is(1, request)?])?;
     }
     files(&mut add)?;
@@ -115,7 +121,7 @@ fn refused(wall: Wall) -> Result<Rules, BackendError> {
 
 type Add<'a> = dyn FnMut(c_long, Vec<SeccompCondition>) -> Result<(), BackendError> + 'a;
 
-/// Device nodes, and files that run as their owner.
+/// Refuses to make device nodes, and programs that run with the rights of their owner or group.
 fn files(add: &mut Add<'_>) -> Result<(), BackendError> {
     const CREATE: u64 = 0o100;
     const TEMPORARY: u64 = 0o20_000_000;
@@ -153,19 +159,21 @@ fn sockets(sockets: Sockets, add: &mut Add<'_>) -> Result<(), BackendError> {
         Sockets::InternetAndUnix => &[UNIX, INTERNET, INTERNET6, NETLINK],
     };
     if allowed.is_empty() {
-        // A condition that every value fulfils.
+        // This condition is true for every value, so every call is refused.
         add(libc::SYS_socket, vec![has(0, 0, 0)?])?;
     } else {
         let other =
             allowed.iter().map(|family| compare(0, SeccompCmpOp::Ne, *family)).collect::<Result<_, _>>()?;
         add(libc::SYS_socket, other)?;
-        // Of netlink, only the routing family is allowed: the C library reads addresses over it.
+        // Of the netlink sockets, only those of the routing family are allowed: the C library uses them to read the
+        // addresses of the machine.
         add(libc::SYS_socket, vec![is(0, NETLINK)?, compare(2, SeccompCmpOp::Ne, 0)?])?;
     }
     add(libc::SYS_socketpair, vec![compare(0, SeccompCmpOp::Ne, UNIX)?])
 }
 
-/// Calls that a process may make for itself (process number 0), but not for other processes.
+/// Refuses calls that change the limits or priority of another process. A process may make them for itself, with the
+/// process number 0.
 fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
     let calls = [
         (libc::SYS_prlimit64, 0),
@@ -178,18 +186,20 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
         (libc::SYS_migrate_pages, 0),
     ];
     for (call, argument) in calls {
-        // Few programs pass their own process number to `prlimit64` and similar calls; `nice` and `ulimit` pass 0.
+        // A program that passes its own number instead of 0 is refused too. Few programs do; `nice` and `ulimit` pass
+        // 0.
         add(call, vec![compare(argument, SeccompCmpOp::Ne, 0)?])?;
     }
     Ok(())
 }
 
-/// What must be refused while the command shares files and users with the host, and Landlock is the only protection.
+/// Refuses further calls if the command shares files and users with the host, so that only Landlock protects the
+/// files.
 ///
-/// Landlock does not examine calls that change the mode or owner of a path. By path, a command can set only the mode
-/// 0700. `chmod +x` and linkers set this mode under the umask of the level `partial`. The mode does not show a file of
-/// the person to others, and does not lock the person out. By descriptor a command can set every mode, because it had to
-/// open the file first.
+/// Landlock does not examine calls that change the mode or owner of a path. So a command can set only the mode 0700
+/// by path, which is what `chmod +x` and linkers do under the umask of the level `partial`. This mode neither shows a
+/// file of the person to others nor locks the person out. By descriptor, a command can set every mode, because
+/// Landlock has already allowed it to open the file.
 fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
     let calls = [(libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2)];
     #[cfg(target_arch = "x86_64")]
@@ -202,12 +212,12 @@ fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
             add(call, vec![has(argument, bit, wrong)?])?;
         }
     }
-    // Other users' and groups' processes.
+    // The command may choose the processors only for its own processes.
     add(libc::SYS_sched_setaffinity, vec![compare(0, SeccompCmpOp::Ne, 0)?])
 }
 
-/// Signals, if no other wall keeps them from processes outside. Permits only signals that do nothing by default, and
-/// only to the own process group.
+/// Refuses signals if neither namespaces nor Landlock keep them from processes outside. A process may still send
+/// signals to its own process group (process number 0), and signals that do nothing by default to single threads.
 fn signals(add: &mut Add<'_>) -> Result<(), BackendError> {
     add(libc::SYS_kill, vec![compare(0, SeccompCmpOp::Ne, 0)?])?;
     let harmless = [libc::SIGURG, libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT];
@@ -233,23 +243,23 @@ fn has(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendE
 }
 
 fn compare(argument: u8, operator: SeccompCmpOp, value: u64) -> Result<SeccompCondition, BackendError> {
-    // All arguments that are examined are 32 bits wide for the kernel, or have their meaning in the lower 32 bits.
+    // For all arguments that the filters examine, the kernel uses only the lower 32 bits.
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
 }
 
-/// `fchmodat2`, which the libc crate does not name on all platforms.
+/// The number of `fchmodat2`, which the libc crate does not name on all platforms.
 const SYS_FCHMODAT2: c_long = 452;
 
 /// Calls that no command can make.
 const ALWAYS: &[c_long] = &[
-    // Other processes.
+    // Calls that read or control other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     440, // process_madvise
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Namespaces and mounts.
+    // Calls that change namespaces and mounts.
     libc::SYS_setns,
     libc::SYS_mount,
     libc::SYS_umount2,
@@ -263,7 +273,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_fspick,
     libc::SYS_mount_setattr,
     467, // open_tree_attr
-    // The kernel's keys, tracing and programs.
+    // Calls for the kernel's keys, for tracing, and for programs inside the kernel.
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
@@ -273,7 +283,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_fanotify_init,
     libc::SYS_lookup_dcookie,
     libc::SYS_syslog,
-    // The machine.
+    // Calls that affect the whole machine.
     libc::SYS_kexec_load,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_kexec_file_load,
@@ -296,7 +306,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS_setdomainname,
     libc::SYS_vhangup,
     libc::SYS_nfsservctl,
-    // Opening files without their paths.
+    // Calls that open files without their paths, and old calls that hardly any program needs.
     libc::SYS_open_by_handle_at,
     #[cfg(target_arch = "x86_64")]
     libc::SYS_iopl,
@@ -312,7 +322,7 @@ const ALWAYS: &[c_long] = &[
     libc::SYS__sysctl,
 ];
 
-/// Calls that are refused in addition while the command shares the host's IPC and users.
+/// Calls that are also refused if the command shares shared memory, queues and users with the host.
 const SHARED_HOST: &[c_long] = &[
     // Access to the shared memory and queues of all programs of the same user.
     libc::SYS_shmget,

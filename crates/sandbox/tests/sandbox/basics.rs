@@ -1,4 +1,4 @@
-//! What every command can do, and how it ends.
+//! Tests what an ordinary command can do, and how a command ends.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -140,7 +140,7 @@ async fn the_repository_of_a_workspace_can_be_read_in_a_hidden_directory() {
 async fn a_hidden_directory_stays_hidden_in_a_granted_one() {
     for level in SANDBOXES {
         let Some(mut bench) = Bench::at(level).await else { continue };
-        // The workspace is the home of the person, and what must not be seen is inside.
+        // The workspace is the home of the person and contains hidden paths.
         bench.plan.workspace = bench.path("person");
         bench.plan.hidden.extend([bench.path("person/.ssh"), bench.path("person/notes")]);
         let result = bench
@@ -165,7 +165,7 @@ async fn the_time_is_limited() {
         bench.plan.limits.timeout_ms = 300;
         let ended = bench.run("echo begun; sleep 1000 & sleep 1000").await;
         assert_eq!(ended.how, How::TimedOut, "{level:?}");
-        // On a busy machine, the time may be over before the shell has begun.
+        // On a busy machine, the time may be over before the shell has written `begun`.
         assert!("begun\n".starts_with(&text(&ended)), "{}", text(&ended));
     }
 }
@@ -185,7 +185,7 @@ async fn a_command_can_be_cancelled() {
     }
 }
 
-/// Every way to outlive the shell.
+/// Starts processes in every way that could let them outlive the shell.
 const OUTLIVING: &str = "
     sleep @MARK & disown
     nohup sleep @MARK >/dev/null 2>&1 &
@@ -227,7 +227,8 @@ async fn a_dropped_command_ends() {
     }
 }
 
-/// The daemon dies by SIGKILL: this test starts itself as a daemon, kills it, and looks for what is left.
+/// The test starts its own program as a daemon, kills the daemon with SIGKILL, and checks that no process of the
+/// command is left.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_process_outlives_the_daemon() {
     const VARIABLE: &str = "POLITY_SANDBOX_TEST_DAEMON";

@@ -1,5 +1,5 @@
-//! A bench for one command: directories with canaries around a workspace, and a `Heart`: a task that measures pauses of
-//! the async runtime while commands run.
+//! A bench for one command: a workspace, and around it directories with secrets that the tests recognize (canaries).
+//! Also a `Heart`: a task that measures how long the async runtime stands still while commands run.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,17 +24,17 @@ pub(crate) struct Bench {
     root: TempDir,
     pub(crate) machine: Machine,
     pub(crate) plan: Plan,
-    /// A number that no other bench has, for `sleep`.
+    /// A number that no other bench has. Commands use it in `sleep`, so that the test can find their processes.
     pub(crate) mark: String,
 }
 
-/// The program of this crate that contains `enter`.
+/// Returns how to start the program of this crate that contains `enter`.
 pub(crate) fn entrance() -> Enter {
     Enter { program: PathBuf::from(env!("CARGO_BIN_EXE_polity-sandbox-enter")), first_arguments: Vec::new() }
 }
 
 impl Bench {
-    /// A bench at this level, or `None` if the machine does not reach it.
+    /// Makes a bench at this level. Returns `None` if the machine does not reach the level.
     pub(crate) async fn at(level: Level) -> Option<Self> {
         let machine = probe(&entrance()).await;
         if machine.level < level {
@@ -129,7 +129,7 @@ impl Bench {
         spawn(plan, &self.machine, &entrance(), cancel, |_| {}).await.unwrap()
     }
 
-    /// Puts the paths of the bench and the number of this process into a command.
+    /// Replaces placeholders in a command, such as `@DATA`, by the paths of the bench and the number of this process.
     fn with_paths(&self, command: &str) -> String {
         command
             .replace("@DATA", &self.path("data").to_string_lossy())
@@ -177,12 +177,12 @@ impl Bench {
     }
 }
 
-/// The whole output of a command, as text.
+/// Returns the whole output of a command as text.
 pub(crate) fn text(ended: &Ended) -> String {
     String::from_utf8_lossy(&std::fs::read(&ended.output.file).unwrap()).into_owned()
 }
 
-/// Processes of this machine whose command line contains a text.
+/// Returns the processes of this machine whose command line contains a text.
 pub(crate) fn processes_with(text: &str) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     entries
@@ -226,7 +226,7 @@ impl Drop for Heart {
     }
 }
 
-/// Whether a path is a directory beneath another on the host.
+/// Returns whether something exists at a path of the host, even a symbolic link that leads nowhere.
 pub(crate) fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }

@@ -1,4 +1,5 @@
-//! A list of domains, from inside. The way to a server outside is tested beside the proxy, without a network.
+//! Tests a list of domains from inside the sandbox. Connections to servers outside are tested in `proxy/tests.rs`,
+//! without a network.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use polity_sandbox::{Error, How, Level, Network};
 
 use crate::bench::{Bench, exists, processes_with, text};
 
-/// Sends a request to the proxy inside.
+/// Returns a shell command that sends a request to the proxy from inside the sandbox.
 fn ask(request: &str) -> String {
     format!(
         "perl -MSocket -e 'socket(S,PF_INET,SOCK_STREAM,0) or die $!; connect(S,sockaddr_in(3128,INADDR_LOOPBACK)) or die $!; \
@@ -42,7 +43,7 @@ async fn the_only_way_out_is_the_proxy() {
     bench.check_canaries("domains");
 }
 
-/// The forwarder is a process beside the command, and ends with it.
+/// The forwarder, which runs in the sandbox beside the command, ends when the command ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_forwarder_ends_with_the_command() {
     let Some(mut bench) = Bench::at(Level::Full).await else { return };

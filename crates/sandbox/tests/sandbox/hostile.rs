@@ -1,5 +1,5 @@
-//! Commands that try to harm. After each one the daemon still answers, no secret was read or changed, guarded files are
-//! what they were, and no process is left.
+//! Runs commands that try to do harm. After each command, the test checks that the daemon still answers, that no
+//! secret was read or changed, that guarded files are unchanged, and that no process is left.
 
 mod cases;
 
@@ -12,8 +12,9 @@ use cases::{BOMBS, CALLING, CHANGING, Case, REACHING, READING};
 
 use crate::bench::{Bench, CANARY, Heart, processes_with, text};
 
-/// The longest time for which the async runtime may stand still while a hostile command runs. Other tests use the same
-/// processors, so this is far above what a daemon needs, and far below the time that an attack would take.
+/// Maximum time for which the async runtime may stand still while a hostile command runs. Other tests use the same
+/// processors, so the limit is far above the pauses of a normal daemon, and far below those that an attack would
+/// cause.
 const PAUSE: Duration = Duration::from_secs(10);
 
 async fn check(bench: &Bench, level: Level, case: &Case, heart: &Heart) {
@@ -46,7 +47,7 @@ async fn check_all(cases: &[Case]) {
     for level in [Level::Full, Level::Partial] {
         let mut checked = 0;
         for case in cases {
-            // A new bench for each, because a command may leave anything in its workspace.
+            // Each command gets a new bench, because it may leave anything in its workspace.
             let Some(bench) = Bench::at(level).await else { break };
             check(&bench, level, case, &heart).await;
             checked += 1;
@@ -75,7 +76,7 @@ async fn the_doors_of_the_kernel_are_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outside_is_reached() {
-    // Sockets of the host that a command must not reach.
+    // The test opens sockets on the host that a command must not reach.
     let abstract_name = format!("polity-test-{}", std::process::id());
     let address = <std::os::unix::net::SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(
         abstract_name,
@@ -96,7 +97,8 @@ async fn nothing_outside_is_reached() {
     assert!(tcp.accept().is_err(), "a command connected to a server of the host");
 }
 
-/// With the network of the host, its abstract sockets are still out of reach, and so are other families.
+/// Even with the network of the host, a command cannot reach the host's abstract Unix sockets, and cannot open
+/// sockets of other families.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_network_of_the_host_is_only_the_internet() {
     let name = format!("polity-full-{}", std::process::id());
@@ -161,7 +163,7 @@ async fn every_bomb_ends_by_its_limit() {
     println!("the daemon's longest pause was {:?}", heart.longest_pause());
 }
 
-/// One process alone hits a limit of the kernel, fails by itself, and cannot pass for a success.
+/// A single process that reaches a limit of the kernel fails, and the command does not end as a success.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_single_process_fails_at_its_limit() {
     for level in [Level::Full, Level::Partial] {

@@ -1,4 +1,4 @@
-//! Runs real commands at the levels that this machine reaches.
+//! Runs real commands at all levels of sandbox that this machine reaches.
 
 #![cfg(target_os = "linux")]
 #![expect(

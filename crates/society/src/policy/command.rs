@@ -1,25 +1,30 @@
-//! Whether a pattern of a rule fits a command.
+//! Decides whether the pattern of a rule, such as `git push*`, fits the text of a shell command.
+//! The check is strict for a rule that allows, and cautious for a rule that asks or denies.
 
 use super::pattern::Pattern;
 use super::shell::{self, Part, Piece};
 
-/// Returns whether the pattern of a rule that allows fits a text. The text must be a single simple command. The pattern
-/// must fit its words, joined by spaces. Before that, each word with special characters is put in single quotes.
+/// Returns whether the pattern of a rule that allows fits the text of a command.
+///
+/// Only a single simple command can fit, so `ls; rm x` never does. The pattern is compared with the words of the
+/// command, joined by spaces. Words with special characters are put in single quotes for this comparison.
 pub(super) fn is_allowed_by(pattern: &Pattern, text: &str) -> bool {
     let Some(words) = shell::simple_command(text) else { return false };
     let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     squeezed(pattern).fits(&quoted.join(" "))
 }
 
-/// Returns whether the pattern of a rule that asks or denies fits a text. It fits if it fits the whole text or a
-/// command in it, or if it is not certain what the text runs.
+/// Returns whether the pattern of a rule that asks or denies fits the text of a command.
+///
+/// The pattern may fit the whole text, or any command that the text runs. If it is not certain which commands the text
+/// runs, every such pattern fits.
 pub(super) fn is_caught_by(pattern: &Pattern, text: &str) -> bool {
     let pattern = squeezed(pattern);
     let Some(parts) = shell::parts(text) else { return true };
     pattern.fits(text.trim()) || parts.iter().any(|part| could_fit(&pattern, part))
 }
 
-/// Returns the pattern with single spaces between its words.
+/// Replaces each run of spaces in a pattern by one space, because commands are compared in that form.
 fn squeezed(pattern: &Pattern) -> Pattern {
     Pattern::new(pattern.as_str().split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -34,10 +39,10 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Returns whether the shell may expand the part to a text that fits the pattern.
+/// Returns whether the shell may expand the command `part` to a text that fits the pattern.
 fn could_fit(pattern: &Pattern, part: &Part) -> bool {
     let pattern: Vec<char> = pattern.as_str().chars().collect();
-    // The places in the pattern up to which it may fit the pieces so far.
+    // `places[n]` is true if the first `n` characters of the pattern can fit the pieces that were read so far.
     let mut places = vec![false; pattern.len() + 1];
     places[0] = true;
     pass_stars(&pattern, &mut places);
@@ -52,7 +57,8 @@ fn could_fit(pattern: &Pattern, part: &Part) -> bool {
                         next[at + 1] = true;
                     }
                 }
-                // What stands for names of files has no spaces; an expansion may become anything.
+                // The shell replaces `Glob` by characters of file names, which are taken to have no spaces.
+                // The shell may replace `Any` by any text.
                 Piece::Glob(_) | Piece::Any => {
                     let reach = pattern[at..].iter().take_while(|next| *piece == Piece::Any || **next != ' ');
                     let reach = reach.count();
@@ -69,7 +75,7 @@ fn could_fit(pattern: &Pattern, part: &Part) -> bool {
     places[pattern.len()]
 }
 
-/// Adds the places behind stars, because a star may stand for no characters.
+/// Wherever the pattern may be in front of a `*`, it may also be behind that `*`: a `*` may stand for no characters.
 fn pass_stars(pattern: &[char], places: &mut [bool]) {
     for (at, expected) in pattern.iter().enumerate() {
         if places[at] && *expected == '*' {

@@ -1,4 +1,4 @@
-//! The decision about one call.
+//! Decides whether one tool call runs, is refused, or needs an answer of the person.
 
 use super::command;
 use super::facts::{CallFacts, Confinement, Effect, Reach, Source};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 pub enum Decision {
     /// The call runs.
     Allow,
-    /// The person is asked.
+    /// Polity asks the person before the call runs.
     Ask(Reason, Often),
     /// The call is refused.
     Deny {
@@ -26,7 +26,7 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Reason {
-    /// A rule says so.
+    /// A rule of `tools.policy` demands it.
     Rule {
         /// The place of the rule in `tools.policy`, from 0.
         index: usize,
@@ -36,9 +36,9 @@ pub enum Reason {
         /// The sources that the caller has seen.
         sources: BTreeSet<Source>,
     },
-    /// The command does not run in a full sandbox.
+    /// The command would not run in a full sandbox.
     Confinement {
-        /// The sandbox that it would have.
+        /// What would separate the command from the machine.
         confinement: Confinement,
     },
     /// The web request can change something.
@@ -51,14 +51,17 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Often {
-    /// At each call. A *yes* is for this call only.
+    /// At each call. The answer *yes* allows this call only.
     EachTime,
-    /// Once in a task. A *yes* is for this tool in this task.
+    /// Once in a task. The answer *yes* allows all calls of this tool in this task.
     OncePerTask,
 }
 
-/// Decides about one call. The first rule that fits decides. If no rule fits, the decision depends on what the call
-/// reaches. A remembered answer turns a question into a permission. It never beats a rule that denies.
+/// Decides about one call.
+///
+/// The first rule that fits decides. If no rule fits, the decision depends on what the call reaches. If the decision
+/// is to ask, but the person has allowed such calls before (`remembered`), the call runs without a question. Such a
+/// permission never overrides a rule that denies.
 pub fn decide(call: &CallFacts, rules: &[Rule], remembered: &[Remembered]) -> Decision {
     if call.group.is_for_everybody() {
         return Decision::Allow;
@@ -84,10 +87,10 @@ fn by_default(call: &CallFacts) -> Decision {
         return Decision::Ask(Reason::Seen { sources: call.seen.clone() }, Often::EachTime);
     }
     match &call.reach {
-        // The person built the other tools into the program.
+        // `Other` is a tool that is built into the program, so whoever installed the program chose the tool.
         Reach::Society | Reach::ReadsWorkspace | Reach::ChangesWorkspace | Reach::Other(_) => Decision::Allow,
         Reach::Command { confinement, .. } => match confinement {
-            // The person chose the network of the sandbox.
+            // The sandbox has a network only if the person configured one.
             Confinement::Full | Confinement::FullWithNetwork => Decision::Allow,
             Confinement::Partial | Confinement::None => {
                 Decision::Ask(Reason::Confinement { confinement: *confinement }, Often::EachTime)
@@ -122,7 +125,8 @@ fn fits(rule: &Rule, call: &CallFacts) -> bool {
         && (seen.is_empty() || call.seen.iter().any(|source| is_named(source, seen, &call.servers)))
 }
 
-/// Returns whether a rule names a source. It may name an MCP server by one of its further groups.
+/// Returns whether `named`, the sources that a rule lists, contains `source`. The rule may list an MCP server under its
+/// own name, or under the name of a group that the person has put the server into.
 fn is_named(source: &Source, named: &[Source], servers: &ServerGroups) -> bool {
     named.contains(source)
         || match source {
@@ -133,15 +137,16 @@ fn is_named(source: &Source, named: &[Source], servers: &ServerGroups) -> bool {
         }
 }
 
-/// Returns whether the conditions of a rule on tool, group and role fit. `groups` are all groups that the tool is in.
+/// Returns whether the rule's conditions on the tool, the group and the role fit.
+/// `groups` contains all groups that the tool is in.
 fn names_fit(rule: &Rule, tool: &str, groups: &[ToolGroup], role: &str) -> bool {
     rule.tool.as_ref().is_none_or(|pattern| pattern.fits(tool))
         && rule.group.as_ref().is_none_or(|pattern| groups.iter().any(|group| pattern.fits(&group.name())))
         && rule.role.as_ref().is_none_or(|pattern| pattern.fits(role))
 }
 
-/// Returns whether the rules deny every call of this tool by this role, so that the tool is not offered. `groups` are
-/// all groups that the tool is in.
+/// Returns whether the rules deny every call of this tool by this role. Then models are not offered the tool.
+/// `groups` contains all groups that the tool is in.
 pub fn denies_all(tool: &str, groups: &[ToolGroup], role: &str, rules: &[Rule]) -> bool {
     if groups.iter().any(ToolGroup::is_for_everybody) {
         return false;
@@ -152,7 +157,7 @@ pub fn denies_all(tool: &str, groups: &[ToolGroup], role: &str, rules: &[Rule]) 
         match decide {
             Verdict::Deny if fits_every_call => return true,
             Verdict::Deny => {}
-            // Some call may fit this rule, and then it is not denied.
+            // A call may fit this rule first, and would then not be denied.
             Verdict::Allow | Verdict::Ask => return false,
         }
     }

@@ -1,4 +1,4 @@
-//! What the policy knows about a call.
+//! The facts about a tool call that the policy decides from.
 
 use crate::tool_group::{ServerGroups, ServerName, ToolGroup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// Whether a call changes anything outside.
+/// Whether a call changes anything outside the society.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Effect {
@@ -76,20 +76,20 @@ impl<'de> Deserialize<'de> for Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Confinement {
-    /// Own namespaces, and no network.
+    /// The command runs in its own Linux namespaces, without a network.
     Full,
-    /// Own namespaces, and the network of the machine or a list of domains.
+    /// The command runs in its own namespaces, and reaches the network of the machine or a list of domains.
     FullWithNetwork,
-    /// Landlock and seccomp in the namespaces of the machine.
+    /// The command runs in the namespaces of the machine; only Landlock and seccomp restrict it.
     Partial,
     /// No sandbox.
     None,
 }
 
-/// What a call reaches, as far as it matters to the policy.
+/// What a call reaches, in as much detail as the policy needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// The society itself, such as `create_role` or `send_message`.
+    /// The call acts only within the society, such as `create_role` or `send_message`.
     Society,
     /// The call reads files of the workspace.
     ReadsWorkspace,
@@ -99,7 +99,7 @@ pub enum Reach {
     Command {
         /// The text that the shell runs.
         command: String,
-        /// The sandbox of this call.
+        /// What separates the command of this call from the machine.
         confinement: Confinement,
     },
     /// The call sends a request over the web.
@@ -130,7 +130,8 @@ impl Reach {
         }
     }
 
-    /// Returns whether the call can change something outside the workspace. A command in a full sandbox cannot.
+    /// Returns whether the call can change something outside the workspace. A command without a network in a full
+    /// sandbox cannot.
     pub fn changes_outside(&self) -> bool {
         match self {
             Self::Society | Self::ReadsWorkspace | Self::ChangesWorkspace => false,
@@ -142,7 +143,7 @@ impl Reach {
     }
 }
 
-/// What the policy knows about one call.
+/// The facts about one tool call that the policy decides from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFacts {
     /// The name of the tool.
@@ -155,6 +156,6 @@ pub struct CallFacts {
     pub reach: Reach,
     /// The sources that the caller has seen in this task.
     pub seen: BTreeSet<Source>,
-    /// The further groups of MCP servers. A rule may name a group or a source by them.
+    /// The groups that the person has put MCP servers into. A rule may name such a group instead of a server.
     pub servers: ServerGroups,
 }

@@ -8,7 +8,7 @@ use url::Host;
 /// Returns `None` if the text is not a host.
 pub fn host_name(text: &str) -> Option<String> {
     let text = text.trim();
-    // `Host::parse` takes an IPv6 address in brackets only.
+    // `Host::parse` accepts an IPv6 address only in brackets, so an address without brackets is parsed here.
     let address = text.parse::<std::net::Ipv6Addr>().map(Host::Ipv6);
     let host = address.or_else(|_| Host::parse(text)).ok()?;
     let name = host.to_string();
@@ -16,12 +16,12 @@ pub fn host_name(text: &str) -> Option<String> {
     (!bare.is_empty()).then(|| bare.to_owned())
 }
 
-/// A host in a rule: `example.org`, `*.example.org` for all names below it, an address, or `*`.
-/// Other places of `*`, such as `api-*.example.org`, work as in every pattern.
+/// A host in a rule: `example.org`, an address, or `*` for every host. `*.example.org` fits all names below
+/// `example.org`. As in every [`Pattern`], `*` may also be a part of a label: `api-*.example.org`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern(Pattern);
 
-/// A text is neither a host nor a host with `*`.
+/// The error for a text that is neither a host nor a host with `*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be a host such as \"example.org\", \"*.example.org\" for all names below it, or an address")]
 pub struct NotAHost;
@@ -29,7 +29,7 @@ pub struct NotAHost;
 impl HostPattern {
     /// Reads a host. Converts the parts beside `*` to IDNA and lower case, and removes the dot at the end.
     pub fn parse(text: &str) -> Result<Self, NotAHost> {
-        /// Stands for `*` while IDNA is applied, because IDNA knows no `*`.
+        /// Takes the place of `*` during the conversion to IDNA, which does not allow `*`.
         const STAND_IN: &str = "0star0";
         let text = text.trim().to_lowercase();
         if text == "*" {
@@ -38,7 +38,8 @@ impl HostPattern {
         if !text.contains('*') {
             return host_name(&text).map(|name| Self(Pattern::new(name))).ok_or(NotAHost);
         }
-        // IDNA moves the characters of a label that are beyond ASCII, so `*` has no place beside them.
+        // IDNA moves the non-ASCII characters of a label to its end. After that, `*` would be at a wrong place, so
+        // a label may not contain both.
         let is_moved = |label: &str| label.contains('*') && !label.is_ascii();
         if text.contains(STAND_IN) || text.split('.').any(is_moved) {
             return Err(NotAHost);

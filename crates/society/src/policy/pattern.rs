@@ -1,9 +1,10 @@
-//! Names and texts with `*`.
+//! Patterns in which `*` stands for any characters.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A text in which each `*` stands for any number of characters. It must fit a whole text, and letter case matters.
+/// A pattern in which each `*` stands for any number of characters. A pattern fits a text as a whole, not a part of the
+/// text, and letter case matters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pattern(String);
@@ -26,7 +27,7 @@ impl Pattern {
         let Some(last) = parts.next_back() else { return rest.is_empty() };
         let mut rest = rest;
         for part in parts {
-            // The first place leaves the most characters for the other parts.
+            // Of all places where the part occurs, the first leaves the most characters for the parts that follow.
             let Some((_, after)) = rest.split_once(part) else { return false };
             rest = after;
         }
@@ -45,7 +46,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The definition of a fit: tries every length for each `*`.
+    /// Decides whether a pattern fits by trying every length for each `*`. This is slow but plainly correct, so the
+    /// test compares [`Pattern::fits`] with this function.
     fn fits_by_trying(pattern: &[char], text: &[char]) -> bool {
         match (pattern, text) {
             ([], _) => text.is_empty(),

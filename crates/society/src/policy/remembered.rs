@@ -5,7 +5,8 @@ use crate::tool_group::ServerName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A call that the person allowed for longer. It covers calls of the same tool by the same role for the same thing.
+/// A permission that the person gave for more than one call. It covers calls of the same tool by the same role that
+/// reach the same thing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Remembered {
@@ -15,7 +16,7 @@ pub struct Remembered {
     pub role: String,
     /// What the call reached.
     pub thing: Thing,
-    /// The sources that the caller had seen. A caller that has seen any other source is not covered.
+    /// The sources that the caller had seen. The permission does not cover a caller that has seen any other source.
     pub seen: BTreeSet<Source>,
 }
 
@@ -34,7 +35,7 @@ pub enum Thing {
     Command {
         /// The exact text.
         command: String,
-        /// The sandbox. The answer does not hold for a weaker one.
+        /// What separated the command from the machine. The permission does not cover a weaker confinement.
         confinement: Confinement,
     },
     /// A web request.
@@ -88,7 +89,7 @@ impl Thing {
 }
 
 impl Remembered {
-    /// Returns whether the answer holds for a call.
+    /// Returns whether the permission covers a call.
     pub fn covers(&self, call: &CallFacts) -> bool {
         self.tool == call.tool
             && self.role == call.role
@@ -97,7 +98,7 @@ impl Remembered {
     }
 }
 
-/// Returns what is remembered when the person answers a question about this call.
+/// Makes the permission to store when the person allows this call *always* or *for this task*.
 pub fn remember(call: &CallFacts) -> Remembered {
     let CallFacts { tool, role, reach, seen, group: _, servers: _ } = call;
     Remembered { tool: tool.clone(), role: role.clone(), thing: Thing::of(reach), seen: seen.clone() }

@@ -13,31 +13,32 @@ use strum::{IntoStaticStr, VariantArray};
 pub enum Verdict {
     /// The call runs.
     Allow,
-    /// The person is asked.
+    /// Polity asks the person before the call runs.
     Ask,
     /// The call is refused.
     Deny,
 }
 
-/// One rule. It fits a call if all its conditions do; a rule without conditions fits every call.
+/// One rule. A rule fits a call if all conditions of the rule fit. A rule without conditions fits every call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// The name of the tool.
+    /// The tool must have a name that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<Pattern>,
-    /// The name of the tool's group.
+    /// One of the tool's groups must have a name that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<Pattern>,
-    /// The name of the caller's role.
+    /// The caller's role must have a name that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Pattern>,
-    /// The command; a call that runs no command does not fit.
+    /// The call must run a command that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Pattern>,
-    /// The host; a call that names no host does not fit.
+    /// The call must be a web request to a host that fits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostPattern>,
-    /// Whether the call changes anything: `true` or `false` in JSON.
+    /// The call must have this effect. In JSON, `true` means that the call may change something, and `false` that it
+    /// only reads.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_switch")]
     pub write: Option<Effect>,
     /// The caller must have seen at least one of these sources. An empty list is no condition.

@@ -1,6 +1,8 @@
-//! Reads the text of a command as a shell would, as far as rules need it. Nothing is expanded.
+//! Finds the commands in the text of a shell command, so that rules can be compared with each of them.
 //!
-//! If this module is not certain how to read a text, it returns `None`. Then a rule that asks or denies fits the text.
+//! This module splits a text as a shell would, but does not expand variables or patterns of file names.
+//! If it is not certain how a shell reads the text, this module returns `None`. Then every rule that asks or denies
+//! fits the text.
 
 mod word;
 
@@ -26,8 +28,9 @@ use token::{Lexed, Token};
 use word::Word;
 use wrappers::RESERVED;
 
-/// Returns the words of a text that is a single simple command. Patterns of file names stay as they are written.
-/// Returns `None` for any other text, or if the command contains assignments, redirections, braces or other expansions.
+/// Returns the words of a text that is a single simple command, such as `ls -l *.rs`. Patterns of file names are
+/// returned as written. Returns `None` for any other text, and for a command with assignments, redirections, braces
+/// or other expansions.
 pub(super) fn simple_command(text: &str) -> Option<Vec<String>> {
     let Lexed { tokens, nested } = lex(text.trim())?;
     if !nested.is_empty() {

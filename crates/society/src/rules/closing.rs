@@ -27,13 +27,13 @@ pub enum Prompting {
 /// Whether a message to the person is final even if the agent still waits for others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastWord {
-    /// Final in any case, because the person has heard nothing final yet.
+    /// The message is final even if the agent waits, because the person has heard nothing final yet.
     Yes,
-    /// Interim if the agent waits, else final.
+    /// The message is interim if the agent waits, else final.
     UnlessWaiting,
 }
 
-/// A message with the same text that was sent before.
+/// A message that was sent before and has the same text as the closing text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Earlier {
     /// The id of the message.
@@ -60,8 +60,8 @@ pub struct ClosingFacts {
 pub struct Address {
     /// The giver, who receives the text.
     pub to: AgentId,
-    /// What the text answers or follows: open requests of the giver, or a request that is settled already.
-    /// It is `Nothing` after a nudge if no request is left to answer.
+    /// What the text answers or follows: open requests of the giver, or a request that was answered before.
+    /// After a nudge there may be no request to answer; then this is `Nothing`.
     pub subject: Subject,
     /// When the text is delivered.
     pub timing: Timing,
@@ -74,7 +74,7 @@ pub enum Subject {
     Open(Vec<MessageId>),
     /// The text follows an earlier answer to this request.
     Settled(MessageId),
-    /// The text answers no request. It is the last word to the person.
+    /// The text answers no request, but is the last word to the person.
     Nothing,
 }
 
@@ -92,11 +92,12 @@ impl Subject {
 /// When a closing text is delivered, and whether it is the last word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// Now, as the last word.
+    /// The text is delivered now, as the last word.
     Final,
-    /// Now, as an interim text to the person, who hears more later.
+    /// The text is delivered to the person now, as an interim text. The person hears more later.
     Interim,
-    /// Later, when the agent no longer waits for others on behalf of these requests.
+    /// The text is delivered later, when the agent no longer waits for others on behalf of the requests that the text
+    /// answers.
     Held,
 }
 
@@ -112,7 +113,7 @@ pub enum Closing {
         /// The open requests that the earlier message answers from now on.
         answers: Vec<MessageId>,
     },
-    /// The text is not sent. It stays in the agent's history.
+    /// The text is not sent, and only stays in the agent's history.
     Note,
 }
 
@@ -144,8 +145,8 @@ fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let concerns = |request: &MessageId| subject.requests().contains(request) || works_on == Some(request);
     let waits = facts.pending.iter().any(|pending| match &pending.on_behalf_of {
         Some(request) => concerns(request),
-        // The agent made its request on behalf of no other request, so the answer may matter for this text.
-        // After a deadlock, waiting for that answer would block all agents in the circle for ever.
+        // The agent made its own request on behalf of no other request, so the answer may matter for this text.
+        // In a deadlock, waiting for that answer would block all agents in the circle for ever.
         None => !to.is_user() && facts.prompting == Prompting::Ordinary,
     });
     match (waits, facts.prompting) {

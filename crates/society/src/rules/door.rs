@@ -64,7 +64,7 @@ pub struct DoorFacts {
     pub works_on: Option<MessageId>,
     /// What the sender waits for.
     pub pending: Vec<Pending>,
-    /// Whether a message to the person is final even if the sender still waits.
+    /// Whether a message to the person is final even if the sender still waits for others.
     pub last_word: LastWord,
     /// Number of messages in the receiver's mailbox.
     pub queued: u64,
@@ -210,8 +210,8 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     let bearing = payload.message_type.bearing();
     let has_asked = facts.open_requests.iter().any(|request| request.from == *receiver);
     let answers = if has_asked { Answers::ARequest } else { Answers::Nothing };
-    // The writer of an answer can name only requests of the receiver.
-    // The writer of a request can name a request of any asker: the new request is made on its behalf.
+    // The writer of an answer can name only requests of the receiver. The writer of a request can name a request of any
+    // asker: the new request is made on behalf of the named one.
     let asks = payload.message_type.asks(answers);
     let open = facts.open_requests.iter();
     let among = open.filter(|request| asks || request.from == *receiver);

@@ -81,7 +81,7 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     let mut presets = Vec::new();
     for collaborator in &mut brief.collaborators {
         // Cannot be missing: `check_hire` found each collaborator.
-        // The id replaces the name that the model used.
+        // The model may have named the collaborator by its role. The brief of the new agent contains the id instead.
         let Some(known) = contact::find(&facts.contacts, &collaborator.agent_id)? else {
             continue;
         };
@@ -153,7 +153,8 @@ pub fn end_subtree(
     Ok((target.id.clone(), active.map(end).collect()))
 }
 
-/// Finds the descendant that is meant: by id, else by the name of its role among those that still take part.
+/// Finds the descendant that the caller named: the descendant with this id, else the descendant that still takes part
+/// and whose role has this name.
 fn descendant<'a>(meant: &str, descendants: &'a [Descendant]) -> Result<&'a Descendant, Refusal> {
     if let Some(by_id) = descendants.iter().find(|descendant| descendant.id.as_str() == meant) {
         return Ok(by_id);

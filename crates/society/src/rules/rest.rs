@@ -47,7 +47,7 @@ pub struct Unnamed {
     pub reminded: Reminded,
 }
 
-/// A closing text that is held for a request.
+/// A closing text that is held: it is not sent yet, because the agent still waits on behalf of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The request that the agent worked on in the turn that ended with the text.
@@ -80,7 +80,7 @@ pub struct RestFacts {
     pub owed: Vec<Owed>,
     /// The artifacts that the agent stored and never named.
     pub unnamed: Vec<Unnamed>,
-    /// The closing texts that are held, oldest first.
+    /// The closing texts of the agent that are not sent yet, oldest first.
     pub held: Vec<Held>,
     /// The last text that the agent told the person, if there is one.
     pub provisional: Option<Provisional>,
@@ -89,7 +89,7 @@ pub struct RestFacts {
 /// The next thing to do for an agent at rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// Deliver the texts that are held for this request.
+    /// Deliver the closing texts that are held for this request.
     Deliver(Held),
     /// Mark an interim text to the person as final.
     Settle(Provisional),
@@ -97,7 +97,7 @@ pub enum Due {
     Remind {
         /// The asker that waits.
         asker: AgentId,
-        /// The open requests, oldest first. If none is open: the requests for which the agent stored something.
+        /// The open requests, oldest first. If no request is open: the requests for which the agent stored something.
         requests: Vec<MessageId>,
     },
     /// Tell the asker that no answer will come, and give it the texts and artifacts that exist.
@@ -109,8 +109,8 @@ pub enum Due {
     },
 }
 
-/// Returns what to do first, or `None` if nothing is left.
-/// Doing it changes the facts, so the caller asks again afterwards.
+/// Returns what to do first, or `None` if nothing is left to do.
+/// After the caller has done it, the facts have changed, so the caller calls this function again.
 pub fn due(facts: &RestFacts) -> Option<Due> {
     if facts.cause == Cause::WaitEnded
         && let Some(due) = after_wait(facts)
@@ -120,7 +120,8 @@ pub fn due(facts: &RestFacts) -> Option<Due> {
     if !facts.pending.is_empty() {
         return None;
     }
-    // If the request of a held text is answered already, nobody is reminded of it. The text follows as a supplement.
+    // If the request of a held text is answered already, the agent needs no reminder. The text follows as a
+    // supplement.
     let is_owed = |request: &MessageId| facts.owed.iter().any(|owed| owed.request == *request);
     if let Some(held) = facts.held.iter().find(|held| !is_owed(&held.request)) {
         return Some(Due::Deliver(held.clone()));

@@ -4,9 +4,10 @@
 //! nor a group that the creator of its role lacks. The rights are computed at every tool call.
 //! So if a role or the settings lose a group, all agents that depend on them lose the group at once.
 //!
-//! The tools of an MCP server are in the group of the server, and in the groups that the settings put the server into.
-//! A role or the settings give them by any of these names. The name of a shared group itself is given only by that name
-//! or by `mcp:*`: whoever may use one server of the group may not give away the others.
+//! The tools of an MCP server are in the server's own group, and in the groups that the settings put the server into.
+//! A role or the settings can give these tools under the name of any of these groups. The right to a group that
+//! several servers share is given only under its own name or by `mcp:*`. So an agent that may use only one server of
+//! the group cannot give others the right to all servers of the group.
 
 use crate::id::AgentId;
 use crate::tool_group::{Grant, ServerGroups, ToolGroup};
@@ -41,7 +42,8 @@ pub enum Denial {
 pub enum Verdict {
     /// The agent may call the tool.
     Allow,
-    /// The tool is not offered, and a call to it is refused.
+    /// The agent may not call the tool. Requests do not offer the tool to the model, and a call of the tool is
+    /// refused.
     Deny,
 }
 
@@ -60,7 +62,7 @@ impl Rights {
         Self { root: root.to_vec(), chain: chain.to_vec(), servers: ServerGroups::default() }
     }
 
-    /// The same rights where MCP servers are in these further groups.
+    /// Returns these rights, with the further groups of MCP servers taken into account.
     #[must_use]
     pub fn with_servers(self, servers: ServerGroups) -> Self {
         Self { servers, ..self }
@@ -96,7 +98,7 @@ impl Rights {
 
     /// Returns the groups that the agent wants to give to a new role but lacks itself.
     pub fn lacking(&self, wanted: &[ToolGroup]) -> Vec<ToolGroup> {
-        // A group that is reserved for a later version has no tools, so a grant of it gives nothing.
+        // A group that is reserved for a later version has no tools, so nobody needs the right to give this group.
         let lacks = |group: &&ToolGroup| !group.is_later() && self.decide(group) == Verdict::Deny;
         wanted.iter().filter(lacks).cloned().collect()
     }
@@ -206,7 +208,7 @@ mod tests {
     }
 
     /// A role may name only groups that every agent has, or groups that have no tools yet.
-    /// Such a role gives no other group.
+    /// A role of this kind gives its agents no other group.
     #[test]
     fn a_role_that_names_no_group_with_tools_has_none() {
         for named in ["messages", "memory"] {

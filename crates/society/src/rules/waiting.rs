@@ -35,8 +35,8 @@ pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
         awaited.keys().map(|agent| (*agent, reachable(agent, &awaited))).collect();
     let mut found: BTreeSet<Deadlock> = BTreeSet::new();
     for (agent, all) in &reached {
-        // An agent can go on as soon as one of the parties that it waits for can.
-        // So it is in a deadlock only if each of these parties waits for it, directly or through others.
+        // An agent can go on as soon as one of the parties that it waits for can go on. So an agent is in a deadlock
+        // only if each of these parties waits for this agent, directly or through others.
         let each_waits_for_it =
             |other: &&AgentId| reached.get(other).is_some_and(|back| back.contains(agent));
         let is_closed = all.contains(agent) && all.iter().all(each_waits_for_it);
@@ -97,8 +97,8 @@ mod tests {
         check(&[("a", "b")], &[], &[]);
         check(&[("a", "b"), ("b", "a")], &[], &[&["a", "b"]]);
         check(&[("a", "b"), ("b", "c"), ("c", "a")], &[], &[&["a", "b", "c"]]);
-        // `root` waits for `a`, but nobody waits for `root`. So `root` is not part of the deadlock.
-        // It goes on when `a` can go on.
+        // `root` waits for `a`, but nobody waits for `root`. So `root` is not part of the deadlock, and goes on when
+        // `a` can go on.
         check(&[("root", "a"), ("a", "b"), ("b", "a")], &[], &[&["a", "b"]]);
         check(&[("a", "b"), ("b", "a"), ("c", "d"), ("d", "c")], &[], &[&["a", "b"], &["c", "d"]]);
     }
@@ -136,7 +136,7 @@ mod tests {
                     prop_assert!(of_agent.all(|wait| deadlock.agents.contains(&wait.awaited)));
                 }
             }
-            // For comparison, remove all agents that can go on, until only stuck ones are left.
+            // For comparison, remove all agents that can go on, until only stuck agents are left.
             // The stuck agents are in a deadlock, or wait for an agent that is in one.
             let mut stuck: BTreeSet<AgentId> = waits.iter().map(|wait| wait.waits.clone()).filter(|agent| !busy.contains(agent) && !agent.is_user()).collect();
             loop {

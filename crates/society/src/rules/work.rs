@@ -4,7 +4,7 @@
 use crate::id::{AgentId, MessageId};
 use crate::message::{Expects, Message, Sender};
 
-/// An open request that its receiver has heard.
+/// An open request that its receiver has heard: a turn of the receiver has taken the request in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
     /// The id of the request.
@@ -22,7 +22,7 @@ impl OpenRequest {
     }
 }
 
-/// Finds the request that an id names: the request itself, else the oldest one that was made on its behalf.
+/// Finds the request that an id names: the request with this id, else the oldest request that was made on behalf of it.
 pub fn named<'r>(
     requests: impl Iterator<Item = &'r OpenRequest> + Clone,
     id: &MessageId,

@@ -1,5 +1,5 @@
-//! Events in words, for people who watch the society at work. Only this file chooses the words. A terminal shows the
-//! spans of a sentence in different styles; programs that show progress as plain text join the spans.
+//! Puts events into words, for people who watch the society at work. A sentence consists of spans: a terminal shows
+//! them in different styles, and a program that shows progress as plain text joins them.
 
 use super::{Event, NextAttempt, SummarySource};
 use crate::approval::ApprovalState;
@@ -9,7 +9,7 @@ use polity_society::message::Finality;
 /// Maximum length of a quoted text, in characters.
 const QUOTED_CHARS: usize = 100;
 
-/// The role of a span, from which a terminal chooses its style.
+/// What a span of a sentence contains. A terminal chooses the style from this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Ordinary text.
@@ -22,10 +22,11 @@ pub enum Tone {
     Bad,
 }
 
-/// A part of a sentence. Its text is one line, but may contain control characters: it can quote models and servers.
+/// A part of a sentence. The text is one line, but may quote a model or a server, so it may contain control
+/// characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The role of the text.
+    /// What the text is.
     pub tone: Tone,
     /// The text itself, with the spaces that separate it from its neighbours.
     pub text: String,
@@ -252,7 +253,7 @@ fn in_words(next: NextAttempt) -> &'static str {
     }
 }
 
-/// Asks whether the capabilities that a service seems to lack are declared correctly.
+/// Returns the advice to check the declared capabilities of a service that seems to lack some of them.
 fn advice(service: &str, suspects: &[Capability]) -> String {
     if suspects.is_empty() {
         return String::new();

@@ -111,7 +111,7 @@ fn addresses_of_the_internet_are_public() {
     }
 }
 
-/// The rule of the standard library, without its unstable parts.
+/// Returns whether the stable functions of the standard library know an address as special.
 fn is_special_to_std(address: Ipv4Addr) -> bool {
     address.is_private()
         || address.is_loopback()

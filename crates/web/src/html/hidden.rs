@@ -1,4 +1,4 @@
-//! Removes what a reader of the page does not see.
+//! Removes the elements of a page that a reader does not see. Hidden text may contain orders to a model.
 
 use std::collections::HashMap;
 
@@ -6,14 +6,14 @@ use dom_query::{Document, NodeId, NodeRef};
 
 use super::styles::{Effect, MOST_RULES, Rule, effect_of, rules};
 
-/// Elements that are never shown as text.
+/// Elements whose content is never shown as text.
 const NO_TEXT: &[&str] = &[
     "script", "style", "noscript", "template", "iframe", "object", "embed", "applet", "canvas", "audio",
     "video", "map", "svg", "datalist", "noembed", "noframes", "param", "source", "track",
 ];
 
-/// Removes scripts, styles and everything hidden. Returns the characters of hidden text, scripts and styles not
-/// counted.
+/// Removes scripts, styles and all hidden elements. Returns the number of characters of the hidden text, without
+/// scripts and styles.
 pub(super) fn remove(document: &Document) -> usize {
     let hiding = by_style_sheets(document);
     let mut hidden = 0;
@@ -50,18 +50,19 @@ fn is_hidden(node: &NodeRef<'_>, hiding: &HashMap<NodeId, Effect>) -> bool {
     is_hidden_by_attribute || is_closed_dialog || effect == Some(Effect::Hides)
 }
 
-/// Returns what the style sheets in the page itself say about elements. A simplified cascade: specificity, then order.
+/// Returns for each element whether the style sheets in the page itself hide or show it. As in CSS, the rule with the
+/// greater specificity wins, and of two equal rules the later one.
 fn by_style_sheets(document: &Document) -> HashMap<NodeId, Effect> {
     let sheets = document.select("style");
     let mut found: Vec<Rule> = sheets.nodes().iter().flat_map(|sheet| rules(&sheet.text())).collect();
     found.truncate(MOST_RULES);
-    // The sort is stable, so that of two equal rules the later rule stays behind the earlier rule.
+    // The sort is stable: of two rules with equal specificity, the later rule in the page stays behind the other.
     found.sort_by_key(|rule| rule.specificity);
     let mut effects = HashMap::new();
     for rule in found {
         let Some(matched) = document.try_select(&rule.selector) else { continue };
         for node in matched.nodes() {
-            // A sheet that hides the whole page until a script shows it says nothing about single texts.
+            // Some pages hide their whole body until a script shows it. Their text is meant to be seen.
             if !(node.has_name("html") || node.has_name("body")) {
                 effects.insert(node.id, rule.effect);
             }

@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::shown::one_line;
 
-/// The most links that are listed.
+/// Maximum number of links that are listed.
 const MOST_LINKS: usize = 200;
 
 /// A link of a page.
@@ -19,7 +19,8 @@ pub struct Link {
     pub url: Url,
 }
 
-/// Makes all addresses in the document absolute and removes those that lead nowhere. Returns the links to other pages.
+/// Makes all addresses in the document absolute, and removes addresses that nobody can follow, such as `javascript:`.
+/// Returns the links to other pages.
 pub(super) fn settle(document: &Document, url: &Url) -> Vec<Link> {
     let base = document.base_uri().and_then(|base| url.join(&base).ok()).unwrap_or_else(|| url.clone());
     let mut links = Vec::new();
@@ -33,7 +34,7 @@ pub(super) fn settle(document: &Document, url: &Url) -> Vec<Link> {
             anchor.remove_attr("href");
             continue;
         };
-        // A link to another place of the page is kept as its text.
+        // A link to another place of the same page becomes plain text. So does a link with an unknown scheme.
         if is_in_page(&target, url) || !matches!(target.scheme(), "http" | "https" | "mailto") {
             anchor.remove_attr("href");
             continue;
@@ -51,7 +52,7 @@ pub(super) fn settle(document: &Document, url: &Url) -> Vec<Link> {
     links
 }
 
-/// Whether a link leads to another place of the same page.
+/// Returns whether a link leads to another place of the same page.
 fn is_in_page(target: &Url, page: &Url) -> bool {
     let bare = |url: &Url| {
         let mut bare = url.clone();
@@ -61,12 +62,13 @@ fn is_in_page(target: &Url, page: &Url) -> bool {
     target.fragment().is_some() && bare(target) == bare(page)
 }
 
-/// Whether a link is only the sign beside a heading.
+/// Returns whether the text of a link is only a sign, as many pages show it beside a heading to link to the heading.
 fn is_sign(text: &str) -> bool {
     matches!(text.trim(), "#" | "¶" | "§" | "🔗" | "\u{f0c1}")
 }
 
-/// Pictures that are loaded late have their address in another attribute.
+/// Makes the address of a picture absolute. Pages that load pictures late write the address into `data-src` or
+/// `data-original` instead of `src`.
 fn settle_image(image: &NodeRef<'_>, base: &Url) {
     let found = ["src", "data-src", "data-original"].iter().find_map(|name| {
         let target = base.join(image.attr(name)?.trim()).ok()?;

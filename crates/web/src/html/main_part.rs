@@ -1,4 +1,4 @@
-//! Chooses the readable part of a page, or all of it, and writes it as Markdown.
+//! Chooses the readable part of a page, or the whole page, and writes it as Markdown.
 
 use dom_query::{Document, NodeRef};
 use dom_smoothie::{Config, Readability, TextMode};
@@ -24,12 +24,12 @@ pub(super) struct Main {
     pub(super) part: Part,
 }
 
-/// Elements around the text of a page.
+/// Elements that are removed from a page because they are not part of its text, such as menus and forms.
 const SURROUNDINGS: &str = "nav, footer, [role=navigation], [role=banner], [role=contentinfo], [role=search], form \
                             button, button, input, select, textarea, label";
 
-/// Elements that count as surroundings only outside the main text. Inside it, they are the head of an article or a
-/// remark.
+/// Elements that are removed only outside the main text. Inside the main text, a `header` is the head of an article,
+/// and an `aside` is a remark.
 const OUTER_SURROUNDINGS: &str = "header, aside, [role=complementary]";
 
 pub(super) fn of(document: Document) -> Main {
@@ -37,10 +37,10 @@ pub(super) fn of(document: Document) -> Main {
     let whole = whole(&document.clone());
     let config = Config {
         disable_json_ld: true,
-        // The language of a code block is in its class.
+        // The class of a code block names its programming language.
         keep_classes: true,
         text_mode: TextMode::Markdown,
-        // Chinese says in 200 characters what English says in 500.
+        // The default of 500 characters suits English. A Chinese text with the same content has about 200 characters.
         char_threshold: 200,
         ..Config::default()
     };
@@ -98,10 +98,11 @@ fn title_of(document: &Document) -> Option<String> {
         .find(|title| !title.is_empty())
 }
 
-/// Counts the letters outside links: menus and lists of other articles are mostly links, texts are not.
+/// Counts the letters outside links. A main text has many of them; menus and lists of articles consist mostly of
+/// links.
 fn prose(markdown: &str) -> usize {
     let mut letters: usize = 0;
-    // Letters since the last `[`, which are taken back if a link ends there.
+    // Letters since the last `[`. If these brackets turn out to be a link, the letters are subtracted again.
     let mut in_brackets: usize = 0;
     let mut chars = markdown.chars().peekable();
     while let Some(char) = chars.next() {

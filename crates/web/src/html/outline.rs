@@ -1,13 +1,14 @@
-//! Renames elements that the Markdown writer does not know, so that their text does not run together, and flattens
-//! lists and quotations that are nested too deeply, because each level writes all lines inside it again.
+//! Renames elements that the Markdown writer does not know, so that their texts do not run together. Also flattens
+//! lists and quotations that are nested too deeply: the Markdown writer copies all lines of an inner list once for
+//! each level.
 
 use dom_query::{Document, NodeRef};
 
-/// Maximum nesting of lists, quotations and tables that is kept.
+/// Maximum nesting of lists, quotations and tables. Deeper levels are flattened.
 const DEEPEST: usize = 8;
 
 pub(super) fn simplify(document: &Document) {
-    // A remark in the text itself is part of it, although its element is that of things beside the text.
+    // An `aside` usually is beside the text, and is removed. Inside the main text it is a remark, and is kept.
     for remark in document.select("main aside, article aside, [role=main] aside").nodes() {
         remark.rename("div");
     }

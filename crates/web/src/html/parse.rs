@@ -1,8 +1,8 @@
 //! Parses HTML into a tree of bounded depth and size.
 //!
-//! The HTML parser itself needs quadratic time for tags that are nested without end, and multiplies elements for
-//! formatting tags that are never closed. So a filter between tokenizer and tree builder drops tags beyond the bounds;
-//! their text stays.
+//! The tree builder of the HTML library needs quadratic time for deeply nested tags, and multiplies elements if
+//! formatting tags are never closed. So a filter between the tokenizer and the tree builder drops tags beyond the
+//! bounds. The text inside a dropped tag stays.
 
 mod attributes;
 mod sink;
@@ -21,26 +21,26 @@ use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts, TreeSink};
 
 use sink::Counted;
 
-/// The most elements that may be open at once, formatting elements counted twice.
+/// Maximum number of elements that are open at the same time. An open formatting element, such as `b`, counts twice.
 const DEEPEST: usize = 200;
 
-/// The most nodes of a tree.
+/// Maximum number of nodes of a tree.
 const MOST_NODES: usize = 150_000;
 
-/// The most attributes of an element that are kept.
+/// Maximum number of attributes of an element. Further attributes are dropped.
 const MOST_ATTRIBUTES: usize = 40;
 
-/// Whether a page was too much to be read as a whole.
+/// Whether a page exceeded a bound, so that a part of it is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Cut {
     /// All of the page was read.
     #[default]
     Whole,
-    /// The end of the page, or what was nested too deeply, is missing.
+    /// The end of the page is missing, or tags that were nested too deeply.
     Shortened,
 }
 
-/// Parses a document, and says whether a bound cut something off.
+/// Parses a document. Also returns whether a bound cut something off.
 pub(super) fn document(html: &str) -> (Document, Cut) {
     let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let filter =
@@ -48,13 +48,13 @@ pub(super) fn document(html: &str) -> (Document, Cut) {
     let tokenizer = Tokenizer::new(filter, TokenizerOpts::default());
     let input = BufferQueue::default();
     let html = attributes::bounded(html);
-    // In pieces, so that a document beyond the bounds is not even tokenized to its end.
+    // The text is fed in pieces, so that the tokenizer stops soon after the tree is full.
     let mut rest = &*html;
     while !rest.is_empty() && !tokenizer.sink.is_full() {
         let (piece, behind) = rest.split_at(rest.floor_char_boundary(16 * 1024));
         rest = behind;
         input.push_back(StrTendril::from_slice(piece));
-        // The filter never interrupts the tokenizer, so it takes the whole piece.
+        // The filter never interrupts the tokenizer, so one call reads the whole piece.
         let _ = tokenizer.feed(&input);
     }
     tokenizer.end();
@@ -84,7 +84,7 @@ impl Filter {
     }
 }
 
-/// Counts the elements that the tree builder has open.
+/// Counts the elements that the tree builder has open at the moment.
 struct Count(Cell<usize>);
 
 impl Tracer for Count {
@@ -102,7 +102,8 @@ impl TokenSink for Filter {
         match &mut token {
             CommentToken(_) | ParseError(_) => return TokenSinkResult::Continue,
             TagToken(tag) if tag.kind == StartTag => {
-                // Without these tags, the tokenizer would not know that their content is no markup.
+                // The content of these elements is not markup, for example in a script. The tokenizer learns this
+                // from the start tag, so the tag is not dropped for its depth.
                 let changes_tokenizer = matches!(
                     &*tag.name,
                     "script"

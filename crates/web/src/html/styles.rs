@@ -1,6 +1,7 @@
-//! Which style declarations hide text. Only what a page says itself is read, no linked style sheets.
+//! Decides which style declarations hide text. Only styles in the page itself count; linked style sheets are not
+//! fetched.
 
-/// What declarations do to their element.
+/// Whether style declarations hide their element or show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Hides,
@@ -11,18 +12,19 @@ pub(super) enum Effect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub(super) selector: String,
-    /// Ids, classes and attributes, elements: the greater wins, then the later.
+    /// How specific the selector is: its number of ids, then of classes and attributes, then of elements.
     pub(super) specificity: (usize, usize, usize),
     pub(super) effect: Effect,
 }
 
-/// The most rules that are read of all style sheets of a page.
+/// Maximum number of rules that are read from all style sheets of a page together.
 pub(super) const MOST_RULES: usize = 200;
 
-/// The longest selector that is read.
+/// Maximum length of a selector, in bytes. Rules with a longer selector are ignored.
 const LONGEST_SELECTOR: usize = 200;
 
-/// Returns what declarations, such as those of an attribute `style`, do to their element.
+/// Returns whether declarations, such as those in an attribute `style`, hide or show their element; `None` if
+/// neither.
 pub(super) fn effect_of(declarations: &str) -> Option<Effect> {
     let mut effect = None;
     let mut is_out_of_flow = false;
@@ -80,7 +82,7 @@ pub(super) fn rules(sheet: &str) -> Vec<Rule> {
     let mut rules = Vec::new();
     let mut rest = sheet.as_str();
     while let Some((before, behind)) = rest.split_once('{') {
-        // A block that was opened before, such as that of `@media screen`, may end here.
+        // A block such as `@media screen { … }` may end before this rule, so the text may contain its `}`.
         let prelude = before.rsplit(['}', ';']).next().unwrap_or_default().trim();
         if prelude.starts_with('@') {
             rest = if applies(prelude) { behind } else { after_block(behind) };
@@ -101,7 +103,8 @@ pub(super) fn rules(sheet: &str) -> Vec<Rule> {
     rules
 }
 
-/// What a rule of a style sheet does. Transparency is not counted there: many sites fade their text in by a script.
+/// Returns whether a rule of a style sheet hides or shows elements. Transparency does not count in a style sheet,
+/// because on many sites a script fades the text in.
 fn sheet_effect(declarations: &str) -> Option<Effect> {
     let counted: Vec<&str> = declarations
         .split(';')
@@ -110,7 +113,7 @@ fn sheet_effect(declarations: &str) -> Option<Effect> {
     effect_of(&counted.join(";"))
 }
 
-/// Whether the rules in a block apply to a reader at a screen.
+/// Returns whether the rules in a block such as `@media screen` apply to a reader at a screen.
 fn applies(prelude: &str) -> bool {
     let prelude = prelude.to_ascii_lowercase();
     let is_for_screens = prelude.starts_with("@media")
@@ -120,7 +123,7 @@ fn applies(prelude: &str) -> bool {
     is_for_screens || prelude.starts_with("@layer") || prelude.starts_with("@supports")
 }
 
-/// Skips to the end of a block that may contain blocks.
+/// Returns the text behind the end of a block. The block may contain other blocks.
 fn after_block(inside: &str) -> &str {
     let mut depth = 1_usize;
     for (at, byte) in inside.bytes().enumerate() {
@@ -147,7 +150,8 @@ fn without_comments(sheet: &str) -> String {
     plain
 }
 
-/// Returns the specificity of a selector; nothing if it is too long or depends on a state, as `:hover` does.
+/// Returns the specificity of a selector, or `None` if the selector is too long or depends on a state, as `:hover`
+/// does.
 fn specificity(selector: &str) -> Option<(usize, usize, usize)> {
     if selector.is_empty() || selector.len() > LONGEST_SELECTOR || selector.contains(':') {
         return None;

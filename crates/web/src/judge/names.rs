@@ -1,12 +1,12 @@
-//! Names that public DNS does not know.
+//! Recognises names that cannot be in the public DNS, such as `printer.local`.
 
 /// Endings that are reserved for one machine or network: RFC 6761, RFC 6762 with its appendix G, RFC 7686, RFC 8375,
 /// and `.internal`, which ICANN reserved for private use.
 const PRIVATE_ENDINGS: &[&str] =
     &["localhost", "local", "internal", "intranet", "private", "corp", "home", "lan", "home.arpa", "onion"];
 
-/// Whether a name can only belong to this machine or its network. Such names are not even resolved, because asking for
-/// them tells the network about them. The addresses of all other names are judged later.
+/// Returns whether a name can only belong to this machine or its network. Polity does not resolve such a name,
+/// because a question to a name server would reveal the name. For all other names, polity judges the addresses.
 pub(super) fn can_only_be_private(name: &str) -> bool {
     let is_single_label = !name.contains('.');
     is_single_label

@@ -1,4 +1,4 @@
-//! Ports of other protocols, at which an HTTP request could be taken for a command.
+//! Recognises ports of protocols such as SMTP, whose servers could take an HTTP request for a command.
 
 /// The list of bad ports in the Fetch standard, which browsers block.
 const BAD_PORTS: &[u16] = &[
@@ -8,7 +8,7 @@ const BAD_PORTS: &[u16] = &[
     2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Whether no web server listens at a port.
+/// Returns whether a port belongs to a protocol other than HTTP.
 pub(super) fn belongs_to_another_protocol(port: u16) -> bool {
     BAD_PORTS.binary_search(&port).is_ok()
 }

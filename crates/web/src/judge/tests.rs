@@ -12,7 +12,7 @@ fn settings(allow_hosts: &[&str]) -> Settings {
     Settings { allow_hosts, ..Settings::default() }
 }
 
-/// Judges a URL as a tool would: as text first, then as a URL.
+/// Parses a text as a URL, as a tool does, and returns the judgement in one or two words.
 fn verdict(url: &str, allow_hosts: &[&str]) -> &'static str {
     let Ok(url) = Url::parse(url) else { return "no URL" };
     match judge_url(&url, &settings(allow_hosts)) {
@@ -164,10 +164,10 @@ fn the_person_can_open_a_private_place_and_no_other() {
         ("http://corp/", "*.corp", "private name"),
         ("http://10.1.2.3/", "10.0.0.0/8", "goes"),
         ("http://[fd00::1]:3000/", "[fd00::1]:3000", "goes"),
-        // A port of another protocol must be named itself.
+        // An entry without a port does not open a port of another protocol. An entry with this very port does.
         ("http://10.1.2.3:25/", "10.0.0.0/8", "port"),
         ("http://10.1.2.3:25/", "10.1.2.3:25", "goes"),
-        // The other rules stay.
+        // An entry for the host changes nothing about user names in the URL and about schemes.
         ("http://user@wiki/", "wiki", "credentials"),
         ("ftp://wiki/", "wiki", "scheme"),
     ] {
@@ -207,7 +207,8 @@ fn a_literal_address_is_not_replaced_by_what_a_resolver_says() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// A URL with an address is accepted exactly if the address is public, in every notation of its numbers.
+    /// A URL with an IPv4 address is accepted if and only if the address is public, in whatever notation it is
+    /// written.
     #[test]
     fn every_spelling_of_an_address_is_judged_as_that_address(bits: u32, private in 0_usize..5, form in 0_usize..9) {
         let bits = match private {
@@ -233,7 +234,7 @@ proptest! {
         prop_assert_eq!(verdict(&format!("http://{host}/"), &[]), expected, "{}", host);
     }
 
-    /// Addresses are accepted only if each is public.
+    /// The addresses of a name are accepted if and only if each of them is public.
     #[test]
     fn all_addresses_of_a_name_are_judged(found: Vec<u32>, also: Vec<u128>) {
         let addresses: Vec<IpAddr> = found

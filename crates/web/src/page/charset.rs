@@ -1,5 +1,5 @@
-//! Decodes text: by its byte order mark, by the header, by what the text says about itself, as UTF-8, or as
-//! windows-1252, in this order.
+//! Decodes the bytes of a text. The encoding comes from the byte order mark, else from the header, else from
+//! a declaration in the text. A text without these is decoded as UTF-8 if it is valid UTF-8, else as windows-1252.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
@@ -39,6 +39,6 @@ fn declared(body: &[u8]) -> Option<&'static Encoding> {
         })
     };
     let encoding = in_tag("<meta", "charset").or_else(|| in_tag("<?xml", "encoding"))?;
-    // A page whose declaration is in ASCII letters is not UTF-16.
+    // The declaration was found as ASCII bytes, so the text cannot be UTF-16, whatever the declaration says.
     Some(if encoding == UTF_16BE || encoding == UTF_16LE { UTF_8 } else { encoding })
 }

@@ -1,15 +1,15 @@
-//! A name for a downloaded file.
+//! Chooses the name for a downloaded file.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
 
 use crate::shown::one_line;
 
-/// The longest name, in characters.
+/// Maximum length of a name, in characters.
 const LONGEST: usize = 100;
 
-/// Takes the name from `Content-Disposition`, from the address, or makes one up. It has no directories, no control
-/// characters and no dot at its start.
+/// Takes the name from `Content-Disposition`, else from the address, else makes a name up. The name has no
+/// directories, no control characters and no dot at its start.
 pub(super) fn of(headers: &[(String, String)], url: &Url) -> String {
     let disposition = headers.iter().find(|(name, _)| name == "content-disposition").map(|(_, value)| value);
     let proposed = disposition.and_then(|value| of_disposition(value));

@@ -1,4 +1,4 @@
-//! Whether a body is HTML, other text, or neither.
+//! Decides whether a body is HTML, other text, or neither.
 
 use crate::shown::one_line;
 
@@ -66,7 +66,8 @@ fn guessed(body: &[u8]) -> (Kind, String) {
     }
 }
 
-/// Whether a body has a zero byte near its start and is not UTF-16, which has many.
+/// Returns whether a body is probably not text: it has a zero byte near its start and is not UTF-16, which has many
+/// zero bytes.
 fn looks_binary(body: &[u8]) -> bool {
     let is_utf16 = body.starts_with(&[0xff, 0xfe]) || body.starts_with(&[0xfe, 0xff]);
     !is_utf16 && body.iter().take(4096).any(|byte| *byte == 0)

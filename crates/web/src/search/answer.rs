@@ -1,4 +1,4 @@
-//! The JSON of the providers.
+//! Reads the JSON answers of the search providers.
 
 use dom_query::Document;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use url::Url;
 
 use crate::shown::one_line;
 
-/// The longest title and snippet, in characters.
+/// Maximum length of a title and of a snippet, in characters. Longer texts are cut.
 const LONGEST_TITLE: usize = 200;
 const LONGEST_SNIPPET: usize = 500;
 
@@ -17,7 +17,7 @@ pub struct Hit {
     pub title: String,
     /// The address.
     pub url: Url,
-    /// A piece of the page or its description, in one line.
+    /// A piece of the page, or a description of the page, in one line.
     pub snippet: String,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn tavily(body: &[u8]) -> serde_json::Result<Vec<Hit>> {
     searxng(body)
 }
 
-/// Brave marks the words of the query with tags, so its texts are HTML.
+/// Reads an answer of Brave. Its texts are HTML, because Brave marks the words of the query with tags.
 pub(super) fn brave(body: &[u8]) -> serde_json::Result<Vec<Hit>> {
     let Brave { web } = serde_json::from_slice(body)?;
     let results = web.map(|web| web.results).unwrap_or_default();

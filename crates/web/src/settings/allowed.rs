@@ -1,4 +1,4 @@
-//! One entry of `tools.web.allowHosts`.
+//! Parses and compares the entries of `tools.web.allowHosts`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,11 +7,12 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, de};
 use url::Host;
 
-/// A host that agents may reach although it is not public: a name (`wiki.corp`), all names below one (`*.corp`), an
-/// address (`10.0.0.7`, `[::1]`) or a range (`10.0.0.0/8`), each with a port behind it (`localhost:8080`) if only that
-/// port is meant.
+/// A host that agents may reach although it is not public: a name (`wiki.corp`), all names below a name (`*.corp`),
+/// an address (`10.0.0.7`, `[::1]`) or a range of addresses (`10.0.0.0/8`). An entry with a port (`localhost:8080`)
+/// allows only this port.
 ///
-/// A name allows all addresses to which it resolves. An address allows itself, for every name that resolves to it.
+/// An entry with a name allows all addresses to which the name resolves. An entry with an address allows this address
+/// for every name that resolves to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedHost {
     host: Pattern,
@@ -25,7 +26,7 @@ enum Pattern {
     Range { network: IpAddr, prefix: u8 },
 }
 
-/// An entry of `allowHosts` that is neither a name nor an address.
+/// The error for an entry of `allowHosts` that is neither a name nor an address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{entry}` is not a host: write a name (`wiki.corp`), names below one (`*.corp`), an address (`10.0.0.7`, `[::1]`) \
@@ -36,7 +37,7 @@ pub struct AllowedHostError {
 }
 
 impl AllowedHost {
-    /// Creates an entry for exactly one host and port, such as the host and port of a URL.
+    /// Makes an entry for exactly one host and port, such as those of a URL.
     pub(crate) fn exactly(host: &Host<&str>, port: u16) -> Self {
         let host = match host {
             Host::Domain(name) => Pattern::Name(bare(name)),
@@ -67,7 +68,7 @@ impl AllowedHost {
             }
     }
 
-    /// Whether the entry names this very port, not just all ports.
+    /// Returns whether the entry names this port, and does not merely allow all ports.
     pub(crate) fn is_for_port(&self, port: u16) -> bool {
         self.port == Some(port)
     }
@@ -111,7 +112,8 @@ impl Pattern {
         match Host::parse(name).ok()? {
             Host::Domain(name) if !name.contains('*') => Some(below(bare(&name))),
             Host::Domain(_) => None,
-            // `Host::parse` also reads `127.1`; with `*.` before it, it means nothing.
+            // An address after `*.`, such as `*.127.1`, has no meaning, so only an entry without `*.` may be an
+            // address.
             Host::Ipv4(address) if name == host => Some(Self::of_address(address.into())),
             Host::Ipv4(_) | Host::Ipv6(_) => None,
         }
@@ -145,7 +147,7 @@ fn split_port(entry: &str) -> Option<(&str, Option<u16>)> {
     }
 }
 
-/// A host name as rules compare it: without the dot of the root behind it.
+/// Returns a host name in the form in which names are compared: in lower case and without a dot at its end.
 pub(crate) fn bare(name: &str) -> String {
     name.trim_end_matches('.').to_ascii_lowercase()
 }

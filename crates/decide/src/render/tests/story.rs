@@ -22,7 +22,7 @@ pub(super) fn service(id: &str) -> &'static Service {
     SNAPSHOT.catalogue.service(&ServiceId::new(id)).unwrap()
 }
 
-/// A conversation under construction, and the artifacts in it.
+/// A conversation that a test builds step by step, and its artifacts.
 #[derive(Default)]
 pub(super) struct Story {
     pub(super) history: History,
@@ -230,7 +230,7 @@ pub(super) fn texts_of(rendered: &Rendered) -> Vec<String> {
     texts
 }
 
-/// The bytes of all media, in order.
+/// Returns the bytes of all media in a request, in order.
 pub(super) fn media_of(rendered: &Rendered) -> Vec<Bytes> {
     let mut parts: Vec<&Part> = Vec::new();
     for message in &rendered.messages {

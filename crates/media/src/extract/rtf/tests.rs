@@ -8,7 +8,7 @@ fn text_of(rtf: &[u8]) -> (Result<Completeness, Stop>, String) {
     (outcome, sink.into_text())
 }
 
-/// Checks the text of a document with this body.
+/// Checks that a document with this body has the text `expect`.
 fn check(body: &str, expect: &str) {
     let rtf = format!("{{\\rtf1\\ansi\\ansicpg1252\\deff0{{\\fonttbl{{\\f0\\fnil Arial;}}}}{body}}}");
     assert_eq!(text_of(rtf.as_bytes()), (Ok(Completeness::Whole), expect.to_owned()));

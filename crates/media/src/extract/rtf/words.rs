@@ -39,7 +39,7 @@ pub(super) enum Meaning {
     NoText,
     /// The group contains the same text twice.
     Twice,
-    /// The group repeats in Unicode the text of the group around it.
+    /// The group repeats the text of the group around it, but in Unicode.
     InUnicode,
     /// The group is the text in a box, although the group around it is not text.
     Box,

@@ -38,7 +38,7 @@ fn the_level_follows_from_what_works() {
     check(Err("refused"), Ok(3), Level::Partial);
     check(Err("refused"), Ok(2), Level::None);
     check(Err("refused"), Ok(0), Level::None);
-    // Without seccomp, not even namespaces are a sandbox: the command could make more of them.
+    // Without seccomp, namespaces alone do not count as a sandbox: the command could make further namespaces.
     check(Ok(OwnProc::Mounted), Err("seccomp"), Level::None);
 }
 

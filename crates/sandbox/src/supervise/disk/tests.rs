@@ -15,12 +15,12 @@ fn a_look_is_taken_when_a_part_of_the_limit_is_gone() {
     check(251, 0, true);
     check(0, 26, true);
     let before = Free { bytes: 10, files: 10 };
-    // Other programs may free more space than the command uses.
+    // The free space grows if other programs free more than the command uses.
     assert_eq!(gone(before, Free { bytes: 20, files: 20 }), Added::default());
     assert_eq!(gone(before, Free { bytes: 4, files: 3 }), Added { bytes: 6, files: 7 });
 }
 
-/// A meter that believes that all of the disk was free before.
+/// Makes a meter that walks at once, because it believes that the whole disk was free when the command began.
 fn suspicious(places: &[std::path::PathBuf]) -> Meter {
     let mut meter = Meter::new(places);
     for (_, before) in &mut meter.places {
@@ -49,7 +49,7 @@ fn only_what_is_new_counts_and_counts_once() {
     assert!((100_005..150_000).contains(&added.bytes), "{added:?}");
 }
 
-/// If a walk cannot open something, all space that is gone from the file system counts.
+/// If a walk cannot open a directory, all space by which the file system has shrunk counts.
 #[test]
 fn a_path_that_is_too_long_hides_nothing() {
     let place = tempfile::TempDir::new().unwrap();

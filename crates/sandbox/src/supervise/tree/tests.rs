@@ -24,7 +24,7 @@ fn threads_are_read() {
 }
 
 proptest! {
-    /// Each descendant is found once, and nothing else is, even if the table has a circle.
+    /// `below` returns each descendant once and no other process, even if the table of parents has a circle.
     #[test]
     fn descendants_are_found(parents in prop::collection::btree_map(1_i32..60, 0_i32..60, 0..60)) {
         let root = 7;

@@ -27,7 +27,8 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 proptest! {
-    /// A command is ended exactly if one of its sums is above its limit, and the reason is one of those limits.
+    /// A command is ended if and only if one of its values is above a limit, and the reason is a limit that it
+    /// exceeds.
     #[test]
     fn a_command_ends_exactly_above_a_limit(limits in limits(), usage in usage(), elapsed in 0_u64..1000) {
         let elapsed = Duration::from_millis(elapsed);
@@ -43,7 +44,6 @@ proptest! {
         }
     }
 
-    /// A peak never falls.
     #[test]
     fn a_peak_never_falls(one in usage(), other in usage()) {
         let peak = greater(one, other);

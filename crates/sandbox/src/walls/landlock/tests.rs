@@ -2,7 +2,7 @@ use super::{Right, access, rules};
 use crate::machine::Level;
 use landlock::AccessFs;
 
-/// Reading rights permit no change, and no right permits creating devices.
+/// The right to read permits no change, and no right permits making device nodes.
 #[test]
 fn rights_give_no_more_than_they_say() {
     for directory in [true, false] {

@@ -18,7 +18,7 @@ const LANDLOCK: Wall = ALL[2];
 
 const OLD_LANDLOCK: Wall = ALL[4];
 
-/// What the kernel does with a call.
+/// What the kernel does with a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Allowed,
@@ -28,7 +28,7 @@ enum Verdict {
 
 use Verdict::{Allowed, Killed, Refused};
 
-/// Runs the filters as the kernel does: all of them, and the strictest answer counts.
+/// Runs all filters on a call, as the kernel does, and returns the strictest answer.
 fn verdict(wall: Wall, call: i64, arguments: [u64; 6]) -> Verdict {
     verdict_for(native(), wall, call, arguments)
 }
@@ -40,7 +40,8 @@ fn verdict_for(arch: u32, wall: Wall, call: i64, arguments: [u64; 6]) -> Verdict
     data.extend(0_u64.to_le_bytes());
     data.extend(arguments.iter().flat_map(|argument| argument.to_le_bytes()));
     let mut strictest = Allowed;
-    // The filter that was installed last answers first. If several filters answer the same, its answer counts.
+    // The kernel runs the filter that was installed last first. If several filters refuse a call, the first answer
+    // counts.
     for filter in filters(wall).unwrap().iter().rev() {
         let result = execute(filter, &data);
         let verdict = match result & 0xffff_0000 {
@@ -66,7 +67,7 @@ fn native() -> u32 {
     }
 }
 
-/// The few instructions of classic BPF that filters use.
+/// Executes a filter. Knows only the few instructions of classic BPF that the filters use.
 fn execute(program: &[sock_filter], data: &[u8]) -> u32 {
     let mut accumulator = 0_u32;
     let mut counter = 0;
@@ -147,7 +148,7 @@ fn modes_that_run_as_the_owner_are_refused() {
             check(wall, libc::SYS_openat, &[3, 0, 0o101, mode], DENIED);
             check(wall, libc::SYS_openat, &[3, 0, 0o20_000_002, mode], DENIED);
         }
-        // Without a flag that creates, the kernel ignores the mode, and the register may contain anything.
+        // If `openat` creates no file, the kernel ignores the mode, and the argument may contain any bits.
         check(wall, libc::SYS_openat, &[3, 0, 0, 0o4755], Allowed);
     }
 }
@@ -176,7 +177,7 @@ fn without_scopes_no_signal_gets_out() {
 #[test]
 fn foreign_interfaces_are_closed() {
     for wall in ALL {
-        // The x32 interface, and the interface of 32-bit programs.
+        // The first call uses the x32 interface, and the second the interface of 32-bit programs.
         check(wall, 0x4000_0000 + 521, &[], MISSING);
         assert_eq!(verdict_for(0x4000_0003, wall, 26, [0; 6]), Killed);
     }
@@ -185,7 +186,7 @@ fn foreign_interfaces_are_closed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// A refused call is refused behind every wall and with every argument.
+    /// A call in `ALWAYS` is refused by every wall and with every argument.
     #[test]
     fn what_is_always_refused_is_always_refused(
         wall in prop::sample::select(ALL.to_vec()),
@@ -195,7 +196,7 @@ proptest! {
         prop_assert_eq!(verdict(wall, call, arguments), DENIED);
     }
 
-    /// Without namespaces, no shared memory of the host can be reached.
+    /// Without namespaces, a command cannot reach shared memory and queues of the host.
     #[test]
     fn what_is_shared_is_refused_without_namespaces(
         wall in prop::sample::select(ALL[2..].to_vec()),
@@ -228,7 +229,8 @@ proptest! {
         prop_assert_eq!(verdict(wall, libc::SYS_clone3, [others | flag, 0, 0, 0, 0, 0]), MISSING);
     }
 
-    /// The kernel looks at 32 bits of the request of `ioctl`, and so does the filter.
+    /// The kernel uses only the lower 32 bits of the request of `ioctl`. So the filter refuses the request with any
+    /// upper bits.
     #[test]
     fn nothing_is_typed_into_a_terminal(wall in prop::sample::select(ALL.to_vec()), upper in any::<u32>()) {
         for request in super::TERMINAL_INPUT {
@@ -237,7 +239,7 @@ proptest! {
         }
     }
 
-    /// Of the families of sockets, none but the four known ones can be opened.
+    /// A command can open sockets of no other families than Unix, IPv4, IPv6 and the routing family of netlink.
     #[test]
     fn other_families_are_closed(wall in prop::sample::select(ALL.to_vec()), family in 0_u64..64, protocol in 0_u64..32) {
         prop_assume!(![1, 2, 10].contains(&family) && (family, protocol) != (16, 0));

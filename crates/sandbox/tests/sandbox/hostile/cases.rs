@@ -1,17 +1,17 @@
-//! The hostile commands, and what must hold after each.
+//! The hostile commands, each with a condition that must be true afterwards.
 
 use polity_sandbox::How;
 
-/// What must hold after a command, besides what [`check`] always examines.
+/// The condition that must be true after a command, in addition to what [`check`] always examines.
 #[derive(Clone, Copy)]
 pub(super) enum Holds {
-    /// The command writes this. Its last line is usually `end`, so that a command that never ran is noticed.
+    /// The output contains this text. Most commands end with `echo end`, so that a command that never ran is noticed.
     Says(&'static str),
-    /// The command does not write this, and writes `end`.
+    /// The output does not contain this text, but contains `end`.
     Never(&'static str),
-    /// The command ends so.
+    /// The command ends in this way.
     Ends(How),
-    /// Nothing else: the command may end as it likes.
+    /// No further condition: the command may end in any way.
     Nothing,
 }
 
@@ -32,7 +32,7 @@ const fn differs(name: &'static str, command: &'static str, full: Holds, partial
     Case { name, command, full, partial }
 }
 
-/// Secrets, and ways to them.
+/// Commands that try to read secrets.
 pub(super) const READING: &[Case] = &[
     case("the token", "cat @DATA/token; echo end", Says("end")),
     case("the database", "cp @DATA/polity.db . ; cat polity.db; echo end", Says("end")),
@@ -142,7 +142,7 @@ pub(super) const READING: &[Case] = &[
     ),
 ];
 
-/// Changes outside the workspace, and to guarded files.
+/// Commands that try to change files outside the workspace, and guarded files.
 pub(super) const CHANGING: &[Case] = &[
     case(
         "the token",
@@ -251,7 +251,7 @@ pub(super) const CHANGING: &[Case] = &[
     ),
 ];
 
-/// The kernel's doors.
+/// Commands that try system calls which could break the sandbox.
 #[cfg(target_arch = "x86_64")]
 pub(super) const CALLING: &[Case] = &[
     // perl's `syscall` returns -1 on failure.
@@ -417,7 +417,7 @@ pub(super) const CALLING: &[Case] = &[
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const CALLING: &[Case] = &[];
 
-/// The network, and other processes.
+/// Commands that try to reach the network and other processes.
 pub(super) const REACHING: &[Case] = &[
     differs(
         "an internet connection",
@@ -494,7 +494,7 @@ pub(super) const REACHING: &[Case] = &[
     case("its own shell dies", "kill -9 $$; sleep 100", Ends(How::Exited(137))),
 ];
 
-/// Bombs, each with the limit that must end it.
+/// Commands that use up processes, memory, output or disk, each with the limit that must end it.
 pub(super) const BOMBS: &[(&str, &str, How)] = &[
     ("processes", ":(){ :|:& };:; sleep 100", How::TooManyProcesses),
     ("processes that leave their parents", "perl -e 'while(1){fork; setpgrp}'", How::TooManyProcesses),

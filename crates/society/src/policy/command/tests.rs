@@ -117,7 +117,7 @@ fn a_denying_pattern_fits_any_part() {
         "cat <<'E' | sh\ngit push\nE",
         "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push",
         "[[ -f x ]] && git push",
-        // What cannot be read.
+        // Quotes or substitutions without an end.
         "a 'b",
         "a \"b",
         "a $(b",
@@ -178,7 +178,7 @@ fn an_allowing_pattern_fits_the_words_as_the_shell_reads_them() {
     check("*", "a", true);
 }
 
-/// Simple commands that are harmless wherever they stand.
+/// Generates simple commands that `wrapped` combines into compound commands.
 fn simple() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "ls -l",
@@ -192,7 +192,7 @@ fn simple() -> impl Strategy<Value = String> {
     .prop_map(str::to_owned)
 }
 
-/// Writes a word in another way that means the same.
+/// Writes a word in another way that the shell reads as the same word, for example `g'i't` for `git`.
 fn disguised(word: &'static str) -> impl Strategy<Value = String> {
     (0..word.len(), 0..6_u8).prop_map(move |(at, way)| {
         let (before, after) = word.split_at(at);
@@ -208,7 +208,7 @@ fn disguised(word: &'static str) -> impl Strategy<Value = String> {
     })
 }
 
-/// Wraps a command in one of the ways that a shell has.
+/// Returns a text that runs a command, often together with another command: in a list, a loop, a substitution, …
 fn wrapped(command: String, other: &str, way: usize) -> String {
     let quoted = command.replace('\'', r"'\''");
     let ways = [
@@ -219,7 +219,7 @@ fn wrapped(command: String, other: &str, way: usize) -> String {
         format!("{other} | {command}"),
         format!("{other} & {command}"),
         format!("{other}\n{command}"),
-        // Without the spaces, two of them would be an arithmetic expression.
+        // The spaces matter: if a command is wrapped twice this way, `((` would begin an arithmetic expression.
         format!("( {command} )"),
         format!("{{ {command}; }}"),
         format!("if {other}; then {command}; fi"),
@@ -252,7 +252,7 @@ proptest! {
     fn an_allowing_pattern_never_fits_a_compound_command(
         one in simple(), other in simple(), way in 0..28_usize, more in prop::collection::vec(0..28_usize, 0..3),
     ) {
-        // A shell that runs a text, and a wrapper, are single commands.
+        // Ways 19 to 22, such as `bash -c '…'` and `eval '…'`, make a single simple command, which `*` may fit.
         prop_assume!(!(19..=22).contains(&way));
         let text = wrapped(one, &other, way);
         prop_assert!(!is_allowed_by(&Pattern::new("*"), &text), "{}", text);

@@ -1,6 +1,6 @@
-//! A place in a text.
+//! The cursor that the lexer moves through a text.
 
-/// A place in a text.
+/// A text, and how far the lexer has read it.
 pub(super) struct Cursor {
     text: Vec<char>,
     at: usize,
@@ -11,27 +11,27 @@ impl Cursor {
         Self { text, at: 0 }
     }
 
-    /// Returns the number of characters that were read.
+    /// Returns how many characters of the text were read.
     pub(super) fn place(&self) -> usize {
         self.at
     }
 
-    /// Returns what was read since a place.
+    /// Returns the characters between an earlier result of [`Self::place`] and the cursor.
     pub(super) fn since(&self, place: usize) -> &[char] {
         self.text.get(place..self.at).unwrap_or_default()
     }
 
-    /// Returns what was not read yet.
+    /// Returns the characters that were not read yet.
     pub(super) fn rest(&self) -> &[char] {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Moves on by some characters.
     pub(super) fn advance(&mut self, characters: usize) {
         self.at = (self.at + characters).min(self.text.len());
     }
 
-    /// Returns the next character. A backslash at the end of a line joins the lines.
+    /// Returns the next character without moving past it. First skips each backslash at the end of a line together
+    /// with the line break, as a shell does.
     pub(super) fn peek(&mut self) -> Option<char> {
         while self.rest().starts_with(&['\\', '\n']) {
             self.at += 2;
@@ -51,7 +51,7 @@ impl Cursor {
         is_there
     }
 
-    /// Returns the next character without joining lines.
+    /// Moves past the next character and returns it, even if it is a backslash at the end of a line.
     pub(super) fn raw(&mut self) -> Option<char> {
         let next = self.text.get(self.at).copied()?;
         self.at += 1;

@@ -1,4 +1,4 @@
-//! Splits a text into words and operators.
+//! Splits the text of a shell command into words, operators and redirections.
 
 use super::ansi;
 use super::cursor::Cursor;
@@ -6,13 +6,13 @@ use super::scan::{Uncertain, arithmetic};
 use super::token::{Lexed, Token};
 use super::word::{Braces, Piece, Word, names_descriptor, plain_brackets};
 
-/// The longest text that is read, in characters.
+/// Maximum length of a text, in characters. A longer text counts as uncertain.
 const LONGEST: usize = 64 * 1024;
 
-/// The deepest nesting of substitutions that is read.
+/// Maximum nesting of substitutions, such as `$(a $(b))`. A text that nests deeper counts as uncertain.
 const DEEPEST: usize = 20;
 
-/// Reads a text. Returns `None` if it is incomplete, too long, or not certain in its meaning.
+/// Reads a text. Returns `None` if the text is incomplete or too long, or if shells may read it in different ways.
 pub(super) fn lex(text: &str) -> Option<Lexed> {
     lex_at(text, 0)
 }
@@ -27,7 +27,7 @@ fn lex_at(text: &str, depth: usize) -> Option<Lexed> {
     Some(Lexed { tokens, nested: lexer.nested })
 }
 
-/// Where a list of commands ends.
+/// Where a list of commands ends: at the end of the text, or at the `)` of a substitution.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     OfText,
@@ -75,7 +75,8 @@ impl Lexer {
                 Some(')') => {
                     self.cursor.advance(1);
                     if open == 0 && end == End::Parenthesis {
-                        // The lines of a here-document would stand outside.
+                        // If a here-document began inside the parentheses, its lines would follow outside.
+                        // Shells differ in how they read that.
                         return pending.is_empty().then_some(tokens);
                     }
                     open = open.saturating_sub(1);
@@ -102,7 +103,7 @@ impl Lexer {
                     let from = self.cursor.place();
                     let word = self.word()?;
                     if end == End::Parenthesis && word.exact().as_deref() == Some("case") {
-                        // The parenthesis of a pattern would end the substitution.
+                        // The `)` behind a pattern of `case` would be taken for the end of the substitution.
                         return None;
                     }
                     let is_redirected = matches!(self.cursor.peek(), Some('<' | '>'));
@@ -135,7 +136,7 @@ impl Lexer {
         }
         self.cursor.blanks();
         if matches!(self.cursor.peek(), Some('<' | '>')) {
-            // Such as `< <(command)`.
+            // The target is a process substitution, such as in `< <(command)`.
             self.word()?;
         } else if !matches!(self.cursor.peek(), None | Some('\n' | ';' | '(' | ')')) {
             self.word()?;
@@ -153,7 +154,7 @@ impl Lexer {
                 break;
             }
             if document.expands && line.ends_with('\\') {
-                // Joined lines could hide the delimiter.
+                // The shell joins this line with the next, which may hide the delimiter from the search above.
                 return None;
             }
             body.push_str(&line);
@@ -165,9 +166,9 @@ impl Lexer {
         Some(())
     }
 
-    /// Reads the substitutions of a text that is otherwise data.
+    /// Finds the commands that a text runs if it is data apart from its substitutions, such as a here-document.
     fn substitutions(&mut self, text: &str) -> Option<()> {
-        // In such a text, a quotation mark is a character like others, and a backslash before it stays.
+        // In data, quotation marks have no meaning, so the loop looks only for `$`, backquotes and backslashes.
         let text: Vec<char> = text.chars().collect();
         let mut inner = Lexer { cursor: Cursor::new(text), depth: self.depth, nested: Vec::new() };
         let mut word = Word::default();
@@ -183,13 +184,14 @@ impl Lexer {
         Some(())
     }
 
-    /// Skips an arithmetic expression, if the text has one behind its first parenthesis.
+    /// Skips an arithmetic expression such as `((1 + 2))`, if the cursor is before its second parenthesis.
+    /// Returns whether there was one, or `None` if that is not certain.
     fn arithmetic(&mut self) -> Option<bool> {
         let text = self.cursor.rest().get(1..)?;
         match arithmetic(text) {
             Ok(Some(length)) => {
                 let expression: String = text.iter().take(length).collect();
-                // The parenthesis before it, and the two behind it.
+                // Skip one parenthesis before the expression, and two behind it.
                 self.cursor.advance(length + 3);
                 self.substitutions(&expression)?;
                 Some(true)
@@ -290,7 +292,7 @@ impl Lexer {
         }
     }
 
-    /// Reads what follows a dollar sign.
+    /// Reads what follows a dollar sign, such as `x`, `{x}`, `(command)` or a quotation.
     fn dollar(&mut self, word: &mut Word, quotes: Quotes) -> Option<()> {
         match self.cursor.peek() {
             Some('(') => {
@@ -313,7 +315,7 @@ impl Lexer {
                 self.cursor.advance(1);
                 self.double_quotes(word)?;
             }
-            // An old form of arithmetic.
+            // `$[…]` is an old form of arithmetic, which not every shell has.
             Some('[') => return None,
             Some(first) if first.is_ascii_alphabetic() || first == '_' => {
                 while self.cursor.peek().is_some_and(|next| next.is_ascii_alphanumeric() || next == '_') {
@@ -344,7 +346,7 @@ impl Lexer {
         }
     }
 
-    /// Reads the commands of a substitution behind its parenthesis.
+    /// Reads the commands of a substitution up to its `)`. The cursor is behind the `(`.
     fn substitution(&mut self) -> Option<()> {
         if self.depth >= DEEPEST {
             return None;
@@ -378,7 +380,7 @@ impl Lexer {
         Some(())
     }
 
-    /// Reads `${…}` behind its brace.
+    /// Reads the rest of `${…}`. The cursor is behind the `{`.
     fn parameter(&mut self) -> Option<()> {
         if self.depth >= DEEPEST || matches!(self.cursor.peek(), None | Some(' ' | '\t' | '\n' | '|')) {
             // Recent shells run a command in `${ … }`.
@@ -390,7 +392,7 @@ impl Lexer {
             match self.cursor.next()? {
                 '}' => break,
                 '\\' => drop(self.cursor.raw()?),
-                // Whether it quotes depends on the expansion and on the quotes around it.
+                // Whether a `'` begins a quotation here depends on the kind of expansion and on the quotes around it.
                 '\'' => return None,
                 '"' => self.double_quotes(&mut word)?,
                 '$' => self.dollar(&mut word, Quotes::Double)?,

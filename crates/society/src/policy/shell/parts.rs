@@ -1,17 +1,17 @@
-//! The simple commands of a text, and of the texts in them.
+//! Finds all simple commands that a text runs, also inside arguments such as in `sh -c 'git push'`.
 
 use super::lexer::lex;
 use super::token::{Lexed, Token};
 use super::word::{Piece, Word};
 use super::wrappers::{RESERVED, Wrapper, wrapper};
 
-/// The most words in which a command behind a wrapper is looked for.
+/// Maximum number of words behind a wrapper such as `sudo`. A text with more words counts as uncertain.
 const MOST_WORDS: usize = 256;
 
-/// The most parts of a text.
+/// Maximum number of commands in a text. A text with more commands counts as uncertain.
 const MOST_PARTS: usize = 4096;
 
-/// The deepest nesting of texts in texts, such as in `sh -c 'sh -c …'`.
+/// Maximum nesting of commands inside arguments, such as in `sh -c 'sh -c …'`. Deeper nesting counts as uncertain.
 const DEEPEST: usize = 8;
 
 /// The words of a simple command, joined by spaces.
@@ -19,7 +19,6 @@ const DEEPEST: usize = 8;
 pub(crate) struct Part(Vec<Piece>);
 
 impl Part {
-    /// Returns the pieces.
     pub(crate) fn pieces(&self) -> &[Piece] {
         &self.0
     }
@@ -28,7 +27,7 @@ impl Part {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut was_unknown = true;
         for word in words {
-            // An unknown word may be none at all, or several.
+            // The shell may expand an unknown word to no word or to several words, so no space is certain beside it.
             if !was_unknown && !word.is_unknown() {
                 pieces.push(Piece::Char(' '));
             }
@@ -39,8 +38,8 @@ impl Part {
     }
 }
 
-/// Returns all commands that a text runs, as far as it says so; `None` if that is not certain.
-/// Each command is there as written, and with the base name of its program.
+/// Returns the commands that a text names, or `None` if it is not certain what the text runs.
+/// A command such as `/bin/ls -l` is returned twice: as written, and with the base name of its program, `ls -l`.
 pub(crate) fn parts(text: &str) -> Option<Vec<Part>> {
     let mut found = Found { parts: Vec::new() };
     found.text(text, 0)?;
@@ -82,14 +81,14 @@ impl Found {
             self.add(&named)?;
         }
         let Some(name) = name.exact() else {
-            // An unknown program may be a wrapper.
+            // The program may be a wrapper such as `sudo`, so its arguments may be a command.
             return if head.is_unknown() && words.len() > 1 {
                 self.command(&words[1..], depth)
             } else {
                 Some(())
             };
         };
-        // What follows `[[` is no command.
+        // All reserved words but `[[` can precede a command, as in `then git push`. So can an assignment.
         if RESERVED.contains(&name.as_str()) && name != "[[" || head.is_assignment() {
             self.command(&words[1..], depth)?;
         }
@@ -109,7 +108,8 @@ impl Found {
         (self.parts.len() <= MOST_PARTS).then_some(())
     }
 
-    /// Takes every word as the beginning of a command, because only the program knows its options.
+    /// Adds the commands that could begin at any argument of a wrapper such as `sudo`. Only the wrapper itself knows
+    /// which of its arguments are options.
     fn wrapped(&mut self, words: &[Word], depth: usize) -> Option<()> {
         if words.len() > MOST_WORDS || depth > DEEPEST {
             return None;
@@ -118,7 +118,7 @@ impl Found {
             let rest = &words[at..];
             let is_wrapper = rest[0].base_name().exact().and_then(|name| wrapper(&name));
             match is_wrapper {
-                // Its words are looked at anyway.
+                // The arguments of an inner wrapper need no second search: this loop also visits them.
                 Some(Wrapper::Words) | None => {
                     self.add(rest)?;
                     let name = rest[0].base_name();
@@ -127,7 +127,7 @@ impl Found {
                 }
                 Some(Wrapper::Text | Wrapper::Shell) => self.command(rest, depth + 1)?,
             }
-            // Such as `env -S 'git push'`.
+            // An argument with spaces may be the text of a command, as in `env -S 'git push'`.
             let text = rest[0].exact().filter(|text| text.contains([' ', '\t', '\n']));
             if let Some(text) = text {
                 self.text(&text, depth + 1)?;
@@ -136,7 +136,8 @@ impl Found {
         Some(())
     }
 
-    /// Takes the words, together and each alone, as the text of a command.
+    /// Adds the commands in the arguments of a program such as `eval`. The program may run all its arguments as one
+    /// text, the last arguments as one text, or each argument alone.
     fn texts(&mut self, words: &[Word], depth: usize) -> Option<()> {
         let texts: Vec<String> = words.iter().map(Word::exact).collect::<Option<_>>()?;
         self.text(&texts.join(" "), depth + 1)?;
@@ -147,7 +148,7 @@ impl Found {
             self.text(&texts[at..].join(" "), depth + 1)?;
         }
         let values = texts.iter().filter_map(|text| text.split_once('=')).map(|(_, value)| value);
-        // Such as `alias name='git push'`.
+        // A command may follow an equals sign, as in `alias name='git push'`.
         texts.iter().map(String::as_str).chain(values).try_for_each(|text| self.text(text, depth + 1))
     }
 
@@ -155,7 +156,7 @@ impl Found {
         let mut takes_text = false;
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            // An unknown word may be `-c` and a text.
+            // If the shell expands the word, the word may become `-c` and a command. So this is uncertain.
             let text = word.exact()?;
             if matches!(text.as_str(), "--version" | "--help") {
                 return Some(());
@@ -170,17 +171,17 @@ impl Found {
                 if text.contains('s') && !takes_text {
                     return None;
                 }
-                // Each takes a name, such as `pipefail`.
+                // Each `o` or `O` takes the next word as the name of a setting, such as `pipefail`.
                 let named = text.matches(['o', 'O']).count();
                 words.by_ref().take(named).for_each(drop);
             }
             if is_option {
                 continue;
             }
-            // Otherwise the word is a script.
+            // Without `-c`, the word is the name of a script file, whose content is not checked.
             return if takes_text { self.text(&text, depth + 1) } else { Some(()) };
         }
-        // Without a script, a shell reads commands from its input.
+        // Without a script, a shell reads commands from its standard input, which is unknown here.
         None
     }
 }

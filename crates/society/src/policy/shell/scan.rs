@@ -1,16 +1,16 @@
 //! Finds where an arithmetic expression ends.
 
-/// Returns what is inside `((` and `))`, if `text` begins behind `((` and this is arithmetic.
-/// Returns `Err` if that is not certain.
+/// Returns the length of the arithmetic expression at the beginning of `text`, which begins behind `((`.
+/// Returns `None` if the parentheses are two subshells, and `Err` if the meaning is not certain.
 pub(super) fn arithmetic(text: &[char]) -> Result<Option<usize>, Uncertain> {
     let mut depth = 0_usize;
     for (at, character) in text.iter().enumerate() {
         match character {
-            // Quotes may hide a parenthesis.
+            // A parenthesis inside quotes or a comment does not count, but this function cannot tell.
             '\'' | '"' | '\\' | '`' | '#' => return Err(Uncertain),
             '(' => depth += 1,
             ')' if depth > 0 => depth -= 1,
-            // In `((a) && (b))` the shell finds two subshells here.
+            // Without a second `)` here, as in `((a) && (b))`, the shell reads `((` as two subshells.
             ')' => return Ok((text.get(at + 1) == Some(&')')).then_some(at)),
             _ => {}
         }
@@ -18,6 +18,6 @@ pub(super) fn arithmetic(text: &[char]) -> Result<Option<usize>, Uncertain> {
     Err(Uncertain)
 }
 
-/// The meaning of the text depends on more than this module knows.
+/// The error for a text whose meaning depends on more than this module knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Uncertain;

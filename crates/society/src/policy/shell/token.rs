@@ -1,18 +1,18 @@
-//! What a text consists of.
+//! The tokens that the lexer makes from a text.
 
 use super::word::Word;
 
-/// A token of a text.
+/// A part of a command's text that a shell treats as one unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Word(Word),
-    /// What separates commands: `;`, `&`, `|`, parentheses, the end of a line, an arithmetic command.
+    /// Something that separates commands: `;`, `&`, `|`, a parenthesis, the end of a line, or an arithmetic command.
     Operator,
     /// A redirection with its target.
     Redirection,
 }
 
-/// The tokens of a text, and the commands of its substitutions.
+/// The tokens of a text. `nested` contains the same for the commands inside each substitution, such as `$(command)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lexed {
     pub(super) tokens: Vec<Token>,

@@ -1,22 +1,22 @@
 //! One word of a command.
 
-/// A piece of a word.
+/// One character of a word, or an unknown text that an expansion puts there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// A character that stays as it is.
     Char(char),
-    /// A character from which the shell makes names of files or directories: `*`, `?`, `[` or `~`.
+    /// A character that the shell may replace by names of files or directories: `*`, `?`, `[` or `~`.
     Glob(char),
-    /// What an expansion leaves: any text, also none.
+    /// The unknown result of an expansion such as `$x`: any text, possibly empty.
     Any,
 }
 
-/// A word, without its quotes.
+/// A word of a command, without its quotes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Word(pub(crate) Vec<Piece>);
 
 impl Word {
-    /// Returns the word if the shell changes nothing in it.
+    /// Returns the word as a text, or `None` if the shell may expand a part of it.
     pub(super) fn exact(&self) -> Option<String> {
         self.text(|piece| match piece {
             Piece::Char(character) => Some(character),
@@ -24,7 +24,8 @@ impl Word {
         })
     }
 
-    /// Returns the word with its patterns of file names as they are written, unless it has another expansion.
+    /// Returns the word as a text, with patterns of file names as written. Returns `None` if the word has another
+    /// expansion, such as `$x`.
     pub(super) fn as_written(&self) -> Option<String> {
         self.text(|piece| match piece {
             Piece::Char(character) | Piece::Glob(character) => Some(character),
@@ -36,7 +37,7 @@ impl Word {
         self.0.iter().copied().map(character).collect()
     }
 
-    /// Returns whether nothing is known about the word.
+    /// Returns whether nothing is known about the word, because it consists of expansions only.
     pub(super) fn is_unknown(&self) -> bool {
         !self.0.is_empty() && self.0.iter().all(|piece| *piece == Piece::Any)
     }
@@ -49,21 +50,22 @@ impl Word {
         begins && self.0.contains(&Piece::Char('='))
     }
 
-    /// Returns what follows the last slash.
+    /// Returns the part of the word behind its last slash, such as `ls` of `/bin/ls`.
     pub(super) fn base_name(&self) -> Self {
         let slash = self.0.iter().rposition(|piece| *piece == Piece::Char('/'));
         Self(slash.map_or_else(|| self.0.clone(), |slash| self.0[slash + 1..].to_vec()))
     }
 }
 
-/// Returns whether a word before `<` or `>` names the file descriptor: `2` or `{name}`.
+/// Returns whether a word directly before `<` or `>` names a file descriptor, as `2` in `2>x` and `{name}` in
+/// `{name}>x` do.
 pub(super) fn names_descriptor(word: &[char]) -> bool {
     let is_number = word.iter().all(char::is_ascii_digit);
     let is_variable = matches!(word, ['{', .., '}']);
     !word.is_empty() && (is_number || is_variable)
 }
 
-/// How much of a brace expansion, such as `{a,b}` or `{1..3}`, a word has.
+/// How much of a brace expansion, such as `{a,b}` or `{1..3}`, the lexer has read in a word.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Braces {
     #[default]
@@ -86,7 +88,7 @@ impl Braces {
     }
 }
 
-/// A bracket that is not closed in the same word is a character like others.
+/// Makes each `[` without a `]` behind it in the word a plain character, because it begins no pattern of file names.
 pub(super) fn plain_brackets(word: &mut Word) {
     let last = word.0.iter().rposition(|piece| *piece == Piece::Char(']')).unwrap_or(0);
     for piece in word.0.iter_mut().skip(last) {

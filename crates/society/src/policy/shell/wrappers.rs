@@ -1,4 +1,4 @@
-//! Words of the shell, and programs that run the command in their arguments.
+//! Lists the reserved words of shells, and the programs that run a command in their arguments, such as `sudo`.
 
 /// Words that begin or continue a compound command, or that change how the shell reads the rest.
 pub(super) const RESERVED: &[&str] = &[
@@ -6,18 +6,19 @@ pub(super) const RESERVED: &[&str] = &[
     "function", "time", "coproc", "in", "{", "}", "!", "[[", "]]",
 ];
 
-/// How a program runs a command in its arguments.
+/// The form in which a program takes a command as arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wrapper {
-    /// The words that follow, perhaps after options, are a command.
+    /// The arguments, perhaps after options, are the words of a command, as in `sudo git push`.
     Words,
-    /// The words that follow, together or each alone, are the text of a command.
+    /// The arguments, together or each alone, are the text of a command, as in `eval 'git push'`.
     Text,
-    /// A shell: the word after `-c` is the text of a command. Without a script it reads commands from its input.
+    /// The program is a shell. The word after `-c` is the text of a command. Without `-c` and without a script, the
+    /// shell reads commands from its standard input.
     Shell,
 }
 
-/// Programs, and words of the shell, that run the command that follows them.
+/// Programs and shell builtins that run the command that follows them.
 const WORDS: &[&str] = &[
     "builtin",
     "busybox",
@@ -81,16 +82,15 @@ const TEXT: &[&str] = &[
     "complete",
 ];
 
-/// Shells.
 const SHELLS: &[&str] = &["ash", "bash", "dash", "fish", "ksh", "mksh", "rbash", "sh", "yash", "zsh"];
 
-/// Returns how a program runs a command in its arguments, if it does.
+/// Returns the form in which a program takes a command as arguments, or `None` if the program runs no other command.
 pub(super) fn wrapper(program: &str) -> Option<Wrapper> {
     match program {
         _ if WORDS.contains(&program) => Some(Wrapper::Words),
         _ if TEXT.contains(&program) => Some(Wrapper::Text),
         _ if SHELLS.contains(&program) => Some(Wrapper::Shell),
-        // The loader of programs, such as `/lib64/ld-linux-x86-64.so.2`.
+        // The dynamic loader, such as `/lib64/ld-linux-x86-64.so.2`, runs the program that its arguments name.
         _ if program.starts_with("ld-linux") || program.starts_with("ld-musl") => Some(Wrapper::Words),
         _ => None,
     }

@@ -128,8 +128,8 @@ fn any_facts() -> impl Strategy<Value = ClosingFacts> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// A text goes to a party that has asked, or to the person after a nudge.
-    /// It answers all open requests of that party.
+    /// A closing text goes to a party that has asked, or to the person after a nudge.
+    /// A text that goes to a party answers all open requests of this party.
     #[test]
     fn the_giver_has_asked_and_gets_all_its_answers(facts in any_facts()) {
         let Some(Address { to, subject, .. }) = address(&facts) else {

@@ -1,21 +1,22 @@
 //! Makes tags with very many attributes harmless.
 //!
-//! The tokenizer compares each attribute of a tag with all before it: 100,000 attributes take it a minute. Its filter
-//! sees a tag only afterwards. So the `<` of such a tag is escaped before the document is parsed.
+//! The tokenizer compares each attribute of a tag with all attributes before it, so a tag with 100,000 attributes
+//! takes a minute. The filter gets a tag only after that. So this module escapes the `<` of such a tag before the
+//! document is parsed.
 //!
-//! Whether a `<` begins a tag depends on what is before it, a script for example. This file does not try to know: it
-//! looks at each `<` that could begin a tag, and no `<` can be hidden from it. In a script, a wrong guess does no harm;
-//! in the value of an attribute, the escape means the same.
+//! A `<` does not begin a tag if it is inside a script, for example. This module does not try to find that out: it
+//! checks each `<` that could begin a tag, so a page cannot hide a tag from it. A wrong guess does no harm: scripts
+//! are dropped anyway, and in the value of an attribute `&lt;` means `<`.
 
 use std::borrow::Cow;
 
-/// The most attributes of a tag.
+/// Maximum number of attributes of a tag.
 const MOST_ATTRIBUTES: usize = 200;
 
-/// The longest name of a tag, in bytes.
+/// Maximum length of the name of a tag, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// The longest stretch of space, name or value without quotes in a tag, in bytes.
+/// Maximum length of white space, of a name, or of a value without quotes within a tag, in bytes.
 const LONGEST_STRETCH: usize = 8 * 1024;
 
 /// Escapes each `<` that begins a tag beyond the bounds.
@@ -24,7 +25,7 @@ pub(super) fn bounded(html: &str) -> Cow<'_, str> {
     let scan = Scan { bytes, double: positions(html, '"'), single: positions(html, '\'') };
     let mut bounded = String::new();
     let mut copied = 0;
-    // All possible tags before this place are known to be beyond the bounds.
+    // Each `<` before this place is known to begin a tag beyond the bounds, because it is inside one.
     let mut escape_before = 0;
     for (at, _) in html.match_indices('<') {
         if at >= escape_before {
@@ -53,7 +54,7 @@ struct Scan<'h> {
 }
 
 impl Scan<'_> {
-    /// If a tag that begins here is beyond the bounds, returns a place up to which this is known.
+    /// If a tag that begins at `start` would be beyond the bounds, returns the place at which this became certain.
     fn excess(&self, start: usize) -> Option<usize> {
         let name = match self.bytes.get(start + 1)? {
             b'/' => start + 2,
@@ -72,7 +73,7 @@ impl Scan<'_> {
             if matches!(self.bytes.get(at), None | Some(b'>')) {
                 return None;
             }
-            // The first byte of a name may be anything, `=` included.
+            // The first byte of an attribute's name may be any byte, even `=`.
             at = self.skip(at + 1, |byte| !ends_name(byte) && byte != b'=');
             let behind = self.skip(at, is_space);
             if self.bytes.get(behind) == Some(&b'=') {
@@ -95,8 +96,8 @@ impl Scan<'_> {
         Some(at)
     }
 
-    /// Returns the first place from `at` on where the condition is not true; looks at little more than
-    /// [`LONGEST_STRETCH`] bytes.
+    /// Returns the first place from `at` on at which the condition is not true. Examines at most one byte more than
+    /// [`LONGEST_STRETCH`].
     fn skip(&self, at: usize, holds: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
         let stretch = rest.iter().take(LONGEST_STRETCH + 1).take_while(|byte| holds(**byte)).count();
@@ -104,7 +105,7 @@ impl Scan<'_> {
     }
 }
 
-/// Returns the place behind the next quote.
+/// Returns the place behind the next quotation mark from `from` on.
 fn next(quotes: &[usize], from: usize) -> Option<usize> {
     let at = quotes.partition_point(|quote| *quote < from);
     quotes.get(at).map(|quote| quote + 1)
@@ -150,7 +151,7 @@ mod tests {
         let too_many = format!("<i>a</i><p{}>x<b>y", attributes(101));
         let escaped = bounded(&too_many);
         assert!(escaped.starts_with("<i>a</i>&lt;p a0") && escaped.ends_with(">x<b>y"), "{escaped}");
-        // A tag cannot hide behind something that only looks like the start of a quotation.
+        // The page tries to hide a tag behind a quotation mark in a script, which begins no quotation.
         let hidden = format!("<script><a x=\"</script><p{}>", attributes(101));
         assert!(bounded(&hidden).contains("&lt;p a0"));
         assert!(bounded(&format!("</p{}>", attributes(101))).starts_with("&lt;/p"));

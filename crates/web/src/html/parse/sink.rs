@@ -1,4 +1,5 @@
-//! Builds the tree of `dom_query` and counts its nodes, which the tree itself does not tell.
+//! Builds the tree of the library `dom_query` and counts its nodes, because the tree itself cannot report their
+//! number.
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref};
@@ -41,7 +42,7 @@ impl TreeSink for Counted {
     }
 
     fn parse_error(&self, _message: Cow<'static, str>) {
-        // Nobody reads them, and a hostile page has millions.
+        // Errors are dropped: nobody reads them, and a hostile page has millions.
     }
 
     fn get_document(&self) -> NodeId {

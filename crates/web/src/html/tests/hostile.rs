@@ -6,9 +6,9 @@ use rustix::time::{ClockId, clock_gettime};
 use super::super::{Cut, Readable};
 use super::read;
 
-/// Reads a page in a thread with the stack of tokio's blocking threads. The bound is on the time of the processor,
-/// which does not depend on other work of the machine. It is far above what the bounded tree needs, and far below
-/// quadratic work.
+/// Reads a page in a thread with the stack size of tokio's blocking threads, and checks the processor time, which
+/// does not depend on other work of the machine. The limit is far above the time for a tree within the bounds, and
+/// far below the time for quadratic work.
 fn survived(what: &str, html: String) -> Readable {
     let reader = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(move || (read(&html), used()));
     let (readable, used) = reader.expect("a thread").join().expect(what);
@@ -17,7 +17,7 @@ fn survived(what: &str, html: String) -> Readable {
     readable
 }
 
-/// The seconds that this thread has used the processor.
+/// Returns the processor time of this thread, in seconds.
 fn used() -> i64 {
     clock_gettime(ClockId::ThreadCPUTime).tv_sec
 }
@@ -208,7 +208,7 @@ proptest! {
     }
 }
 
-/// HTML that closes no element but its own.
+/// Generates HTML that closes only elements that it has opened itself.
 fn harmless_html() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(vec![

@@ -1,4 +1,4 @@
-//! Bodies and headers of any size and form.
+//! Tests with bodies and headers of any size and form.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ async fn a_bomb_is_stopped_at_the_limit_in_every_encoding() {
 
 #[tokio::test]
 async fn a_compressed_body_without_an_end_or_a_result_is_stopped() {
-    // Empty members of gzip: the stream continues, but decompressing it never gives any bytes.
+    // The stream consists of empty members of gzip: it never ends, but decompression never gives any bytes.
     let empty = compressed("gzip", b"").await;
     let head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n".to_vec();
     let read = fetched(move || Reply::Endless(head.clone(), empty.repeat(100), Duration::ZERO)).await;

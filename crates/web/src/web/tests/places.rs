@@ -1,4 +1,4 @@
-//! Tests of where requests may go.
+//! Tests to which servers a request may go.
 
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -35,7 +35,7 @@ async fn a_public_name_is_resolved_once_and_reached() {
 
 #[tokio::test]
 async fn a_name_that_turns_private_between_check_and_use_reaches_nothing_private() {
-    // The second answer of the attacker's name server comes too late: there is no second question.
+    // The attacker's name server would give a private address at the second question, but polity asks only once.
     let server = Server::start(|request| match request {
         request if request.starts_with("GET /again") => Reply::redirect("302 Found", "/inside"),
         _ => Reply::ok("text/plain", "outside"),
@@ -48,7 +48,7 @@ async fn a_name_that_turns_private_between_check_and_use_reaches_nothing_private
     assert_eq!(response.body, "outside");
     assert_eq!(names.asked().len(), 1);
 
-    // A redirect asks for the addresses again, and the new answer is judged again.
+    // After a redirect, polity resolves the name again and judges the new addresses.
     names.set("rebind.example", vec![vec![[93, 184, 216, 34].into()], vec![[127, 0, 0, 1].into()]]);
     let error = web.request(get("http://rebind.example/again"), &call()).await.expect_err("private");
     assert!(matches!(error, Error::RefusedRedirect { .. }), "{error}");
@@ -195,7 +195,8 @@ async fn what_does_not_exist_is_reported_with_its_name() {
     }
 }
 
-/// One server plays the public internet at 127.0.0.2, the other one is private, at 127.0.0.1 and the same port.
+/// Two servers on the same port: the server at 127.0.0.2 plays the public internet, and the server at 127.0.0.1 is
+/// private.
 struct World {
     runtime: Runtime,
     names: Arc<Names>,
@@ -238,7 +239,7 @@ fn any_address() -> impl Strategy<Value = IpAddr> {
     .prop_map(|address| address.parse().expect("an address"))
 }
 
-/// A host: one of four names, or a way to write a private address.
+/// Generates a host: one of four names, or a way to write a private address.
 fn any_host() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => (0_usize..4).prop_map(|name| format!("n{name}.example")),
@@ -268,7 +269,7 @@ proptest! {
         world.chain.lock().expect("no panic").clone_from(&urls);
         let result = world.runtime.block_on(world.web.request(get(&urls[0]), &call()));
         prop_assert!(world.secret.requests().is_empty(), "the private server was reached: {:?}", result);
-        // The first answer of each name decides, because no name occurs with a third one.
+        // If all answers for all names are public, the request must succeed.
         let is_all_public = hosts.iter().all(|host| {
             let name = host.strip_prefix('n').and_then(|rest| rest.strip_suffix(".example")?.parse::<usize>().ok());
             name.is_some_and(|name| answers[name].iter().flatten().all(|address| is_public(*address)))

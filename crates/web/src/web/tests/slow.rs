@@ -1,4 +1,4 @@
-//! Servers that take their time. The clock of these tests is paused: it jumps when all wait.
+//! Tests with slow servers. The clock of these tests is paused: when all tasks wait, it jumps to the next timer.
 
 use std::time::Duration;
 
