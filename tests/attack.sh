@@ -8,9 +8,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 attacks='clients without a token|--test api|guard hostile
 clients with many connections or large bodies|--test daemon|crowds::
 commands with bad input|--test daemon|bad_input:: cli::without
-model servers|--test daemon|models:: protocol::wire streams::
+model servers|--test daemon|models:: protocol::wire floods::
 models|--test daemon|runaways:: protocol::injections chaos::thirty
-data directories and configuration files|--test daemon|lost_data:: special_files::
+data directories and configuration files|--test daemon|lost_data::
 orders in files, names, commits and pages|--test daemon|orders::
 MCP servers in a society|--test daemon|servers::
 commands in the sandbox|--test sandbox|hostile
