@@ -3,6 +3,7 @@
 mod approvals;
 mod files;
 mod reading;
+mod roles;
 mod services;
 mod upkeep;
 mod workspace;

@@ -22,6 +22,8 @@ const STATEMENTS: &[&[&str]] = &[
     maintenance::forget::STATEMENTS,
     maintenance::unneeded::STATEMENTS,
     messages::STATEMENTS,
+    messages::between::STATEMENTS,
+    messages::requests::STATEMENTS,
     notes::STATEMENTS,
     posts::STATEMENTS,
     records::STATEMENTS,
@@ -102,7 +104,7 @@ async fn what_waits_is_found_without_looking_at_all_that_was_ever_sent() {
     };
     let unshown = about(messages::STATEMENTS, "receiver = 'user' AND state = 'queued' ORDER BY");
     let expired = about(database::STATEMENTS, "receiver = 'user' AND state = 'queued'");
-    let closed = about(messages::STATEMENTS, "AND state = 'done' RETURNING *");
+    let closed = about(messages::requests::STATEMENTS, "AND state = 'done' RETURNING *");
     let waiting: Vec<&str> = unshown.chain(expired).collect();
     let closed: Vec<&str> = closed.collect();
     assert_eq!((waiting.len(), closed.len()), (3, 1));
@@ -135,6 +137,8 @@ fn every_statement_is_in_the_list_of_its_file() {
     check("forget", include_str!("maintenance/forget.rs"), maintenance::forget::STATEMENTS);
     check("unneeded", include_str!("maintenance/unneeded.rs"), maintenance::unneeded::STATEMENTS);
     check("messages", include_str!("messages.rs"), messages::STATEMENTS);
+    check("messages/between", include_str!("messages/between.rs"), messages::between::STATEMENTS);
+    check("messages/requests", include_str!("messages/requests.rs"), messages::requests::STATEMENTS);
     check("notes", include_str!("notes.rs"), notes::STATEMENTS);
     check("posts", include_str!("posts.rs"), posts::STATEMENTS);
     check("records", include_str!("records.rs"), records::STATEMENTS);

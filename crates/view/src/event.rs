@@ -1,8 +1,10 @@
 //! Events: what happened in a society, for people and programs that watch it. The store derives events from the
 //! changes that it writes, in the same transaction. The society itself never reads them.
 
+mod detail;
 mod sentence;
 
+pub use detail::{NextAttempt, Outcome, Routing, Shown, SummarySource};
 pub use sentence::{Span, Tone};
 
 use crate::approval::ApprovalState;
@@ -15,7 +17,7 @@ use polity_society::mime::MimeType;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
-use strum::{EnumDiscriminants, EnumString, IntoStaticStr, VariantArray};
+use strum::{EnumDiscriminants, IntoStaticStr, VariantArray};
 
 /// Reads a list of ids. Earlier versions wrote a single id instead of a list; this reads both forms.
 fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageId>, D::Error> {
@@ -415,104 +417,6 @@ pub enum Event {
         /// Why the bytes could not be read.
         reason: String,
     },
-}
-
-/// How an artifact was shown to a model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Shown {
-    /// The id of the artifact.
-    pub artifact: ArtifactId,
-    /// The form in which the model got the artifact.
-    pub routing: Routing,
-}
-
-/// The form in which a model gets an artifact.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-    EnumString,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum Routing {
-    /// The model gets the artifact as text.
-    Text,
-    /// The model gets the artifact as an image part of the request.
-    ImageUrl,
-    /// The model gets the artifact as an audio part of the request.
-    InputAudio,
-    /// The model gets the artifact as a file part of the request.
-    File,
-    /// The model does not get the artifact. A text describes it instead.
-    Described,
-}
-
-impl Routing {
-    /// Returns the name in JSON.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
-    /// Returns whether the model gets the bytes themselves, as a part of the request other than text.
-    pub fn is_media(self) -> bool {
-        match self {
-            Self::ImageUrl | Self::InputAudio | Self::File => true,
-            Self::Text | Self::Described => false,
-        }
-    }
-}
-
-/// What happens after a failed attempt of a model call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum NextAttempt {
-    /// The call sends the same request again, after a pause.
-    Retry,
-    /// The call sends the request again, with descriptions in place of media.
-    DescribeMedia,
-    /// The call sends the request again, with the older history summed up.
-    Compact,
-    /// The call sends the request again, with an additional line that tells how to call tools.
-    Reword,
-    /// The call sends the request to the fallback service.
-    Fallback,
-    /// The call makes no further attempt, and the turn fails.
-    GiveUp,
-}
-
-/// The source of a summary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SummarySource {
-    /// The model of the agent's service wrote the summary.
-    Model,
-    /// No model could write a summary, so only the last entries were kept.
-    Entries,
-}
-
-/// The outcome of a task in which nothing is left to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// The person has a final answer.
-    Answered,
-    /// An agent waits for the person's answer.
-    AwaitsUser,
-    /// The person has no final answer.
-    Unanswered,
-    /// The person has no final answer, and no model was ever reached.
-    NoModel,
-    /// The person has no final answer, because a limit stopped the task.
-    Limited,
 }
 
 impl EventKind {

@@ -52,8 +52,9 @@ test("every kind of event, outcome, failure and next attempt of the runtime has 
     assert.ok(`event.${kind}` in en, `event.${kind}`);
     assert.ok(grouped.includes(kind), `no group has ${kind}`);
   }
-  for (const outcome of variants(source, "Outcome")) assert.ok(`outcome.${outcome}` in en, outcome);
-  for (const next of variants(source, "NextAttempt")) assert.ok(`next.${next}` in en, next);
+  const detail = readFileSync(new URL("../../../crates/view/src/event/detail.rs", import.meta.url), "utf8");
+  for (const outcome of variants(detail, "Outcome")) assert.ok(`outcome.${outcome}` in en, outcome);
+  for (const next of variants(detail, "NextAttempt")) assert.ok(`next.${next}` in en, next);
   const chat = readFileSync(new URL("../../../crates/llm/src/chat.rs", import.meta.url), "utf8");
   for (const kind of variants(chat, "FailureKind")) assert.ok(`failure.${kind}` in en, kind);
   const contact = readFileSync(new URL("../../../crates/society/src/contact.rs", import.meta.url), "utf8");

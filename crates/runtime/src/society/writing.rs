@@ -1,6 +1,5 @@
 //! Everything that the person can write: prompts, answers, messages to any agent, artifacts, and changes of roles.
 
-use super::reading::role_view;
 use super::{Prompt, PromptError, Society, workspace};
 use crate::door;
 use crate::handles::Handles;
@@ -24,10 +23,9 @@ use polity_store::mint;
 use polity_store::posts::{self, KeyedMessage};
 use polity_store::view::artifacts::shown;
 use polity_store::{
-    Conversation, Error, Stopped, Tx, agents, apply, artifacts, events, keep, messages, roles, tasks, usage,
+    Conversation, Error, Stopped, Tx, agents, apply, artifacts, events, keep, messages, tasks, usage,
 };
-use polity_view::Event;
-use polity_view::{ArtifactView, Posted, RolePatch, RoleView};
+use polity_view::{ArtifactView, Event, Posted};
 use serde_json::{Number, Value, json};
 use std::sync::Arc;
 
@@ -218,11 +216,6 @@ impl Society {
     ) -> Result<ArtifactView, WriteError> {
         put_artifact(&self.handles, artifact, task).await
     }
-
-    /// Changes a role. The changes take effect at the next model call of its agents.
-    pub async fn patch_role(&self, id: &RoleId, patch: RolePatch) -> Result<RoleView, WriteError> {
-        patch_role(&self.handles, id.clone(), patch).await
-    }
 }
 
 async fn write(handles: &Arc<Handles>, mut post: UserMessage) -> Result<Posted, WriteError> {
@@ -324,7 +317,7 @@ async fn prepare_bounded(
     prepared.map_err(|error| WriteError::Store(Error::Blob(error)))
 }
 
-fn check_service(id: &ServiceId, snapshot: &Snapshot) -> Result<(), WriteError> {
+pub(super) fn check_service(id: &ServiceId, snapshot: &Snapshot) -> Result<(), WriteError> {
     if snapshot.catalogue.service(id).is_some() {
         return Ok(());
     }
@@ -531,76 +524,4 @@ async fn put_artifact(
         })
     });
     stored.await
-}
-
-async fn patch_role(handles: &Handles, id: RoleId, patch: RolePatch) -> Result<RoleView, WriteError> {
-    let snapshot = handles.registry.current();
-    check_patch(&patch, &snapshot)?;
-    let patched = handles.store.write_unless_refused(move |tx| {
-        Box::pin(async move {
-            let Some(mut role) = roles::get(&mut tx.connection, &id).await? else {
-                return Err(Stopped::Refused(WriteError::NoRole(id)));
-            };
-            let mut fields = Vec::new();
-            let mut changed = |name: &str, differs| {
-                if differs {
-                    fields.push(name.to_owned());
-                }
-            };
-            changed("prompt", put(&mut role.prompt, patch.prompt));
-            changed("serviceId", put(&mut role.service, patch.service_id));
-            changed("interfaceSpec", put(&mut role.interface_spec, patch.interface_spec.map(Some)));
-            changed(
-                "requiredCapabilities",
-                put(&mut role.required_capabilities, patch.required_capabilities),
-            );
-            changed("toolGroups", put(&mut role.tool_groups, patch.tool_groups));
-            if !fields.is_empty() {
-                roles::update(tx, &role).await?;
-                let event = Event::RoleChanged {
-                    task: role.task.clone(),
-                    role: role.id.clone(),
-                    name: role.name.to_string(),
-                    fields,
-                    service: role.service.clone(),
-                };
-                events::append(tx, &event).await?;
-            }
-            Ok(role_view(&mut tx.connection, role).await?)
-        })
-    });
-    patched.await
-}
-
-/// Replaces a value if a new value is given. Returns whether the value has changed.
-fn put<T: PartialEq>(old: &mut T, new: Option<T>) -> bool {
-    match new {
-        Some(new) if new != *old => {
-            *old = new;
-            true
-        }
-        _ => false,
-    }
-}
-
-fn check_patch(patch: &RolePatch, snapshot: &Snapshot) -> Result<(), WriteError> {
-    if patch.prompt.as_ref().is_some_and(|prompt| prompt.trim().is_empty()) {
-        return Err(WriteError::Invalid(FieldProblem::new("prompt", Fault::Empty)));
-    }
-    let texts = json!({"prompt": patch.prompt, "interfaceSpec": patch.interface_spec});
-    if inline::holds_bytes(&texts) {
-        let rule = "must not contain a file as base64 or hexadecimal digits; send the file with a message";
-        return Err(WriteError::invalid("prompt", rule));
-    }
-    let empty = |names: &Vec<String>| names.iter().any(|name| name.trim().is_empty());
-    if patch.required_capabilities.as_ref().is_some_and(empty) {
-        return Err(WriteError::Invalid(FieldProblem::new("requiredCapabilities", Fault::Empty)));
-    }
-    if let Some(spec) = &patch.interface_spec {
-        let checked = polity_society::role::InterfaceSpec::parse(&json!(spec));
-        if let Some(problem) = checked.err().and_then(|problems| problems.into_iter().next()) {
-            return Err(WriteError::Invalid(problem.inside("interfaceSpec")));
-        }
-    }
-    patch.service_id.as_ref().map_or(Ok(()), |id| check_service(id, snapshot))
 }

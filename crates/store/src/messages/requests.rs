@@ -1,0 +1,229 @@
+//! Requests: which are open, who answered or waits, and how they end.
+
+use super::row::read;
+use crate::{Conversation, Error, Tx};
+use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
+use polity_society::message::Message;
+use polity_society::rules::{OpenRequest, Owed, Pending, Reminded, RequestRow, Wait};
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{Row, SqliteConnection};
+use std::collections::BTreeSet;
+
+/// Marks a request as answered. If the answering agent has an open turn, `answered_in` is this turn,
+/// and the asker keeps waiting until it has ended.
+const ANSWER: &str = "UPDATE messages SET answered_by = ?2, answered_in = (SELECT turns.id FROM turns
+        WHERE turns.agent = messages.receiver AND turns.task = messages.task AND turns.state = 'open')
+    WHERE id = ?1 AND answered_by IS NULL";
+const RELEASE: &str =
+    "UPDATE messages INDEXED BY messages_answered_in SET answered_in = NULL WHERE answered_in = ?1
+    RETURNING sender, task";
+const GIVE_UP: &str = "UPDATE messages SET state = 'unanswered'
+    WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done', 'failed')";
+const MARK_REMINDED: &str = "UPDATE messages SET reminded = 1 WHERE id IN (SELECT value FROM json_each(?1))";
+const FAIL: &str = "UPDATE messages SET state = 'failed'
+    WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
+/// The open requests to a party in a task. An agent can answer only what it has read.
+/// For the person, queued requests count too, because nobody knows what a person has read.
+/// A request of the person stays open even if the turn that read it failed.
+const OPEN_TO: &str = "SELECT id, sender, on_behalf_of FROM messages INDEXED BY messages_open_requests
+    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
+    AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')
+    ORDER BY seq";
+const REQUESTS: &str = "SELECT id, sender, receiver, on_behalf_of FROM messages
+    WHERE id IN (SELECT value FROM json_each(?1)) ORDER BY seq";
+const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
+        SELECT on_behalf_of, 1 FROM messages WHERE id = ?1
+        UNION ALL SELECT m.on_behalf_of, chain.depth + 1 FROM messages m JOIN chain ON m.id = chain.id WHERE chain.depth < 100)
+    SELECT id FROM chain WHERE id IS NOT NULL ORDER BY depth";
+/// The requests on whose behalf an agent waits for something. It waits for answers to its open requests, for the end of
+/// turns that have answered its requests, and for delayed messages that it sent to itself.
+const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
+    WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
+    AND state IN ('delayed', 'queued', 'in_turn', 'done')
+    UNION SELECT on_behalf_of FROM messages INDEXED BY messages_still_awaited
+    WHERE sender = ?1 AND task = ?2 AND answered_in IS NOT NULL
+    UNION SELECT about FROM messages INDEXED BY messages_delayed
+    WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2
+    UNION SELECT request FROM commands INDEXED BY commands_running
+    WHERE agent = ?1 AND task = ?2 AND state = 'running'";
+/// For each answer, report or notice queued for an agent: the request on whose behalf the agent had asked for it.
+const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
+        WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request
+    FROM messages news INDEXED BY messages_unheard
+    WHERE news.receiver = ?1 AND news.task = ?2 AND news.state = 'queued'
+    AND (news.in_reply_to IS NOT NULL OR news.about IS NOT NULL OR news.sender = 'system')";
+const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
+    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
+    AND state IN ('in_turn', 'done') AND state = 'done' ORDER BY seq";
+const WAITS: &str = "SELECT m.sender, m.receiver, m.id FROM messages m INDEXED BY messages_open
+    JOIN agents a ON a.id = m.receiver
+    WHERE m.task = ?1 AND m.expects = 'answer' AND m.answered_by IS NULL AND a.ended_at IS NULL
+    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') AND m.receiver <> m.sender AND m.sender <> 'user'";
+const CLOSE_REQUESTS: &str = "UPDATE messages INDEXED BY messages_open_requests SET state = 'failed'
+    WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done' RETURNING *";
+const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
+    AND answered_by IS NULL AND state <> 'failed' ORDER BY seq";
+
+/// All statements of this file; tests check them against the schema.
+#[cfg(test)]
+pub(crate) const STATEMENTS: &[&str] = &[
+    ANSWER,
+    RELEASE,
+    GIVE_UP,
+    MARK_REMINDED,
+    FAIL,
+    OPEN_TO,
+    REQUESTS,
+    CHAIN,
+    PENDING,
+    UNHEARD,
+    OWED,
+    WAITS,
+    CLOSE_REQUESTS,
+    QUESTIONS,
+];
+
+/// Notes the answer of a request. Only the first answer is stored.
+pub async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Result<(), Error> {
+    sqlx::query(ANSWER).bind(request.as_str()).bind(answer.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::answered");
+    Ok(())
+}
+
+/// Notes that nobody will answer a message that was read.
+pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(FAIL).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::failed");
+    Ok(())
+}
+
+/// Notes that a turn has ended: the askers whose requests were answered in it stop waiting. Returns the conversations
+/// of these askers.
+pub async fn release(tx: &mut Tx, turn: TurnId) -> Result<Vec<Conversation>, Error> {
+    let rows = sqlx::query(RELEASE).bind(turn.number()).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::released");
+    let read = |row: &SqliteRow| Conversation {
+        agent: AgentId::new(row.get::<String, _>("sender")),
+        task: TaskId::new(row.get::<String, _>("task")),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Notes that a request will stay unanswered.
+pub async fn give_up(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
+    sqlx::query(GIVE_UP).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::given_up");
+    Ok(())
+}
+
+/// Notes that the receiver of these requests was reminded of them.
+pub async fn mark_reminded(tx: &mut Tx, ids: &BTreeSet<MessageId>) -> Result<(), Error> {
+    sqlx::query(MARK_REMINDED).bind(Json(ids)).execute(&mut tx.connection).await?;
+    polity_points::point!("messages::reminded");
+    Ok(())
+}
+
+/// Returns the open requests that an agent has read in a task, oldest first.
+pub async fn open_requests(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<Vec<OpenRequest>, Error> {
+    let query = sqlx::query(OPEN_TO).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let rows = query.fetch_all(&mut *connection).await?;
+    let mut requests = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let id: String = row.get("id");
+        let chain: Vec<String> = match row.get::<Option<String>, _>("on_behalf_of") {
+            Some(_) => sqlx::query_scalar(CHAIN).bind(&id).fetch_all(&mut *connection).await?,
+            None => Vec::new(),
+        };
+        requests.push(OpenRequest {
+            id: MessageId::new(id),
+            from: AgentId::new(row.get::<String, _>("sender")),
+            chain: chain.into_iter().map(MessageId::new).collect(),
+        });
+    }
+    Ok(requests)
+}
+
+/// Returns the requests with these ids, oldest first.
+pub async fn requests<'i>(
+    connection: &mut SqliteConnection,
+    ids: impl Iterator<Item = &'i MessageId>,
+) -> Result<Vec<RequestRow>, Error> {
+    let ids: Vec<&MessageId> = ids.collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = sqlx::query(REQUESTS).bind(Json(ids)).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| RequestRow {
+        id: MessageId::new(row.get::<String, _>("id")),
+        from: AgentId::new(row.get::<String, _>("sender")),
+        to: AgentId::new(row.get::<String, _>("receiver")),
+        on_behalf_of: row.get::<Option<String>, _>("on_behalf_of").map(MessageId::new),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Returns the requests on whose behalf an agent waits for something in a task.
+pub async fn pending(connection: &mut SqliteConnection, asker: &Conversation) -> Result<Vec<Pending>, Error> {
+    waits_of(connection, PENDING, asker).await
+}
+
+/// Looks at the queued answers, reports and notices of a mailbox, which the agent does not know yet. Returns the
+/// requests on whose behalf the agent had asked for them.
+pub async fn unheard(
+    connection: &mut SqliteConnection,
+    mailbox: &Conversation,
+) -> Result<Vec<Pending>, Error> {
+    waits_of(connection, UNHEARD, mailbox).await
+}
+
+async fn waits_of(
+    connection: &mut SqliteConnection,
+    statement: &'static str,
+    of: &Conversation,
+) -> Result<Vec<Pending>, Error> {
+    let query = sqlx::query_scalar(statement).bind(of.agent.as_str()).bind(of.task.as_str());
+    let requests: Vec<Option<String>> = query.fetch_all(connection).await?;
+    Ok(requests.into_iter().map(|request| Pending { on_behalf_of: request.map(MessageId::new) }).collect())
+}
+
+/// Returns the requests that an agent has read in ended turns but not answered, oldest first.
+pub async fn owed(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<Vec<Owed>, Error> {
+    let query = sqlx::query(OWED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let rows = query.fetch_all(connection).await?;
+    let read = |row: &SqliteRow| Owed {
+        request: MessageId::new(row.get::<String, _>("id")),
+        asker: AgentId::new(row.get::<String, _>("sender")),
+        reminded: if row.get("reminded") { Reminded::Yes } else { Reminded::No },
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Closes the requests that an ended agent has read but not answered, and returns them, oldest first.
+pub async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    polity_points::point!("messages::requests_closed");
+    let mut closed = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    closed.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(closed)
+}
+
+/// Returns who waits for whom in a task. The person never counts as waiting.
+pub async fn waits(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Wait>, Error> {
+    let rows = sqlx::query(WAITS).bind(task.as_str()).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| Wait {
+        waits: AgentId::new(row.get::<String, _>("sender")),
+        awaited: AgentId::new(row.get::<String, _>("receiver")),
+        request: MessageId::new(row.get::<String, _>("id")),
+    };
+    Ok(rows.iter().map(read).collect())
+}
+
+/// Returns the unanswered questions of agents to the person in a task.
+pub async fn questions(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Message>, Error> {
+    let rows = sqlx::query(QUESTIONS).bind(task.as_str()).fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
