@@ -10,7 +10,8 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 const LAYERS: &[(&str, &[&str])] = &[
     ("polity-points", &[]),
     ("polity-society", &[]),
-    ("polity-llm", &[]),
+    ("polity-bounds", &[]),
+    ("polity-llm", &["polity-bounds"]),
     ("polity-media", &[]),
     ("polity-web", &[]),
     ("polity-sandbox", &[]),
@@ -69,8 +70,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "polity-registry",
         ],
     ),
-    ("polity-api", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
-    ("polity-openai", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
+    ("polity-api", &["polity-bounds", "polity-runtime", "polity-store", "polity-view", "polity-society"]),
+    ("polity-openai", &["polity-bounds", "polity-runtime", "polity-store", "polity-view", "polity-society"]),
     ("polity-mcp", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
     ("polity-client", &["polity-view", "polity-society"]),
     (

@@ -4,6 +4,7 @@ pub(crate) mod database;
 pub(crate) mod files;
 pub(crate) mod hiring;
 pub(crate) mod play;
+pub(crate) mod serving;
 
 use polity_tests::{Answer, Conversation, Output, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};

@@ -12,7 +12,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{DEFAULT_PAGE, EventFilter, EventPage};
+use polity_view::{DEFAULT_PAGE, EventFilter, EventKind, EventPage};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -62,8 +62,7 @@ async fn events(
     if wanted.after.is_some_and(|after| after < 0) || wanted.before.is_some_and(|before| before < 0) {
         return Err(Problem::bad_request("`after` and `before` must be event numbers, or 0"));
     }
-    let kinds = wanted.kind.iter().flat_map(|kinds| kinds.split(','));
-    let kinds = kinds.map(|kind| kind.trim().to_owned()).filter(|kind| !kind.is_empty()).collect();
+    let kinds = kinds(wanted.kind.as_deref().unwrap_or_default())?;
     let filter = EventFilter { task: wanted.task, agent: wanted.agent, kinds };
     let limit = wanted.limit.unwrap_or(DEFAULT_PAGE);
     let page = match (wanted.after, wanted.before) {
@@ -79,6 +78,23 @@ async fn events(
         (None, Some(before)) => shared.society.events_before(before, limit, &filter).await?,
     };
     Ok(Json(page).into_response())
+}
+
+/// Parses the kinds of a query. A kind that does not exist would select nothing, and the client would wait for ever.
+fn kinds(wanted: &str) -> Result<Vec<String>, Problem> {
+    let known = || EventKind::ALL.iter().map(|kind| kind.as_str());
+    let wanted = wanted.split(',').map(str::trim).filter(|kind| !kind.is_empty());
+    let parsed = wanted.map(|kind| {
+        if known().any(|known| known == kind) {
+            return Ok(kind.to_owned());
+        }
+        let known: Vec<&str> = known().collect();
+        Err(Problem::bad_request(format!(
+            "there is no kind of event `{kind}`; the kinds are {}",
+            known.join(", ")
+        )))
+    });
+    parsed.collect()
 }
 
 /// Whether the client accepts a stream of events.

@@ -12,6 +12,7 @@ pub use token::Token;
 
 use crate::login_form::{self, Attempt};
 use crate::problem::{self, Problem};
+use crate::server::admit;
 use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -19,6 +20,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use token::Tickets;
+
+/// The paths that need no token.
+const HEALTH: &str = "/healthz";
+const LOGIN: &str = "/login";
 
 /// Decides whether a request may pass.
 #[derive(Debug)]
@@ -60,7 +65,7 @@ impl Guard {
 
     /// Judges a request by its head.
     pub(crate) fn judge(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Verdict {
-        if uri.path() == "/healthz" && (method == Method::GET || method == Method::HEAD) {
+        if uri.path() == HEALTH && (method == Method::GET || method == Method::HEAD) {
             return Verdict::Pass;
         }
         let Some(host) = only(headers, HOST) else { return Verdict::ForeignHost };
@@ -73,7 +78,7 @@ impl Guard {
         if from_page && !only(headers, ORIGIN).is_some_and(|origin| host::is_same_origin(origin, host)) {
             return Verdict::ForeignOrigin;
         }
-        if uri.path() == "/login" {
+        if uri.path() == LOGIN {
             // The login handler itself checks the ticket or the token.
             return Verdict::Pass;
         }
@@ -131,7 +136,11 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
     let is_openai = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
     let verdict = guard.judge(request.method(), request.uri(), request.headers());
     let mut response = match verdict {
-        Verdict::Pass => next.run(request).await,
+        Verdict::Pass if [HEALTH, LOGIN].contains(&request.uri().path()) => next.run(request).await,
+        Verdict::Pass => match admit(request.extensions()).await {
+            Ok(()) => next.run(request).await,
+            Err(problem) => problem.into_response(),
+        },
         Verdict::ForeignHost => Problem::foreign_host().into_response(),
         Verdict::ForeignOrigin => Problem::foreign_origin().into_response(),
         Verdict::Unauthorized if wants_page(&request) => login_form::form(Attempt::None),

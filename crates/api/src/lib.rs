@@ -1,6 +1,7 @@
 //! The HTTP API of a society.
 //!
-//! *Request → guard → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: host, origin and token.
+//! *Request → guard → bodies → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: host, origin and
+//! token. [`bodies`] bounds the memory that all bodies take together, those of mounted routes included.
 //! A route is declared once, in the file of its resource, and [`openapi`] builds both the router and the OpenAPI
 //! document from this declaration. The handler calls the society and turns the result into JSON. Every failure becomes
 //! `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with limits that protect it from slow
@@ -16,6 +17,7 @@ mod approvals;
 // Circle: `artifacts` declares the routes of `content`, and `content` calls helpers of `artifacts`.
 mod artifacts;
 mod assets;
+mod bodies;
 mod events;
 mod extract;
 mod guard;
@@ -77,7 +79,9 @@ pub fn app(
         .route("/", get(assets::page))
         .route("/assets/{*path}", get(assets::asset));
     let all = mounted.into_iter().fold(own, Router::merge);
-    bounded(all).layer(middleware::from_fn_with_state(guard, guard::stand))
+    bounded(all)
+        .layer(middleware::from_fn_with_state(bodies::budget(), bodies::bound))
+        .layer(middleware::from_fn_with_state(guard, guard::stand))
 }
 
 /// Builds all routes for a society that this process has opened read-only. No other process reaches them, so they

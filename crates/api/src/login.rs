@@ -7,8 +7,7 @@ use crate::openapi::{Access, Routes, Verb};
 use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::Json;
-use axum::extract::rejection::FormRejection;
-use axum::extract::{Form, Query, State};
+use axum::extract::{DefaultBodyLimit, Form, FromRequest, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -17,6 +16,8 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Largest body of a login, in bytes. Whoever sends it has not shown the token yet.
+const LARGEST_LOGIN: usize = 4 * 1024;
 /// Lifetime of the cookie in the browser: a year.
 const COOKIE_SECONDS: u32 = 365 * 24 * 60 * 60;
 
@@ -91,10 +92,11 @@ async fn by_ticket(
 async fn by_token(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
-    given: Result<Form<LoginForm>, FormRejection>,
+    mut request: Request,
 ) -> Result<Response, Problem> {
     let guard = guard(&shared)?;
-    match given {
+    DefaultBodyLimit::max(LARGEST_LOGIN).apply(&mut request);
+    match Form::<LoginForm>::from_request(request, &()).await {
         Ok(Form(given)) if guard.token().is(given.token.trim()) => welcome(guard, &headers),
         Ok(_) | Err(_) => Ok(form(Attempt::Wrong)),
     }

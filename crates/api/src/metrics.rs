@@ -34,6 +34,7 @@ async fn metrics(
 ) -> Result<([(HeaderName, &'static str); 1], String), Problem> {
     let figures = Figures {
         uptime: shared.started.elapsed(),
+        jobs: tokio::runtime::Handle::current().metrics().num_alive_tasks(),
         facts: shared.society.data_facts().await?,
         agents: agents(&shared).await?,
         services: shared.society.services().await?,
@@ -78,6 +79,8 @@ type Gauge = (&'static str, &'static str, fn(&ServiceView) -> f64);
 /// The data behind all metrics.
 struct Figures {
     uptime: Duration,
+    /// Tasks of the asynchronous runtime.
+    jobs: usize,
     facts: DataFacts,
     agents: [u64; STATES.len()],
     services: Vec<ServiceView>,
@@ -101,6 +104,12 @@ impl Figures {
         out.sample(&[("version", env!("CARGO_PKG_VERSION"))], 1.0);
         out.family("polity_uptime_seconds", Sort::Gauge, "How long the daemon has been serving.");
         out.sample(&[], self.uptime.as_secs_f64());
+        out.family(
+            "polity_runtime_jobs",
+            Sort::Gauge,
+            "Jobs of the asynchronous runtime, such as connections.",
+        );
+        out.sample(&[], self.jobs as f64);
         out.family("polity_config_revision", Sort::Gauge, "The revision of the configuration in force.");
         out.sample(&[], self.config.revision as f64);
         out.family("polity_config_problems", Sort::Gauge, "Problems in the current configuration files.");

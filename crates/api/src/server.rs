@@ -2,12 +2,15 @@
 //! clients. So the server limits the number of connections, the time for the head of a request, the pauses in a body,
 //! and the time that an answer stays unread.
 
+mod crowd;
 mod stalled;
 mod watched;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+pub(crate) use crowd::admit;
+use crowd::{Crowd, Most, Place};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -19,14 +22,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use watched::{Watched, rest_is_late};
 
-/// Maximum number of open connections; further connections wait.
-const MOST_CONNECTIONS: usize = 512;
+/// Maximum numbers of open connections. Together with the files of the daemon, they stay below the 1,024 descriptors that
+/// many systems allow a process.
+const MOST_CONNECTIONS: Most = Most { strangers: 128, known: 512 };
 /// Time limit for the head of a request, and for the silence between two requests on a connection.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
 /// Longest pause between two pieces of a body.
@@ -43,29 +47,21 @@ pub async fn serve(listener: TcpListener, app: Router, closing: CancellationToke
     serve_at_most(MOST_CONNECTIONS, listener, app, closing).await;
 }
 
-async fn serve_at_most(most: usize, listener: TcpListener, app: Router, closing: CancellationToken) {
-    let room = Arc::new(Semaphore::new(most));
+async fn serve_at_most(most: Most, listener: TcpListener, app: Router, closing: CancellationToken) {
+    let crowd = Crowd::new(most);
     let graceful = GracefulShutdown::new();
     loop {
-        let accepted = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
+        let accepted = tokio::select! {
             () = closing.cancelled() => break,
-            accepted = accepted => accepted,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
                 // Events are small; without this option the operating system may delay them.
                 let _ = stream.set_nodelay(true);
-                let (app, watcher) = (app.clone(), graceful.watcher());
-                tokio::spawn(async move {
-                    connection(stream, app, watcher).await;
-                    drop(place);
-                });
+                tokio::spawn(connection(stream, app.clone(), graceful.watcher(), crowd.enter()));
             }
-            Err(error) => refused(&error).await,
+            Err(error) => refused(&error, &crowd).await,
         }
     }
     drop(listener);
@@ -79,12 +75,15 @@ async fn connection(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     app: Router,
     watcher: Watcher,
+    place: Place,
 ) {
     let app = app.layer(RequestBodyTimeoutLayer::new(BODY_SILENCE));
     let (given_up, rest) = watch::channel(None);
     let given_up = Arc::new(given_up);
-    let taken = move |request: Request<Incoming>| {
+    let placed = place.clone();
+    let taken = move |mut request: Request<Incoming>| {
         given_up.send_replace(None);
+        request.extensions_mut().insert(placed.clone());
         request.map(|body| Body::new(Watched::new(body, Arc::clone(&given_up))))
     };
     let connection = http1::Builder::new()
@@ -101,16 +100,19 @@ async fn connection(
                 tracing::debug!(%error, "a connection ended early");
             }
         }
+        () = place.evicted() => tracing::debug!("closed the oldest connection without the token, because there are too many"),
         () = rest_is_late(rest) => tracing::debug!("closed a connection because the rest of a body did not arrive"),
     }
 }
 
-/// Handles a failed `accept`. Ignores a connection that the client has already closed. For any other failure, waits
-/// before the next attempt, because an immediate attempt would only waste processor time.
-async fn refused(error: &io::Error) {
+/// Handles a failed `accept`. Ignores a connection that the client has already closed. For any other failure, closes the
+/// oldest connection without the token and waits before the next attempt, because an immediate attempt would only waste
+/// processor time.
+async fn refused(error: &io::Error, crowd: &Crowd) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
         tracing::warn!(%error, "cannot accept connections just now");
+        crowd.evict_oldest();
         tokio::time::sleep(OUT_OF_SOCKETS).await;
     }
 }

@@ -1,18 +1,24 @@
 //! Parses the arguments that a model wrote for a call.
 
 use crate::chat::Arguments;
+use crate::classify::MAX_PARSED;
+use polity_bounds::weigh;
 use serde_json::{Map, Value};
 
 /// Parses the text of arguments. Returns an object if the text is a JSON object, a JSON object encoded twice, or blank.
-/// Keeps any other text as malformed.
+/// Keeps any other text as malformed, and also a text that would take too much memory once it is parsed.
 pub(crate) fn parse_arguments(text: &str) -> Arguments {
     if text.trim().is_empty() {
         return Arguments::Object(Map::new());
     }
+    let parse = |text: &str| match weigh(text.as_bytes()) {
+        ..=MAX_PARSED => serde_json::from_str(text).ok(),
+        _ => None,
+    };
     // Some models encode their arguments twice.
-    let value = match serde_json::from_str(text) {
-        Ok(Value::String(inner)) => serde_json::from_str(&inner).ok(),
-        other => other.ok(),
+    let value = match parse(text) {
+        Some(Value::String(inner)) => parse(&inner),
+        other => other,
     };
     match value {
         Some(Value::Object(object)) => Arguments::Object(object),

@@ -7,7 +7,7 @@ mod fields;
 mod tests;
 
 use crate::chat::{FailureKind, Reply, Usage, UsageSource};
-use crate::classify::{Failure, error_in, not_an_answer};
+use crate::classify::{Failure, MAX_PARSED, error_in, not_an_answer, too_large};
 use crate::estimate::estimate_usage;
 use calls::Calls;
 use fields::merge;
@@ -27,6 +27,20 @@ pub(crate) struct Assembler {
     finish_reason: Option<String>,
     usage: Option<Usage>,
     model: Option<String>,
+    kept: Kept,
+}
+
+/// Counts the memory that the pieces of an answer take together, so that an endless stream of small pieces does not grow
+/// into something large.
+#[derive(Debug, Default)]
+struct Kept(usize);
+
+impl Kept {
+    /// Adds bytes. Fails if they are too many.
+    fn add(&mut self, bytes: usize) -> Result<(), Failure> {
+        self.0 = self.0.saturating_add(bytes);
+        if self.0 > MAX_PARSED { Err(too_large()) } else { Ok(()) }
+    }
 }
 
 /// Reads a whole answer. `prompt_tokens` is the estimate to use if the server did not report its usage.
@@ -63,10 +77,12 @@ impl Assembler {
         let Some(Value::Array(choices)) = piece.get_mut("choices").map(Value::take) else {
             return Ok(());
         };
-        for choice in choices {
-            self.push_choice(choice);
-        }
-        Ok(())
+        choices.into_iter().try_for_each(|choice| self.push_choice(choice))
+    }
+
+    /// Returns the memory that the pieces take so far, in bytes.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.0
     }
 
     /// Ends the answer. Fails if no finish reason has arrived, because then the answer broke off.
@@ -100,10 +116,10 @@ impl Assembler {
         self.finish(prompt_tokens).ok()
     }
 
-    fn push_choice(&mut self, choice: Value) {
-        let Value::Object(mut choice) = choice else { return };
+    fn push_choice(&mut self, choice: Value) -> Result<(), Failure> {
+        let Value::Object(mut choice) = choice else { return Ok(()) };
         if choice.get("index").and_then(Value::as_u64).unwrap_or(0) != 0 {
-            return;
+            return Ok(());
         }
         let finish_reason =
             choice.get("finish_reason").and_then(Value::as_str).filter(|reason| !reason.is_empty());
@@ -111,41 +127,44 @@ impl Assembler {
             self.finish_reason = Some(reason.to_owned());
         }
         if let Some(Value::Object(delta)) = choice.get_mut("delta").map(Value::take) {
-            self.push_message(delta, Calls::push_delta);
+            self.push_message(delta, Calls::push_delta)?;
         } else if let Some(Value::Object(message)) = choice.get_mut("message").map(Value::take) {
-            self.push_message(message, Calls::push_whole);
+            self.push_message(message, Calls::push_whole)?;
             // A whole message is finished even if its server gives no reason.
             self.finish_reason.get_or_insert_with(|| "stop".to_owned());
         }
+        Ok(())
     }
 
     fn push_message(
         &mut self,
         mut message: Map<String, Value>,
-        push_call: fn(&mut Calls, Map<String, Value>),
-    ) {
-        if let Some(content) = message.get("content") {
-            push_text(&mut self.text, content);
-        }
-        if let Some(refusal) = message.get("refusal") {
-            push_text(&mut self.refusal, refusal);
+        push_call: fn(&mut Calls, Map<String, Value>) -> Result<usize, Failure>,
+    ) -> Result<(), Failure> {
+        for (name, text) in [("content", &mut self.text), ("refusal", &mut self.refusal)] {
+            let Some(content) = message.get(name) else { continue };
+            let before = text.len();
+            push_text(text, content);
+            self.kept.add(text.len() - before)?;
         }
         if let Some(Value::Array(calls)) = message.get_mut("tool_calls").map(Value::take) {
             for call in calls {
                 if let Value::Object(call) = call {
-                    push_call(&mut self.calls, call);
+                    self.kept.add(push_call(&mut self.calls, call)?)?;
                 }
             }
         }
         // The form that the API had before `tool_calls`.
         if let Some(function @ Value::Object(_)) = message.get_mut("function_call").map(Value::take) {
-            push_call(&mut self.calls, Map::from_iter([("function".to_owned(), function)]));
+            let call = Map::from_iter([("function".to_owned(), function)]);
+            self.kept.add(push_call(&mut self.calls, call)?)?;
         }
         for (name, value) in message {
             if !STANDARD.contains(&name.as_str()) {
-                merge(&mut self.extra, name, value);
+                self.kept.add(merge(&mut self.extra, name, value))?;
             }
         }
+        Ok(())
     }
 }
 

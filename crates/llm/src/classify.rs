@@ -13,6 +13,12 @@ pub(crate) struct Failure {
     pub(crate) message: String,
 }
 
+/// Longest answer, in bytes.
+pub(crate) const MAX_ANSWER: usize = 32 * 1024 * 1024;
+/// Most memory that the JSON of an answer may take once it is parsed, in bytes. It is estimated, and the estimate is up to
+/// twice as high as the truth.
+pub(crate) const MAX_PARSED: usize = 2 * MAX_ANSWER;
+
 /// Phrases for a request that is longer than the context window.
 const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
@@ -256,6 +262,12 @@ pub(crate) fn not_an_answer(body: &str) -> Failure {
         Some(line) => format!("not the answer of a chat model: {line}"),
         None => "an empty answer".to_owned(),
     };
+    Failure { kind: FailureKind::NotAnAnswer, message }
+}
+
+/// Describes an answer that is longer than [`MAX_ANSWER`] or takes more memory than [`MAX_PARSED`].
+pub(crate) fn too_large() -> Failure {
+    let message = format!("an answer of more than {} MiB", MAX_ANSWER / 1024 / 1024);
     Failure { kind: FailureKind::NotAnAnswer, message }
 }
 

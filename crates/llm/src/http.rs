@@ -4,35 +4,43 @@ mod transport;
 
 use crate::assemble::{Assembler, assemble_whole};
 use crate::chat::{CallError, ChatModel, FailureKind, Reply, Request};
-use crate::classify::{Failure, not_an_answer};
+use crate::classify::{Failure, MAX_PARSED, not_an_answer, too_large};
 use crate::client::{SetupError, http_client};
-use crate::endpoint::{Endpoint, Stream, Timeouts};
+use crate::endpoint::{Endpoint, Timeouts};
 use crate::estimate::estimate_prompt_tokens;
-use crate::scrub::scrub;
+use crate::events::{Event, Splitter};
+use crate::scrub::{scrub, scrub_reply};
 use crate::target::Target;
 use crate::timing::{Late, Stages};
 use crate::wire::{Body, stream_of};
 use async_openai::Client;
 use async_openai::error::OpenAIError;
-use futures::StreamExt;
 use futures::future::BoxFuture;
+use polity_bounds::{Budget, Full, Share, weigh};
 use secrecy::SecretString;
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 pub(crate) use transport::network_error;
-use transport::{Cut, Transport};
+use transport::{Answered, Pieces, Slot, Transport};
 
 /// Calls chat models behind HTTP servers that speak Chat Completions.
 ///
 /// One instance serves all endpoints, which share its connections. A call is one attempt. The endpoint's timeouts limit
-/// how long the call takes. An answer may have at most 32 MiB.
+/// how long the call takes. An answer may have at most 32 MiB. The answers that are under way share 256 MiB.
 #[derive(Clone, Debug)]
 pub struct HttpModel {
+    answers: Budget,
     /// One client per connect timeout, because the library sets that timeout per client.
     clients: Arc<Mutex<HashMap<Duration, reqwest::Client>>>,
 }
+
+/// Memory that all answers under way may take together, in bytes.
+const ALL_ANSWERS: usize = 256 * 1024 * 1024;
+/// How long an answer waits for memory that other answers take. Meanwhile its server is not read from.
+const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 
 impl HttpModel {
     /// Sets up the client for the default connect timeout. Connects to nothing yet.
@@ -43,7 +51,7 @@ impl HttpModel {
     pub fn new() -> Result<Self, SetupError> {
         let usual = Timeouts::default().connect;
         let clients = HashMap::from([(usual, http_client(usual)?)]);
-        Ok(Self { clients: Arc::new(Mutex::new(clients)) })
+        Ok(Self { answers: Budget::new(ALL_ANSWERS), clients: Arc::new(Mutex::new(clients)) })
     }
 
     fn client(&self, connect: Duration) -> Result<reqwest::Client, CallError> {
@@ -65,24 +73,32 @@ impl HttpModel {
     async fn attempt(&self, endpoint: &Endpoint, request: &Request) -> Result<Reply, CallError> {
         let target = Target::resolve(endpoint, |name| std::env::var(name).ok())?;
         let secrets: Arc<[SecretString]> = target.secrets.clone().into();
-        let stream = stream_of(endpoint);
-        let cut = Arc::new(OnceLock::new());
-        let exchange = Exchange {
-            prompt_tokens: estimate_prompt_tokens(request),
-            secrets: secrets.clone(),
-            cut: cut.clone(),
-        };
+        let credentials = target.credentials.clone();
+        let exchange = Exchange { prompt_tokens: estimate_prompt_tokens(request), secrets: secrets.clone() };
         let body = Body::new(request, endpoint).to_json();
         let body = body.map_err(|error| exchange.unsent(&error.to_string()))?;
         let client = self.client(endpoint.timeouts.connect)?;
-        let (connect, stages) = (endpoint.timeouts.connect, Stages::begin(endpoint));
-        let transport =
-            Transport { client: client.clone(), stream, secrets, cut, body: body.into(), connect, stages };
-        let client = Client::build(client, target).with_http_service(transport);
-        match stream {
-            Stream::Streamed => exchange.streamed(&client).await,
-            Stream::Whole => exchange.whole(&client).await,
-        }
+        let transport = Transport {
+            client: client.clone(),
+            stream: stream_of(endpoint),
+            secrets,
+            slot: Slot::default(),
+            body: body.into(),
+            connect: endpoint.timeouts.connect,
+            stages: Stages::begin(endpoint),
+        };
+        let answered = exchange.send(Client::build(client, target), transport).await?;
+        let share =
+            self.answers.take(0, MEMORY_WITHIN).await.map_err(|full| exchange.in_answer(crowded(full)))?;
+        let mut reply = match answered {
+            Answered::Events(pieces) => exchange.streamed(pieces, &share).await?,
+            Answered::Whole(body, retry_after) => {
+                let read = exchange.whole(&body, &share).await;
+                read.map_err(|error| CallError { retry_after, ..error })?
+            }
+        };
+        scrub_reply(&mut reply, &credentials);
+        Ok(reply)
     }
 }
 
@@ -110,44 +126,60 @@ const IN_TRANSPORT: () = ();
 struct Exchange {
     prompt_tokens: u64,
     secrets: Arc<[SecretString]>,
-    cut: Arc<OnceLock<Cut>>,
 }
 
 impl Exchange {
-    async fn streamed(&self, client: &Client<Target>) -> Result<Reply, CallError> {
-        let opened = client.chat().create_stream_byot::<_, Value>(IN_TRANSPORT).await;
-        let mut pieces = opened.map_err(|error| self.failed(error))?;
-        let mut assembler = Assembler::default();
-        while let Some(piece) = pieces.next().await {
-            let piece = piece.map_err(|error| self.failed(error))?;
-            if let Err(failure) = assembler.push(piece) {
-                let rescued = assembler.rescue(&failure, self.prompt_tokens);
-                return rescued.ok_or_else(|| self.in_answer(failure));
+    /// Sends the request. The library writes its head; the transport sends it, and keeps the answer.
+    async fn send(&self, client: Client<Target>, transport: Transport) -> Result<Answered, CallError> {
+        let slot = transport.slot.clone();
+        let client = client.with_http_service(transport);
+        client.chat().create_byot::<_, ()>(IN_TRANSPORT).await.map_err(|error| self.failed(error))?;
+        slot.take().ok_or_else(|| self.unsent("the library has sent no request"))
+    }
+
+    async fn streamed(&self, mut pieces: Pieces, share: &Share) -> Result<Reply, CallError> {
+        let (mut splitter, mut assembler) = (Splitter::default(), Assembler::default());
+        while let Some(piece) = pieces.next().await.map_err(|cut| self.in_answer(cut.failure()))? {
+            let mut rest = &*piece;
+            self.take(share, splitter.buffered() + rest.len() + assembler.kept()).await?;
+            while let Some(event) = splitter.next(&mut rest) {
+                match take(&mut assembler, &event) {
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(())) => return self.finished(assembler),
+                    Err(failure) => {
+                        let rescued = assembler.rescue(&failure, self.prompt_tokens);
+                        return rescued.ok_or_else(|| self.in_answer(failure));
+                    }
+                }
             }
         }
+        self.finished(assembler)
+    }
+
+    /// Takes memory for what has arrived of the answer.
+    async fn take(&self, share: &Share, bytes: usize) -> Result<(), CallError> {
+        share.grow(bytes, MEMORY_WITHIN).await.map_err(|full| self.in_answer(crowded(full)))
+    }
+
+    fn finished(&self, assembler: Assembler) -> Result<Reply, CallError> {
         assembler.finish(self.prompt_tokens).map_err(|failure| self.in_answer(failure))
     }
 
-    async fn whole(&self, client: &Client<Target>) -> Result<Reply, CallError> {
-        let answer =
-            client.chat().create_byot::<_, Value>(IN_TRANSPORT).await.map_err(|error| self.failed(error))?;
-        assemble_whole(answer, self.prompt_tokens).map_err(|failure| self.in_answer(failure))
+    async fn whole(&self, body: &[u8], share: &Share) -> Result<Reply, CallError> {
+        self.take(share, weigh(body)).await?;
+        let answer = parsed(body.strip_prefix("\u{feff}".as_bytes()).unwrap_or(body));
+        let reply = answer.and_then(|answer| assemble_whole(answer, self.prompt_tokens));
+        reply.map_err(|failure| self.in_answer(failure))
     }
 
     /// Converts an error of the library into a call error.
     fn failed(&self, error: OpenAIError) -> CallError {
-        // The transport recorded the true cause. The library's error contains less of it.
-        if let Some(cut) = self.cut.get() {
-            return self.in_answer(cut.failure());
-        }
         match error {
             OpenAIError::Boxed(error) => match error.downcast::<CallError>() {
                 Ok(error) => *error,
                 Err(error) => self.unsent(&error.to_string()),
             },
             OpenAIError::Reqwest(error) => network_error(&error, &self.secrets),
-            OpenAIError::JSONDeserialize(_, body) => self.in_answer(not_an_answer(&body)),
-            OpenAIError::StreamError(error) => self.in_answer(not_an_answer(&error.to_string())),
             other => self.unsent(&other.to_string()),
         }
     }
@@ -171,4 +203,38 @@ impl Exchange {
             retry_after: None,
         }
     }
+}
+
+/// Describes an answer for which other answers left no memory.
+fn crowded(full: Full) -> Failure {
+    match full {
+        Full::Always => too_large(),
+        Full::Now => {
+            let message =
+                "no memory for the answer: too many large answers arrive at the same time".to_owned();
+            Failure { kind: FailureKind::Passing, message }
+        }
+    }
+}
+
+/// Gives an event to the assembler. Breaks at the event that ends the stream.
+fn take(assembler: &mut Assembler, event: &Event) -> Result<ControlFlow<()>, Failure> {
+    let data = event.data.trim_ascii();
+    // Some servers send empty events, or events of this name, to keep the connection alive.
+    if data.is_empty() || event.name == b"keepalive" {
+        return Ok(ControlFlow::Continue(()));
+    }
+    if data == b"[DONE]" {
+        return Ok(ControlFlow::Break(()));
+    }
+    assembler.push(parsed(data)?)?;
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Parses JSON unless it would take too much memory.
+fn parsed(json: &[u8]) -> Result<Value, Failure> {
+    if weigh(json) > MAX_PARSED {
+        return Err(too_large());
+    }
+    serde_json::from_slice(json).map_err(|_| not_an_answer(&String::from_utf8_lossy(json)))
 }

@@ -4,7 +4,8 @@
 //! about agents, artifacts, capabilities or prompts, and it does not decide what to do after a failure.
 //!
 //! The path of a call: `wire` writes a [`Request`] as the body that an [`Endpoint`] expects. `target` resolves keys and
-//! addresses. `http` sends the body. `assemble` joins the pieces of the answer, or `classify` interprets the failure.
+//! addresses. `http` sends the body. `events` splits a streamed answer, `assemble` joins its pieces, and `scrub` removes
+//! the key from it; or `classify` interprets the failure.
 //! The caller gets a [`Reply`] or a [`CallError`]. All these modules except `http` are plain functions over plain data.
 //!
 //! A [`Gate`] per service decides when a call may begin. [`spoken`] reads calls that a model wrote as text. An
@@ -16,6 +17,8 @@ mod chat;
 mod endpoint;
 mod estimate;
 mod wire;
+
+mod events;
 
 mod arguments;
 mod assemble;

@@ -1,6 +1,8 @@
 //! Removes keys and media from texts that are shown.
 
+use crate::chat::{Arguments, Reply};
 use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Map, Value};
 
 /// The longest text that an error carries, in bytes.
 const MAX_TEXT: usize = 2_048;
@@ -11,16 +13,82 @@ const RUN_HEAD: usize = 16;
 /// Shortest key that is removed, in bytes. Shorter keys are placeholders such as `x`: removing them would garble texts.
 const MIN_SECRET: usize = 6;
 
+/// Shortest credential that is removed from answers, in bytes.
+const MIN_CREDENTIAL: usize = 8;
+/// Values that people write where a server needs no key. They are ordinary words, and an answer may contain them.
+const PLACEHOLDERS: &[&str] = &[
+    "lm-studio",
+    "lmstudio",
+    "llama.cpp",
+    "llama-cpp",
+    "not-needed",
+    "not-required",
+    "no-key-required",
+    "sk-no-key-required",
+    "placeholder",
+    "anything",
+    "localhost",
+    "api-key",
+    "sk-dummy",
+];
+
 /// Removes keys and long runs of base64 characters from a text, and limits its length.
 pub(crate) fn scrub(text: &str, secrets: &[SecretString]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().map(SecretString::expose_secret).filter(|secret| secret.len() >= MIN_SECRET)
     {
-        if text.contains(secret) {
-            text = text.replace(secret, "[key]");
-        }
+        replace(&mut text, secret);
     }
     shorten(cut_runs(&text))
+}
+
+fn replace(text: &mut String, secret: &str) {
+    if text.contains(secret) {
+        *text = text.replace(secret, "[key]");
+    }
+}
+
+/// Whether a credential is removed from answers. Short words and placeholders are not, because answers use them.
+pub(crate) fn is_credential(secret: &str) -> bool {
+    secret.len() >= MIN_CREDENTIAL && !PLACEHOLDERS.contains(&secret.to_lowercase().as_str())
+}
+
+/// Removes credentials from every text of a successful answer. A server may repeat them, and the answer is stored and
+/// shown to others.
+pub(crate) fn scrub_reply(reply: &mut Reply, credentials: &[SecretString]) {
+    let Reply { text, tool_calls, finish_reason, usage: _, model, extra } = reply;
+    for credential in credentials.iter().map(SecretString::expose_secret) {
+        for text in [text.as_mut(), model.as_mut(), Some(&mut *finish_reason)].into_iter().flatten() {
+            replace(text, credential);
+        }
+        scrub_members(extra, credential);
+        for call in &mut *tool_calls {
+            replace(&mut call.id, credential);
+            replace(&mut call.name, credential);
+            scrub_members(&mut call.extra, credential);
+            match &mut call.arguments {
+                Arguments::Object(members) => scrub_members(members, credential),
+                Arguments::Malformed(text) => replace(text, credential),
+            }
+        }
+    }
+}
+
+fn scrub_members(members: &mut Map<String, Value>, credential: &str) {
+    if members.keys().any(|name| name.contains(credential)) {
+        let renamed = std::mem::take(members).into_iter();
+        *members = renamed.map(|(name, value)| (name.replace(credential, "[key]"), value)).collect();
+    }
+    members.values_mut().for_each(|value| scrub_value(value, credential));
+}
+
+fn scrub_value(value: &mut Value, credential: &str) {
+    match value {
+        Value::String(text) => replace(text, credential),
+        Value::Array(values) => values.iter_mut().for_each(|value| scrub_value(value, credential)),
+        Value::Object(members) => scrub_members(members, credential),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 fn cut_runs(text: &str) -> String {
@@ -61,6 +129,7 @@ fn shorten(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::{ToolCall, Usage};
     use proptest::prelude::*;
 
     fn check(text: &str, expect: &str) {
@@ -79,6 +148,49 @@ mod tests {
         );
         check(&"A".repeat(48), &"A".repeat(48));
         check(&"A".repeat(49), "AAAAAAAAAAAAAAAA…");
+    }
+
+    fn reply() -> Reply {
+        let value = |text: &str| Map::from_iter([(text.to_owned(), serde_json::json!([{"x": text}, 7]))]);
+        let text = "it is sk-secret-key!";
+        let call = |arguments| ToolCall {
+            id: text.to_owned(),
+            name: text.to_owned(),
+            arguments,
+            extra: value(text),
+        };
+        Reply {
+            text: Some(text.to_owned()),
+            tool_calls: vec![
+                call(Arguments::Object(value(text))),
+                call(Arguments::Malformed(text.to_owned())),
+            ],
+            finish_reason: text.to_owned(),
+            usage: Usage::default(),
+            model: Some(text.to_owned()),
+            extra: value(text),
+        }
+    }
+
+    #[test]
+    fn no_part_of_an_answer_keeps_a_credential() {
+        let mut scrubbed = reply();
+        scrub_reply(&mut scrubbed, &["sk-secret-key".to_owned().into()]);
+        assert_eq!(scrubbed.text.as_deref(), Some("it is [key]!"));
+        assert!(!format!("{scrubbed:?}").contains("sk-secret-key"), "{scrubbed:?}");
+        let mut same = reply();
+        scrub_reply(&mut same, &["another-key".to_owned().into()]);
+        assert_eq!(same, reply());
+    }
+
+    #[test]
+    fn words_are_no_credentials() {
+        for word in ["", "x", "ollama", "EMPTY", "lm-studio", "LM-Studio", "sk-no-key-required"] {
+            assert!(!is_credential(word), "{word}");
+        }
+        for key in ["sk-secret-key", "0123abcd"] {
+            assert!(is_credential(key), "{key}");
+        }
     }
 
     proptest! {

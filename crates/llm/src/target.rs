@@ -2,6 +2,7 @@
 
 use crate::chat::{CallError, FailureKind};
 use crate::endpoint::Endpoint;
+use crate::scrub::is_credential;
 use crate::variables::{UnsetVariable, are_references, expand_variables};
 use async_openai::config::Config;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -19,7 +20,13 @@ pub(crate) struct Target {
     key: SecretString,
     /// Secrets that must not appear in any text: the key, and the words of all header values.
     pub(crate) secrets: Vec<SecretString>,
+    /// The secrets that must not appear in successful answers either: the key, and the values of headers that carry a
+    /// credential.
+    pub(crate) credentials: Vec<SecretString>,
 }
+
+/// Parts of the names of headers that carry a credential.
+const CREDENTIAL_HEADERS: [&str; 7] = ["auth", "key", "token", "secret", "cookie", "credential", "password"];
 
 impl Target {
     /// Resolves an endpoint. `variable` looks up an environment variable.
@@ -30,6 +37,7 @@ impl Target {
         let url = completions_url(&endpoint.base_url)?;
         let key = expand(endpoint.api_key.expose_secret(), "the API key", &variable)?;
         let mut secrets = words(&key);
+        let mut credentials = secrets.clone();
         let mut headers = HeaderMap::new();
         if !key.expose_secret().is_empty() {
             headers.insert(AUTHORIZATION, header_value(&bearer(&key), "the API key")?);
@@ -41,10 +49,14 @@ impl Target {
                 .parse()
                 .map_err(|_| misconfigured(format!("{what} has a name that HTTP does not allow")))?;
             let value = expand(value.expose_secret(), &what, &variable)?;
+            if CREDENTIAL_HEADERS.iter().any(|part| header.as_str().contains(part)) {
+                credentials.extend(words(&value));
+            }
             headers.insert(header, header_value(&value, &what)?);
             secrets.extend(words(&value));
         }
-        Ok(Self { url, headers, key, secrets })
+        credentials.retain(|credential| is_credential(credential.expose_secret()));
+        Ok(Self { url, headers, key, secrets, credentials })
     }
 
     /// Returns the headers of each request, including the key.

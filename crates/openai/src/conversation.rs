@@ -168,6 +168,11 @@ impl Conversation {
         }
     }
 
+    /// Returns the length of all texts, in bytes.
+    pub(crate) fn length(&self) -> usize {
+        self.instructions.len() + self.said.iter().map(|said| said.text.len()).sum::<usize>()
+    }
+
     /// Returns payload fields with the instructions and the earlier messages, for an agent that does not know them yet.
     pub(crate) fn background(&self) -> serde_json::Map<String, Value> {
         let mut fields = serde_json::Map::new();

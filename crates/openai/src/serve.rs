@@ -12,11 +12,13 @@ use crate::problem::Problem;
 use crate::question::{Delivery, Question, UsageChunk, unsupported};
 use crate::responses;
 use axum::Json;
-use axum::body::{Body, Bytes};
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::sse::{Event as SseEvent, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
+use polity_bounds::Share;
 use polity_runtime::{By, DirectAnswer, DirectError, Line, Society};
 use polity_society::id::{AgentId, MessageId};
 use polity_society::message::RESULT_SCHEMA;
@@ -148,21 +150,16 @@ impl Writer {
 }
 
 /// `POST /v1/chat/completions`
-pub(crate) async fn chat(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
-    serve(shared, Route::Chat, &headers, body).await
+pub(crate) async fn chat(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
+    serve(shared, Route::Chat, request).await
 }
 
 /// `POST /v1/responses`
 pub(crate) async fn responses(
     State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    serve(shared, Route::Responses, &headers, body).await
+    serve(shared, Route::Responses, request).await
 }
 
 /// A parsed question and the agent that it goes to.
@@ -179,12 +176,9 @@ impl Asked {
     }
 }
 
-async fn serve(
-    shared: Arc<Shared>,
-    route: Route,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Response, Problem> {
+async fn serve(shared: Arc<Shared>, route: Route, request: Request) -> Result<Response, Problem> {
+    let (Parts { headers, extensions, .. }, body) = request.into_parts();
+    let memory = extensions.get::<Share>().cloned();
     let society = &shared.society;
     let limit = usize::try_from(society.config().limits.max_artifact_bytes).unwrap_or(usize::MAX);
     // Base64 adds a third to the size.
@@ -210,7 +204,7 @@ async fn serve(
                 let message = "polity-direct keeps no conversations; send the whole conversation";
                 return Err(unsupported("previous_response_id", message));
             }
-            conversation.forget_bytes();
+            forget_bytes(&mut conversation, memory.as_ref());
             drop(room);
             return direct(&shared, route, model, &conversation, schema.as_ref(), delivery).await;
         }
@@ -227,7 +221,7 @@ async fn serve(
     };
     let mut asked = Asked { conversation, agent, person, form: Form::Free };
     let sent = exchange::open(society, &asked.conversation, schema.as_ref(), asked.between(), hints).await?;
-    asked.conversation.forget_bytes();
+    forget_bytes(&mut asked.conversation, memory.as_ref());
     drop(room);
     // The message that the client wants answered determines the form of the answer. A reply to an agent's question does
     // not change it.
@@ -243,12 +237,20 @@ async fn serve(
     let task = HeaderValue::from_str(sent.task.as_str());
     let mut response = match delivery {
         Delivery::Whole => whole(&shared, &asked, &sent, &writer).await?,
-        Delivery::Streamed(_) => streamed(Arc::clone(&shared), asked, sent, writer),
+        Delivery::Streamed(_) => streamed(Arc::clone(&shared), asked, sent, writer, memory),
     };
     if let Ok(task) = task {
         response.headers_mut().insert(TASK, task);
     }
     Ok(response)
+}
+
+/// Frees the attachments, and returns their memory to the budget for bodies. The answer may take hours.
+fn forget_bytes(conversation: &mut Conversation, memory: Option<&Share>) {
+    conversation.forget_bytes();
+    if let Some(memory) = memory {
+        memory.shrink(conversation.length());
+    }
 }
 
 /// Parses a body on a blocking thread, because a large body takes a while.
@@ -372,9 +374,17 @@ fn event(frame: Frame) -> Result<SseEvent, Infallible> {
 }
 
 /// Streams the progress as reasoning, and then the answer. If the client disconnects, the task continues without it.
-fn streamed(shared: Arc<Shared>, asked: Asked, sent: Sent, mut writer: Writer) -> Response {
+fn streamed(
+    shared: Arc<Shared>,
+    asked: Asked,
+    sent: Sent,
+    mut writer: Writer,
+    memory: Option<Share>,
+) -> Response {
     let (pieces, receiver) = mpsc::channel::<Frame>(PIECES);
     tokio::spawn(async move {
+        // The conversation takes memory until the answer has been given.
+        let _memory = memory;
         let told = tell(&shared, &asked, &sent, &mut writer, &pieces);
         let told = tokio::select! {
             told = told => told,

@@ -1,5 +1,6 @@
 //! `POST /api/messages`: the person writes to an agent, as JSON or as a form with files.
 
+use crate::bodies::MOST_STRUCTURE;
 use crate::extract::{is_content_type, json};
 use crate::openapi::{Routes, Verb};
 use crate::problem::Problem;
@@ -8,6 +9,7 @@ use crate::upload::{self, Form};
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
+use polity_bounds::weigh;
 use polity_runtime::{Attachment, MAX_KEY_BYTES, NewArtifact, UserMessage};
 use polity_society::id::{AgentId, ArtifactId, ServiceId, TaskId};
 use polity_society::workspace::Root;
@@ -155,6 +157,9 @@ fn of_form(form: Form) -> Result<(NewMessage, Vec<NewArtifact>), Problem> {
             "to" => message.to = Some(text),
             "text" => message.text = Some(text),
             "payload" => {
+                if weigh(text.as_bytes()) > MOST_STRUCTURE {
+                    return Err(Problem::too_large("`payload` has too many JSON values"));
+                }
                 let payload = serde_json::from_str(&text);
                 message.payload =
                     Some(payload.map_err(|error| Problem::bad_request(format!("`payload`: {error}")))?);

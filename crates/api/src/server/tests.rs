@@ -5,6 +5,8 @@ use super::watched::REST_WITHIN;
 use super::*;
 use axum::body::Bytes;
 use axum::extract::Request;
+use axum::http::Extensions;
+use axum::middleware::{self, Next};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,12 +37,17 @@ fn app() -> Router {
         .route("/without-end", get(without_end))
 }
 
+/// Returns the place of the only connection.
+fn alone() -> Place {
+    Crowd::new(MOST_CONNECTIONS).enter()
+}
+
 /// Sends `sent` and then nothing more. Returns the answer, and how long the connection stayed open.
 async fn after_silence(sent: &str) -> (String, Duration) {
     let (mut client, server) = duplex(1024 * 1024);
     let begun = Instant::now();
     let graceful = GracefulShutdown::new();
-    let served = tokio::spawn(connection(server, app(), graceful.watcher()));
+    let served = tokio::spawn(connection(server, app(), graceful.watcher(), alone()));
     client.write_all(sent.as_bytes()).await.unwrap();
     let mut answer = String::new();
     client.read_to_string(&mut answer).await.unwrap();
@@ -60,6 +67,51 @@ async fn silence_closes_a_connection() {
     let (answer, lasted) = after_silence(&format!("{head}\r\n")).await;
     assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
     assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_trickles_in_is_given_up() {
+    let (mut client, server) = duplex(1024);
+    let begun = Instant::now();
+    let graceful = GracefulShutdown::new();
+    let served = tokio::spawn(connection(server, app(), graceful.watcher(), alone()));
+    let trickle = async {
+        for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ".iter().chain(std::iter::repeat(&b'x')) {
+            tokio::time::sleep(HEAD_WITHIN / 10).await;
+            if client.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+        }
+    };
+    let (ended, ()) = tokio::join!(served, trickle);
+    ended.unwrap();
+    assert!(begun.elapsed() <= HEAD_WITHIN + HEAD_WITHIN / 5, "{:?}", begun.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_oldest_stranger_makes_room_and_whoever_is_known_stays() {
+    let crowd = Crowd::new(Most { strangers: 2, known: 1 });
+    let request = |place: &Place| {
+        let mut request = Extensions::new();
+        request.insert(place.clone());
+        request
+    };
+    let is_evicted =
+        |place: Place| async move { futures::FutureExt::now_or_never(place.evicted()).is_some() };
+    let known = crowd.enter();
+    admit(&request(&known)).await.unwrap();
+    let strangers: Vec<Place> = (0..4).map(|_| crowd.enter()).collect();
+    let mut evicted = Vec::new();
+    for place in &strangers {
+        evicted.push(is_evicted(place.clone()).await);
+    }
+    assert_eq!(evicted, [true, true, false, false]);
+    assert!(!is_evicted(known.clone()).await);
+    // The one place for known connections is taken.
+    assert!(admit(&request(&strangers[3])).await.is_err());
+    admit(&request(&known)).await.unwrap();
+    drop(known);
+    admit(&request(&strangers[3])).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -94,7 +146,7 @@ async fn who_sends_the_rest_may_go_on() {
 async fn a_body_that_goes_on_coming_is_taken() {
     let (mut client, server) = duplex(1024);
     let graceful = GracefulShutdown::new();
-    tokio::spawn(connection(server, app(), graceful.watcher()));
+    tokio::spawn(connection(server, app(), graceful.watcher(), alone()));
     let head = "POST /take HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 10\r\n\r\n";
     client.write_all(head.as_bytes()).await.unwrap();
     for _ in 0..10 {
@@ -109,7 +161,7 @@ async fn a_body_that_goes_on_coming_is_taken() {
 /// Opens a connection on which the server sends an endless answer.
 async fn without_end(graceful: &GracefulShutdown) -> (DuplexStream, JoinHandle<()>) {
     let (mut client, server) = duplex(1024);
-    let served = tokio::spawn(connection(server, app(), graceful.watcher()));
+    let served = tokio::spawn(connection(server, app(), graceful.watcher(), alone()));
     client.write_all(b"GET /without-end HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     (client, served)
 }
@@ -145,7 +197,7 @@ async fn a_head_without_end_is_not_kept() {
 
 #[tokio::test]
 async fn only_so_many_are_served_at_a_time() {
-    const MOST: usize = 2;
+    const MOST: Most = Most { strangers: 12, known: 2 };
     let (inside, highest) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (now, most_seen) = (Arc::clone(&inside), Arc::clone(&highest));
     let enter = async move || {
@@ -156,7 +208,11 @@ async fn only_so_many_are_served_at_a_time() {
         now.fetch_sub(1, Ordering::SeqCst);
         "done"
     };
-    let app = Router::new().route("/", get(enter));
+    let admitted = async |request: Request, next: Next| {
+        admit(request.extensions()).await.unwrap();
+        next.run(request).await
+    };
+    let app = Router::new().route("/", get(enter)).layer(middleware::from_fn(admitted));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, closing) = (listener.local_addr().unwrap(), CancellationToken::new());
     let server = tokio::spawn(serve_at_most(MOST, listener, app, closing.clone()));
@@ -168,7 +224,7 @@ async fn only_so_many_are_served_at_a_time() {
         assert!(answer.ends_with("done"), "{answer}");
     });
     futures::future::join_all(clients).await;
-    assert_eq!(highest.load(Ordering::SeqCst), MOST);
+    assert_eq!(highest.load(Ordering::SeqCst), MOST.known);
     closing.cancel();
     server.await.unwrap();
 }

@@ -2,11 +2,18 @@
 
 use super::fields::merge;
 use crate::arguments::parse_arguments;
-use crate::chat::ToolCall;
+use crate::chat::{FailureKind, ToolCall};
+use crate::classify::Failure;
+use polity_bounds::weigh_value;
 use serde_json::{Map, Value};
 
 /// Call fields that the API defines. All other fields are kept as `extra`.
 const STANDARD: [&str; 4] = ["index", "id", "type", "function"];
+
+/// Maximum number of calls in one answer. Each delta looks for its call among all calls.
+const MOST_CALLS: usize = 512;
+/// Memory that a call takes in addition to its texts and fields, in bytes.
+const CALL: usize = 2 * size_of::<Piece>();
 
 /// The calls of an answer, in the order in which they began.
 #[derive(Debug, Default)]
@@ -23,18 +30,29 @@ struct Piece {
 }
 
 impl Calls {
-    /// Adds a call that arrived in one piece.
-    pub(super) fn push_whole(&mut self, call: Map<String, Value>) {
-        self.0.push(Piece::read(call));
+    /// Adds a call that arrived in one piece. Returns the memory that it takes, in bytes. Fails if there are too many.
+    pub(super) fn push_whole(&mut self, call: Map<String, Value>) -> Result<usize, Failure> {
+        self.push(Piece::read(call))
     }
 
-    /// Adds a delta to the call that it continues, or begins a new call with it.
-    pub(super) fn push_delta(&mut self, delta: Map<String, Value>) {
+    /// Adds a delta to the call that it continues, or begins a new call with it. Returns the memory that it takes, in
+    /// bytes. Fails if there are too many calls.
+    pub(super) fn push_delta(&mut self, delta: Map<String, Value>) -> Result<usize, Failure> {
         let piece = Piece::read(delta);
         match self.call_of(&piece) {
-            Some(call) => call.join(piece),
-            None => self.0.push(piece),
+            Some(call) => Ok(call.join(piece)),
+            None => self.push(piece),
         }
+    }
+
+    fn push(&mut self, piece: Piece) -> Result<usize, Failure> {
+        if self.0.len() >= MOST_CALLS {
+            let message = format!("an answer with more than {MOST_CALLS} tool calls");
+            return Err(Failure { kind: FailureKind::NotAnAnswer, message });
+        }
+        let weight = CALL + piece.texts() + piece.extra.values().map(weigh_value).sum::<usize>();
+        self.0.push(piece);
+        Ok(weight)
     }
 
     /// Whether there is at least one call, and each call has a name and a complete JSON object as its arguments.
@@ -85,8 +103,9 @@ fn begins_another(call: &Piece, piece: &Piece) -> bool {
 
 impl Piece {
     /// Appends a piece. Ids and names arrive whole, so the first id and the first name are kept; arguments arrive in
-    /// pieces.
-    fn join(&mut self, piece: Piece) {
+    /// pieces. Returns the memory that the call takes in addition, in bytes.
+    fn join(&mut self, piece: Piece) -> usize {
+        let texts = piece.texts();
         if self.id.is_empty() {
             self.id = piece.id;
         }
@@ -94,9 +113,12 @@ impl Piece {
             self.name = piece.name;
         }
         self.arguments.push_str(&piece.arguments);
-        for (name, value) in piece.extra {
-            merge(&mut self.extra, name, value);
-        }
+        let extra = piece.extra.into_iter().map(|(name, value)| merge(&mut self.extra, name, value));
+        texts + extra.sum::<usize>()
+    }
+
+    fn texts(&self) -> usize {
+        self.id.len() + self.name.len() + self.arguments.len()
     }
 
     fn read(mut call: Map<String, Value>) -> Self {

@@ -1,27 +1,39 @@
 //! Joins opaque fields that arrive in pieces.
 
+use polity_bounds::weigh_value;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 /// Joins a piece of an opaque field to the earlier pieces. Strings and arrays grow, objects merge, and any other value
-/// replaces the earlier value. `null` changes nothing.
-pub(super) fn merge(fields: &mut Map<String, Value>, name: String, piece: Value) {
+/// replaces the earlier value. `null` changes nothing. Returns the memory that the fields take in addition, in bytes.
+pub(super) fn merge(fields: &mut Map<String, Value>, name: String, piece: Value) -> usize {
     if piece.is_null() {
-        return;
+        return 0;
     }
     match fields.entry(name) {
         Entry::Vacant(entry) => {
+            let weight = entry.key().len() + weigh_value(&piece);
             entry.insert(piece);
+            weight
         }
         Entry::Occupied(mut entry) => match (entry.get_mut(), piece) {
-            (Value::String(text), Value::String(piece)) => text.push_str(&piece),
-            (Value::Array(items), Value::Array(piece)) => items.extend(piece),
-            (Value::Object(object), Value::Object(piece)) => {
-                for (name, value) in piece {
-                    merge(object, name, value);
-                }
+            (Value::String(text), Value::String(piece)) => {
+                text.push_str(&piece);
+                piece.len()
             }
-            (value, piece) => *value = piece,
+            (Value::Array(items), Value::Array(piece)) => {
+                let weight = piece.iter().map(weigh_value).sum();
+                items.extend(piece);
+                weight
+            }
+            (Value::Object(object), Value::Object(piece)) => {
+                piece.into_iter().map(|(name, value)| merge(object, name, value)).sum()
+            }
+            (value, piece) => {
+                let weight = weigh_value(&piece);
+                *value = piece;
+                weight
+            }
         },
     }
 }

@@ -1,10 +1,11 @@
 //! Sends one request to the server and receives the response. This is the layer below the library.
 //!
-//! The library loses the status and the headers of failures, and it accepts any text as a stream. So the transport
-//! handles failures itself, and gives the library only responses that can be an answer.
+//! The library loses the status and the headers of failures, accepts any text as a stream, and reads a stream as fast as
+//! the server sends it, into a queue without a bound. So the transport handles failures itself, keeps the body of the
+//! answer for `Exchange`, and gives the library an empty answer.
 
 use crate::chat::{CallError, FailureKind};
-use crate::classify::{Failure, classify, error_in, is_html, not_an_answer};
+use crate::classify::{Failure, MAX_ANSWER, MAX_PARSED, classify, is_html, too_large};
 use crate::endpoint::Stream;
 use crate::retry_after::retry_after;
 use crate::scrub::scrub;
@@ -13,18 +14,15 @@ use async_openai::error::OpenAIError;
 use async_openai::middleware::HttpRequestFactory;
 use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
-use futures::stream;
 use http::header::{CONTENT_TYPE, HeaderMap, LOCATION};
+use polity_bounds::Weigher;
 use reqwest::Response;
 use secrecy::SecretString;
-use serde_json::Value;
 use std::error::Error;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-/// Longest answer, in bytes.
-const MAX_ANSWER: usize = 32 * 1024 * 1024;
 /// Limit for the bytes that are read from the body of a failure: enough for complete JSON.
 const MAX_FAILURE: usize = 64 * 1024;
 
@@ -36,11 +34,33 @@ pub(super) struct Transport {
     pub(super) secrets: Arc<[SecretString]>,
     /// The request's body, as JSON.
     pub(super) body: Bytes,
-    /// Why the body of the answer was cut off. `Exchange` reads it, because the library does not pass the reason on.
-    pub(super) cut: Arc<OnceLock<Cut>>,
+    /// The answer, for `Exchange`.
+    pub(super) slot: Slot,
     /// The client's time limit for making a connection. The error names this limit.
     pub(super) connect: Duration,
     pub(super) stages: Stages,
+}
+
+/// Holds the answer from the moment its head has arrived until `Exchange` takes it.
+#[derive(Clone, Default)]
+pub(super) struct Slot(Arc<Mutex<Option<Answered>>>);
+
+impl Slot {
+    fn put(&self, answered: Answered) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answered);
+    }
+
+    pub(super) fn take(&self) -> Option<Answered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A successful answer.
+pub(super) enum Answered {
+    /// A stream of events. Its bytes are read only as fast as its events are taken.
+    Events(Pieces),
+    /// A whole body, and how long the server asks the caller to wait if it reports a failure.
+    Whole(Bytes, Option<Duration>),
 }
 
 /// Why a body was not read to its end.
@@ -57,10 +77,7 @@ pub(super) enum Cut {
 impl Cut {
     pub(super) fn failure(&self) -> Failure {
         match self {
-            Self::TooLarge => Failure {
-                kind: FailureKind::NotAnAnswer,
-                message: format!("an answer of more than {} MiB", MAX_ANSWER / 1024 / 1024),
-            },
+            Self::TooLarge => too_large(),
             Self::Broken(message) => Failure { kind: FailureKind::BrokenOff, message: message.clone() },
             Self::Late(late) => late.failure(),
         }
@@ -84,7 +101,8 @@ impl tower::Service<HttpRequestFactory> for Transport {
             let sent = transport.stages.wait(transport.client.execute(request)).await;
             let sent = sent.map_err(|late| boxed(transport.too_late(late)))?;
             let response = sent.map_err(|error| boxed(transport.unsent(&error)))?;
-            transport.receive(response).await.map_err(boxed)
+            transport.slot.put(transport.receive(response).await.map_err(boxed)?);
+            Ok(Response::from(http::Response::new("null")))
         })
     }
 }
@@ -94,72 +112,31 @@ fn boxed(error: CallError) -> OpenAIError {
 }
 
 impl Transport {
-    /// Passes a successful response on, as a stream if the request asked for a stream. Fails if the status is not a
-    /// success.
-    async fn receive(&self, response: Response) -> Result<Response, CallError> {
+    /// Receives an answer: events if the request asked for a stream and the server sends one. Fails if the status is not
+    /// a success.
+    async fn receive(&self, response: Response) -> Result<Answered, CallError> {
         if !response.status().is_success() {
             return Err(self.refused(response).await);
         }
         let content_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let is_stream = content_type.is_some_and(|value| value.to_ascii_lowercase().contains("event-stream"));
-        match self.stream {
-            Stream::Whole => Ok(self.bounded(response)),
-            Stream::Streamed if is_stream => Ok(self.bounded(response)),
-            Stream::Streamed => self.streamed_anyway(response).await,
+        if self.stream == Stream::Streamed && is_stream {
+            return Ok(Answered::Events(Pieces::coming(response, self.stages)));
         }
-    }
-
-    /// Passes an answer on, but cuts it off if it grows too large. Records in `cut` why it ended early.
-    fn bounded(&self, response: Response) -> Response {
-        let cut = self.cut.clone();
-        let pieces = Pieces { response, stages: self.stages };
-        let chunks = stream::unfold((pieces, 0_usize), move |(mut pieces, so_far)| {
-            let cut = cut.clone();
-            async move {
-                let ended = match pieces.next().await {
-                    Ok(None) => return None,
-                    Ok(Some(chunk)) => {
-                        let total = so_far.saturating_add(chunk.len());
-                        if total <= MAX_ANSWER {
-                            return Some((Ok(chunk), (pieces, total)));
-                        }
-                        Cut::TooLarge
-                    }
-                    Err(ended) => ended,
-                };
-                let message = ended.failure().message;
-                // The first reason counts.
-                let _ = cut.set(ended);
-                Some((Err(std::io::Error::other(message)), (pieces, so_far)))
-            }
-        });
-        answer_of(reqwest::Body::wrap_stream(chunks))
-    }
-
-    /// Handles a response to a streamed request whose content type is not the type of a stream. It may still be a
-    /// stream, or a whole answer, or not a model's answer at all.
-    async fn streamed_anyway(&self, response: Response) -> Result<Response, CallError> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let fail = |failure: Failure| self.failed(failure, status, &headers);
         let body = match self.read(response, MAX_ANSWER).await {
             Read::All(body) => body,
-            Read::Cut(_, cut) => return Err(fail(cut.failure())),
+            Read::Cut(_, cut) => return Err(self.failed(cut.failure(), status, &headers)),
         };
-        let text = String::from_utf8_lossy(&body);
-        if let Ok(answer) = serde_json::from_slice::<Value>(&body) {
-            if let Some(failure) = error_in(&answer) {
-                return Err(fail(failure));
+        // The content type may be wrong: a body that is no JSON object may still be a stream.
+        if self.stream == Stream::Streamed && !body.trim_ascii_start().starts_with(b"{") {
+            let text = String::from_utf8_lossy(&body);
+            let text = text.trim_start_matches('\u{feff}');
+            if !is_html(text) && text.lines().any(|line| line.starts_with("data:")) {
+                return Ok(Answered::Events(Pieces::come(body, self.stages)));
             }
-            if answer.get("choices").is_none() {
-                return Err(fail(not_an_answer(&text)));
-            }
-            // The server does not stream: turn its whole answer into a stream of one event.
-            return Ok(answer_of(format!("data: {answer}\n\n")));
         }
-        if !is_html(&text) && text.lines().any(|line| line.starts_with("data:")) {
-            return Ok(answer_of(body));
-        }
-        Err(fail(not_an_answer(&text)))
+        Ok(Answered::Whole(body, retry_after(&headers, SystemTime::now())))
     }
 
     /// Classifies a response with a failing status.
@@ -181,16 +158,22 @@ impl Transport {
         self.failed(failure, status.as_u16(), &headers)
     }
 
+    /// Reads a body up to a limit, which applies to its length and to the memory that it takes as JSON.
     async fn read(&self, response: Response, limit: usize) -> Read {
-        let mut pieces = Pieces { response, stages: self.stages };
-        let mut body = BytesMut::new();
+        let mut pieces = Pieces::coming(response, self.stages);
+        let (mut body, mut weigher) = (BytesMut::new(), Weigher::default());
         loop {
             match pieces.next().await {
                 Ok(Some(chunk)) if body.len() + chunk.len() > limit => {
                     body.extend_from_slice(chunk.get(..limit - body.len()).unwrap_or_default());
                     return Read::Cut(body.freeze(), Cut::TooLarge);
                 }
-                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(Some(chunk)) => {
+                    body.extend_from_slice(&chunk);
+                    if weigher.add(&chunk) > MAX_PARSED {
+                        return Read::Cut(body.freeze(), Cut::TooLarge);
+                    }
+                }
                 Ok(None) => return Read::All(body.freeze()),
                 Err(cut) => return Read::Cut(body.freeze(), cut),
             }
@@ -224,20 +207,39 @@ impl Transport {
     }
 }
 
-/// The pieces of a body while it arrives.
-struct Pieces {
-    response: Response,
+/// The pieces of a body.
+pub(super) struct Pieces {
+    /// A piece that has already arrived.
+    first: Bytes,
+    response: Option<Response>,
     stages: Stages,
+    /// Bytes that may still come.
+    left: usize,
 }
 
 impl Pieces {
-    /// Returns the next piece, or `None` at the end of the body.
-    async fn next(&mut self) -> Result<Option<Bytes>, Cut> {
-        let chunk = self.stages.wait(self.response.chunk()).await.map_err(Cut::Late)?;
+    /// Takes the pieces of a body while it arrives.
+    fn coming(response: Response, stages: Stages) -> Self {
+        Self { first: Bytes::new(), response: Some(response), stages, left: MAX_ANSWER }
+    }
+
+    /// Takes a body that has arrived as its only piece.
+    fn come(body: Bytes, stages: Stages) -> Self {
+        Self { first: body, response: None, stages, left: MAX_ANSWER }
+    }
+
+    /// Returns the next piece, or `None` at the end of the body. Fails if the body grows too large.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Cut> {
+        if !self.first.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.first)));
+        }
+        let Some(response) = &mut self.response else { return Ok(None) };
+        let chunk = self.stages.wait(response.chunk()).await.map_err(Cut::Late)?;
         let Some(chunk) = chunk.map_err(|error| Cut::Broken(causes(&error)))? else {
             return Ok(None);
         };
         self.stages.came(chunk.len());
+        self.left = self.left.checked_sub(chunk.len()).ok_or(Cut::TooLarge)?;
         Ok(Some(chunk))
     }
 }
@@ -246,11 +248,6 @@ impl Pieces {
 enum Read {
     All(Bytes),
     Cut(Bytes, Cut),
-}
-
-/// Builds the response that the library gets. The library needs no headers.
-fn answer_of(body: impl Into<reqwest::Body>) -> Response {
-    Response::from(http::Response::new(body.into()))
 }
 
 /// Converts a network error of a request that got no response.

@@ -1,0 +1,203 @@
+//! Model servers that send too much: the memory and the processor time that their answers cost the daemon.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use polity_tests::Polity;
+use serde_json::{Value, json};
+
+use crate::support::app;
+use crate::support::serving::{Answered, Serving};
+
+/// Number of answers that arrive at the same time.
+const AT_ONCE: usize = 8;
+/// Most memory that answers of which the daemon keeps little may add together, in MiB.
+const LITTLE: u64 = 80;
+/// Most memory that answers may add together, whatever they contain, in MiB.
+const MOST_MEMORY: u64 = 300;
+/// Bytes after which a server gives up, far beyond the limit of the daemon.
+const FAR_TOO_MUCH: usize = 256 << 20;
+
+/// Starts a server that answers every request with `begin` and then with `again` until the client closes the
+/// connection. Returns its base URL.
+fn server(content_type: &'static str, begin: Vec<u8>, again: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/v1", listener.local_addr().expect("an address"));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (begin, again) = (begin.clone(), again.clone());
+            std::thread::spawn(move || {
+                // The daemon closes the connection once it has had enough.
+                let _ = answer(stream.expect("a connection"), content_type, &begin, &again);
+            });
+        }
+    });
+    url
+}
+
+fn answer(stream: TcpStream, content_type: &str, begin: &[u8], again: &[u8]) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (mut line, mut length) = (String::new(), 0);
+    while line != "\r\n" {
+        line.clear();
+        reader.read_line(&mut line)?;
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    let mut stream = stream;
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(begin)?;
+    let mut sent = 0;
+    while !again.is_empty() && sent < FAR_TOO_MUCH {
+        stream.write_all(again)?;
+        sent += again.len();
+    }
+    Ok(())
+}
+
+/// Starts a daemon whose only service is at this base URL.
+fn daemon(base_url: &str, fields: &Value) -> (Polity, Serving) {
+    let mut service = json!({
+        "id": "one",
+        "baseURL": base_url,
+        "model": "m",
+        "capabilities": {"input": ["text"], "output": ["text", "tool_calling"]},
+    });
+    for (name, value) in fields.as_object().expect("fields") {
+        service[name] = value.clone();
+    }
+    let once = json!({"retry": {"maxAttempts": 1, "baseDelayMs": 1, "maxDelayMs": 2}});
+    let polity = Polity::new(&json!({"services": [service]}), &app(&once));
+    let serving = Serving::start(&polity);
+    (polity, serving)
+}
+
+fn ask(serving: &Serving) -> Answered {
+    let body = json!({"model": "polity-direct", "messages": [{"role": "user", "content": "hello"}]});
+    serving.call("POST /v1/chat/completions", body.to_string().as_bytes())
+}
+
+/// An event of a stream that adds these fields to the message.
+fn event(delta: &Value) -> String {
+    format!("data: {}\n\n", json!({"choices": [{"delta": delta}]}))
+}
+
+/// Lets [`AT_ONCE`] answers arrive at the same time. Checks the memory that they take and the error that they end with.
+#[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
+fn check_flood(
+    what: &str,
+    most: u64,
+    content_type: &'static str,
+    begin: Vec<u8>,
+    again: Vec<u8>,
+    expected: &[&str],
+) {
+    let (_polity, serving) = daemon(&server(content_type, begin, again), &json!({}));
+    // The first answer makes the process allocate what it keeps for later answers.
+    serving.call("GET /api/services", b"");
+    serving.forget_peak();
+    let before = serving.resident();
+    let answers: Vec<Answered> = std::thread::scope(|scope| {
+        let asked: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(|| ask(&serving))).collect();
+        asked.into_iter().map(|asked| asked.join().expect("an answer")).collect()
+    });
+    let added = serving.peak() - before;
+    println!("{what}: {added} MiB, {:.1?} of processor time", serving.processor_time());
+    for answer in answers {
+        assert_eq!(answer.status, 502, "{what}: {answer:?}");
+        let error = expected.iter().find(|expected| answer.body.contains(**expected));
+        assert!(error.is_some(), "{what}: {answer:?}");
+    }
+    assert!(added <= most, "{what}: {added} MiB");
+}
+
+const TOO_MUCH: &str = "an answer of more than 32 MiB";
+
+#[test]
+fn endless_tiny_events_take_little_memory() {
+    let again = event(&json!({"content": "x"})).repeat(1_000);
+    check_flood("tiny events", LITTLE, "text/event-stream", Vec::new(), again.into_bytes(), &[TOO_MUCH]);
+}
+
+#[test]
+fn endless_tiny_values_take_little_memory() {
+    let again = event(&json!({"x": [{"a": 0}]})).repeat(1_000);
+    let expected = [TOO_MUCH, "too many large answers"];
+    check_flood("tiny values", MOST_MEMORY, "text/event-stream", Vec::new(), again.into_bytes(), &expected);
+}
+
+#[test]
+fn endless_tiny_calls_take_little_memory() {
+    let calls =
+        (0..1_000).map(|index| event(&json!({"tool_calls": [{"index": index, "id": index.to_string()}]})));
+    let calls = calls.collect::<String>().into_bytes();
+    check_flood("tiny calls", LITTLE, "text/event-stream", Vec::new(), calls, &["more than 512 tool calls"]);
+}
+
+#[test]
+fn a_whole_answer_of_tiny_values_takes_little_memory() {
+    let begin = b"{\"choices\":[{\"message\":{\"content\":\"x\",\"y\":[".to_vec();
+    check_flood("whole", LITTLE, "application/json", begin, b"{\"a\":0},".repeat(1_000), &[TOO_MUCH]);
+}
+
+/// Length of the long line.
+const LONG: usize = 16 << 20;
+
+#[test]
+#[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
+fn a_long_line_costs_little_processor_time() {
+    let mut begin = event(&json!({"content": "x".repeat(LONG)}));
+    begin.push_str("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    let (_polity, serving) = daemon(&server("text/event-stream", begin.into_bytes(), Vec::new()), &json!({}));
+    let before = serving.processor_time();
+    let answer = ask(&serving);
+    let took = serving.processor_time() - before;
+    println!("a line of 16 MiB: {took:.1?} of processor time");
+    assert_eq!(answer.status, 200, "{}", answer.head);
+    let text = answer.json()["choices"][0]["message"]["content"].as_str().map(str::len);
+    assert_eq!(text, Some(LONG));
+    assert!(took.as_secs_f64() < 2.0, "{took:?}");
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_the_answer() {
+    let begin =
+        "\u{feff}data: {\"choices\":[{\"delta\":{\"content\":\"42\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let (_polity, serving) = daemon(&server("text/event-stream", begin.into(), Vec::new()), &json!({}));
+    let answer = ask(&serving);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json()["choices"][0]["message"]["content"], "42");
+}
+
+#[test]
+fn a_credential_that_the_server_repeats_is_stored_and_shown_nowhere() {
+    const KEY: &str = "sk-a1B2c3D4e5F6g7H8i9";
+    let call = json!({"index": 0, "id": "c1", "type": "function", "function": {
+        "name": "list_contacts", "arguments": format!("{{\"{KEY}\": [\"{KEY}\"]}}")}});
+    let begin = [
+        // The key is cut in two, so that no event contains it whole.
+        event(&json!({"content": format!("the key is {}", &KEY[..9])})),
+        event(&json!({"content": &KEY[9..], "reasoning_content": format!("I know {KEY}")})),
+        event(&json!({"tool_calls": [call]})),
+        "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\n".to_owned(),
+    ];
+    let url = server("text/event-stream", begin.concat().into_bytes(), Vec::new());
+    let (polity, serving) = daemon(&url, &json!({"apiKey": KEY}));
+    let answer = ask(&serving);
+    assert_eq!(answer.json()["choices"][0]["message"]["content"], "the key is [key]");
+    serving.call("POST /api/messages", br#"{"text": "hello"}"#);
+    let head = "accept: text/event-stream\r\n";
+    drop(serving.stream("GET /api/events", head, "", "event: task_idle"));
+    let conversation = serving.call("GET /api/agents/root/conversation", b"").body;
+    assert!(conversation.contains("the key is [key]"), "{conversation}");
+    assert!(!conversation.contains(KEY), "{conversation}");
+    drop(serving);
+    for name in ["polity.db", "polity.db-wal"] {
+        let stored = std::fs::read(polity.data_dir().join(name)).unwrap_or_default();
+        let found = stored.windows(KEY.len()).any(|window| window == KEY.as_bytes());
+        assert!(!found, "the key is in {name}");
+    }
+}

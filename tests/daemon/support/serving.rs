@@ -1,0 +1,149 @@
+//! A daemon that serves, the resources that its process uses, and plain HTTP requests to it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use polity_tests::{Polity, Running};
+use serde_json::Value;
+
+/// Longest time that a passing test waits for one answer.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A daemon that accepts requests.
+pub(crate) struct Serving {
+    pub(crate) running: Running,
+    pub(crate) address: String,
+    pub(crate) token: String,
+}
+
+/// An answer: its status, its head, and its body.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Answered {
+    /// Returns the body as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+}
+
+impl Serving {
+    /// Starts `polity serve` on a free port.
+    #[track_caller]
+    pub(crate) fn start(polity: &Polity) -> Self {
+        let running = polity.spawn(&["serve", "--data", "data", "--listen", "127.0.0.1:0"]);
+        let ready = running.stderr_line("ready: http://");
+        let address = ready.split_once("http://").expect("an address").1.trim().to_owned();
+        let token = std::fs::read_to_string(polity.data_dir().join("token")).expect("a token");
+        Self { running, address, token: token.trim().to_owned() }
+    }
+
+    /// Opens a connection that waits at most [`PATIENCE`].
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        stream
+    }
+
+    /// Returns the head of a request with the token. `line` is its method and path, `more` are further header lines.
+    pub(crate) fn head(&self, line: &str, more: &str) -> String {
+        let (address, token) = (&self.address, &self.token);
+        format!("{line} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\n{more}\r\n")
+    }
+
+    /// Sends a request with the token and a JSON body, and returns the answer.
+    pub(crate) fn call(&self, line: &str, body: &[u8]) -> Answered {
+        let length = body.len();
+        let more = format!(
+            "content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
+             content-length: {length}\r\nconnection: close\r\n"
+        );
+        let mut stream = self.connect();
+        stream.write_all(self.head(line, &more).as_bytes()).expect("a request");
+        // A daemon that refuses the body may close the connection before it has read everything.
+        let _ = stream.write_all(body);
+        answer_on(stream)
+    }
+
+    /// Begins a streamed request and returns the connection after the first line of the body that contains `first`.
+    #[track_caller]
+    pub(crate) fn stream(&self, line: &str, more: &str, body: &str, first: &str) -> BufReader<TcpStream> {
+        let mut stream = self.connect();
+        let length = body.len();
+        let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n{more}");
+        stream.write_all((self.head(line, &more) + body).as_bytes()).expect("a request");
+        let mut reader = BufReader::new(stream);
+        let mut read = String::new();
+        while !read.lines().last().is_some_and(|line| line.contains(first)) {
+            assert!(reader.read_line(&mut read).expect("a line") > 0, "{first:?} is not in: {read}");
+        }
+        reader
+    }
+
+    /// Returns the value of a metric without labels.
+    #[track_caller]
+    pub(crate) fn metric(&self, name: &str) -> f64 {
+        let metrics = self.call("GET /metrics", b"").body;
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} is not in: {metrics}"))
+    }
+
+    /// Returns the memory of the process that is resident now, in MiB.
+    pub(crate) fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// Returns the largest resident memory since [`Self::forget_peak`], in MiB.
+    pub(crate) fn peak(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// Makes the peak start again at the memory that is resident now.
+    pub(crate) fn forget_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.running.id()), "5").expect("a new peak");
+    }
+
+    fn memory(&self, field: &str) -> u64 {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.running.id())).expect("a process");
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("the memory");
+        line.trim().strip_suffix(" kB").and_then(|kibibytes| kibibytes.parse::<u64>().ok()).expect("a number")
+            / 1024
+    }
+
+    /// Returns the processor time that the process has used.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.running.id())).expect("a process");
+        // The second field is the name in parentheses. User time and system time are the 14th and 15th field.
+        let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace().skip(11).take(2);
+        let ticks: u64 = fields.map(|ticks| ticks.parse::<u64>().expect("a number")).sum();
+        // Linux reports these times in hundredths of a second on every architecture that Rust supports.
+        Duration::from_millis(ticks * 10)
+    }
+
+    /// Returns how many file descriptors the process has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.running.id())).expect("a process").count()
+    }
+}
+
+/// Reads an answer up to the end of the connection.
+#[track_caller]
+pub(crate) fn answer_on(mut stream: TcpStream) -> Answered {
+    let mut answer = Vec::new();
+    // The connection may be reset after the answer.
+    let read = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else {
+        panic!("no answer: {read:?}, {answer:?}");
+    };
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    Answered { status, head: head.to_lowercase(), body: body.to_owned() }
+}
