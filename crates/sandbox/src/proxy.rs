@@ -17,8 +17,8 @@ use tokio::net::{TcpStream, UnixListener};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::address::is_public;
 use crate::domains::Domains;
+use polity_addresses::is_public;
 use request::{Request, parse};
 
 /// Connections of one command at the same time. Each may use two descriptors of the daemon.

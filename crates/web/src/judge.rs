@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use url::{Host, Url};
 
-use crate::address::is_public;
+use polity_addresses::is_public;
 use crate::settings::Settings;
 use crate::settings::bare;
 use crate::shown::shown_url;

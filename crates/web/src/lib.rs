@@ -6,12 +6,11 @@
 //!
 //! The path of data of a request: *[`Request`] → `judge` (may a request go to this URL?) → `resolve` (once) → `judge`
 //! (are all addresses public?) → `hop` (connects to these addresses and no others) → `redirect` (what follows? back to
-//! `judge`) → `body` (decompressed and bounded) → [`Response`]*; for a page then *`page` → `html` → [`Page`]*. `address`,
-//! `judge`, `redirect` and `html` are plain functions over plain data; only `resolve`, `hop` and `body` do IO.
+//! `judge`) → `body` (decompressed and bounded) → [`Response`]*; for a page then *`page` → `html` → [`Page`]*. `judge`,
+//! `redirect` and `html` are plain functions over plain data; only `resolve`, `hop` and `body` do IO.
 
 mod shown;
 
-mod address;
 mod settings;
 
 mod judge;
@@ -39,7 +38,6 @@ mod search;
 #[cfg(test)]
 mod testing;
 
-pub use address::is_public;
 pub use error::Error;
 pub use html::{Cut, Link, Part, Readable, read_html};
 pub use judge::{Destination, Refused, Target, judge_addresses, judge_url};

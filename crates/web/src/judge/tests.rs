@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use url::Url;
 
 use super::{Refused, judge_addresses, judge_url};
-use crate::address::is_public;
+use polity_addresses::is_public;
 use crate::settings::Settings;
 
 fn settings(allow_hosts: &[&str]) -> Settings {

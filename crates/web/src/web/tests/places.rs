@@ -8,7 +8,7 @@ use proptest::test_runner::TestCaseError;
 use tokio::runtime::Runtime;
 use url::Url;
 
-use crate::address::is_public;
+use polity_addresses::is_public;
 use crate::error::Error;
 use crate::request::Request;
 use crate::settings::Settings;
