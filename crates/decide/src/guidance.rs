@@ -12,7 +12,7 @@ const ESSENTIAL: [&str; 5] =
     ["spawn_agent_with_task", "send_message", "list_contacts", "put_artifact", "get_artifact"];
 
 /// The tools that do the work of an agent which cannot hire others for it, even in a small window.
-const OF_WORKERS: [&str; 2] = ["str_replace_editor", "bash"];
+const OF_WORKERS: [&str; 4] = ["str_replace_editor", "bash", "fetch_page", "web_search"];
 
 /// What separates the name of an MCP server from that of its tool. No other tool has it in its name.
 const SERVER_SEPARATOR: &str = "__";
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_a_small_window_only_those_who_cannot_hire_work_on_files() {
+    fn in_a_small_window_only_those_who_cannot_hire_work_themselves() {
         let chosen = |names: &[&str]| -> Vec<String> {
             let tool = |name: &&str| Tool {
                 name: (*name).to_owned(),
@@ -81,9 +81,26 @@ mod tests {
             let chosen = Guidance::FewTools.choose(names.iter().map(tool).collect());
             chosen.into_iter().map(|tool| tool.name).collect()
         };
-        let worker =
-            ["send_message", "search_files", "str_replace_editor", "bash", "search_tools", "git__log"];
-        let kept = ["send_message", "str_replace_editor", "bash", "search_tools", "git__log"];
+        let worker = [
+            "send_message",
+            "search_files",
+            "str_replace_editor",
+            "bash",
+            "search_tools",
+            "git__log",
+            "fetch_page",
+            "http_request",
+            "web_search",
+        ];
+        let kept = [
+            "send_message",
+            "str_replace_editor",
+            "bash",
+            "search_tools",
+            "git__log",
+            "fetch_page",
+            "web_search",
+        ];
         assert_eq!(chosen(&worker), kept);
         assert_eq!(chosen(&[&worker[..], &[HIRES]].concat()), ["send_message", HIRES]);
     }

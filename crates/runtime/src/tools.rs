@@ -6,12 +6,14 @@
 mod arguments;
 mod artifact;
 mod communication;
+mod copying;
 mod organization;
 mod schema;
 mod search;
 
-pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, store};
-pub(crate) use schema::{Offering, offered, offered_outside};
+pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, make, show, store};
+pub(crate) use copying::{Copying, copied_from, made_of_file};
+pub(crate) use schema::{Asker, Offering, offered, offered_outside};
 pub(crate) use search::SearchTools;
 
 pub(crate) use arguments::group_of;

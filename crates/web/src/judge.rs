@@ -7,10 +7,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use url::{Host, Url};
 
-use polity_addresses::is_public;
 use crate::settings::Settings;
 use crate::settings::bare;
 use crate::shown::shown_url;
+use polity_addresses::is_public;
 
 /// The longest URL that is requested, in bytes.
 const LONGEST_URL: usize = 8192;

@@ -1,7 +1,7 @@
 //! The tool `merge_workspace`.
 
 use super::{World, write};
-use crate::call::{Arguments, Attempt, Content, Invocation, Output, Progress};
+use crate::call::{Arguments, Attempt, Content, Hosts, Invocation, Output, Progress};
 use crate::tool::Tool;
 use crate::workspaces::Workspaces;
 use crate::workspaces::tool::MergeWorkspace;
@@ -30,6 +30,7 @@ fn invocation(world: &World, arguments: Value) -> Invocation {
         attempt: Attempt::First,
         cancel: CancellationToken::new(),
         progress: Progress::none(),
+        hosts: Hosts::any(),
     }
 }
 
