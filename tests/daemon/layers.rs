@@ -9,12 +9,13 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 /// Each crate of the workspace, with the workspace crates that it may depend on.
 const LAYERS: &[(&str, &[&str])] = &[
     ("polity-points", &[]),
+    ("polity-addresses", &[]),
     ("polity-society", &[]),
     ("polity-bounds", &[]),
     ("polity-llm", &["polity-bounds"]),
     ("polity-media", &[]),
-    ("polity-web", &[]),
-    ("polity-sandbox", &[]),
+    ("polity-web", &["polity-addresses"]),
+    ("polity-sandbox", &["polity-addresses"]),
     ("polity-routing", &["polity-society"]),
     ("polity-artifacts", &["polity-points", "polity-society"]),
     ("polity-registry", &["polity-society", "polity-llm", "polity-sandbox", "polity-web"]),

@@ -150,7 +150,7 @@ pub struct Parsed {
 
 /// Returns the synonyms for a tool's arguments, each with its argument. A synonym counts only if the call does not
 /// contain the argument under its own name.
-fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
+pub fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
     match tool {
         "create_role" => &[
             ("prompt", "rolePrompt"),

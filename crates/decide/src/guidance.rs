@@ -13,7 +13,7 @@ const ESSENTIAL: [&str; 5] =
     ["spawn_agent_with_task", "send_message", "list_contacts", "put_artifact", "get_artifact"];
 
 /// The tools that an agent also gets in a small window if it cannot hire others to do its work.
-const OF_WORKERS: [&str; 2] = ["str_replace_editor", "bash"];
+const OF_WORKERS: [&str; 4] = ["str_replace_editor", "bash", "fetch_page", "web_search"];
 
 /// Separates the name of an MCP server from the name of its tool, as in `hub__search`. Only the names of MCP tools
 /// contain this separator.
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_a_small_window_only_those_who_cannot_hire_work_on_files() {
+    fn in_a_small_window_only_those_who_cannot_hire_work_themselves() {
         let chosen = |names: &[&str]| -> Vec<String> {
             let tool = |name: &&str| Tool {
                 name: (*name).to_owned(),
@@ -82,9 +82,26 @@ mod tests {
             let chosen = Guidance::FewTools.choose(names.iter().map(tool).collect());
             chosen.into_iter().map(|tool| tool.name).collect()
         };
-        let worker =
-            ["send_message", "search_files", "str_replace_editor", "bash", "search_tools", "git__log"];
-        let kept = ["send_message", "str_replace_editor", "bash", "search_tools", "git__log"];
+        let worker = [
+            "send_message",
+            "search_files",
+            "str_replace_editor",
+            "bash",
+            "search_tools",
+            "git__log",
+            "fetch_page",
+            "http_request",
+            "web_search",
+        ];
+        let kept = [
+            "send_message",
+            "str_replace_editor",
+            "bash",
+            "search_tools",
+            "git__log",
+            "fetch_page",
+            "web_search",
+        ];
         assert_eq!(chosen(&worker), kept);
         assert_eq!(chosen(&[&worker[..], &[HIRES]].concat()), ["send_message", HIRES]);
     }

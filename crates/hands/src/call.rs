@@ -38,6 +38,8 @@ pub struct Invocation {
     pub cancel: CancellationToken,
     /// Takes short reports on how the call is going.
     pub progress: Progress,
+    /// Decides to which hosts redirects may lead a web request of this call.
+    pub hosts: Hosts,
 }
 
 impl fmt::Debug for Invocation {
@@ -70,6 +72,27 @@ impl Progress {
     /// Reports in a few words what the call does at the moment, or what it has just printed.
     pub fn report(&self, what: &str) {
         (self.0)(what);
+    }
+}
+
+/// Decides to which hosts a web request may go.
+#[derive(Clone)]
+pub struct Hosts(Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>);
+
+impl Hosts {
+    /// Makes a rule from a function. The error says why the request may not go to the host.
+    pub fn new(check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(check))
+    }
+
+    /// Makes a rule that permits every host.
+    pub fn any() -> Self {
+        Self::new(|_| Ok(()))
+    }
+
+    /// Returns why a request may not go to a host, as an error.
+    pub fn check(&self, host: &str) -> Result<(), String> {
+        (self.0)(host)
     }
 }
 

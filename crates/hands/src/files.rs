@@ -19,7 +19,7 @@ mod text;
 pub use bounds::Bounds;
 pub use browse::{BrowseError, Browsed, browse};
 pub use diff::diff;
-pub use saving::{Files, PathArgument};
+pub use saving::{Files, PathArgument, ReadFile};
 pub use search_files::SearchFiles;
 pub use str_replace_editor::{Preview, StrReplaceEditor};
 

@@ -31,6 +31,16 @@ pub enum Words {
     Own(String),
 }
 
+/// One thing that a call does. A call with an argument of [`Needs`] does several. The caller needs the right to each
+/// group, and the policy is asked about each act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    /// The group to which the caller needs the right.
+    pub group: ToolGroup,
+    /// What the act reaches.
+    pub reach: Reach,
+}
+
 /// An argument that needs the right to a further group. An agent without this right is not offered the argument, and its
 /// calls with the argument are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,17 +49,20 @@ pub struct Needs {
     pub argument: &'static str,
     /// The group.
     pub group: ToolGroup,
+    /// What a call with this argument reaches besides.
+    pub reach: Reach,
 }
 
-/// Returns the groups to which a call with these arguments needs the right.
-pub fn needed_groups(tool: &dyn Tool, arguments: &Arguments) -> Vec<ToolGroup> {
+/// Returns everything that a call with these arguments does: first what the tool itself does.
+pub fn acts(tool: &dyn Tool, arguments: &Arguments) -> Vec<Act> {
     // The names may be written in another style, as the tool reads them.
     let is_given = |needs: &&Needs| {
         let given = written::with_names(arguments.clone(), &[needs.argument]);
         given.get(needs.argument).is_some_and(|value| !value.is_null())
     };
-    let further = tool.needs().iter().filter(is_given).map(|needs| needs.group.clone());
-    [tool.group()].into_iter().chain(further).collect()
+    let further = tool.needs().iter().filter(is_given);
+    let further = further.map(|needs| Act { group: needs.group.clone(), reach: needs.reach.clone() });
+    [Act { group: tool.group(), reach: tool.reach(arguments) }].into_iter().chain(further).collect()
 }
 
 /// A tool that acts outside the society.

@@ -14,12 +14,16 @@ pub(crate) use seen::note as note_seen;
 pub(crate) use words::permitted;
 
 use crate::head::head;
+use polity_hands::call::Hosts;
+use polity_hands::tool::Act;
 use polity_llm::{Arguments, ToolCall};
 use polity_registry::Snapshot;
 use polity_society::id::{CallId, TurnId};
-use polity_society::policy::{CallFacts, Decision, Often, Reach, Reason, Remembered, decide, remember};
+use polity_society::policy::{
+    CallFacts, Decision, Effect, Often, Reach, Reason, Remembered, Source, decide, host_name, remember,
+};
 use polity_society::refusal::Refusal;
-use polity_society::tool_group::ToolGroup;
+use polity_society::tool_group::ServerGroups;
 use polity_store::approvals::{NewApproval, Scope};
 use polity_store::record::Record;
 use polity_store::{
@@ -27,14 +31,14 @@ use polity_store::{
 };
 use polity_view::Event;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// A call about which the policy is asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Question<'a> {
     pub(crate) call: &'a ToolCall,
-    /// The group of the tool.
-    pub(crate) group: ToolGroup,
-    pub(crate) reach: Reach,
+    /// Everything that the call does.
+    pub(crate) acts: Vec<Act>,
 }
 
 /// What the policy says about a call.
@@ -54,7 +58,46 @@ pub(crate) struct Asking {
     often: Often,
 }
 
-/// Asks the policy about a call. The rights of the caller are checked elsewhere.
+/// What the policy knows about each call of a caller.
+struct Known {
+    role: String,
+    tool: String,
+    seen: BTreeSet<Source>,
+    servers: ServerGroups,
+    remembered: Vec<Remembered>,
+}
+
+impl Known {
+    async fn of(
+        connection: &mut Connection,
+        snapshot: &Snapshot,
+        caller: &Conversation,
+        call: &ToolCall,
+    ) -> Result<Self, Error> {
+        let agent = agents::get(&mut *connection, &caller.agent).await?;
+        let role = agent.map(|agent| agent.role_name).unwrap_or_default();
+        let tool = call.name.clone();
+        let stored = approvals::permitted(&mut *connection, &caller.task, &tool, &role).await?;
+        // A permission that a later version wrote in another form allows nothing.
+        let remembered = stored.into_iter().filter_map(|calls| serde_json::from_value(calls).ok()).collect();
+        let seen = sources::sources(connection, caller).await?;
+        Ok(Self { role, tool, seen, servers: snapshot.settings.server_groups(), remembered })
+    }
+
+    fn facts(&self, act: Act) -> CallFacts {
+        CallFacts {
+            tool: self.tool.clone(),
+            group: act.group,
+            role: self.role.clone(),
+            reach: act.reach,
+            seen: self.seen.clone(),
+            servers: self.servers.clone(),
+        }
+    }
+}
+
+/// Asks the policy about a call. The rights of the caller are checked elsewhere. If the call does several things, it is
+/// refused if one of them is denied, and the person is asked if they must be asked about one of them.
 pub(crate) async fn rule(
     connection: &mut Connection,
     snapshot: &Snapshot,
@@ -62,24 +105,57 @@ pub(crate) async fn rule(
     question: Question<'_>,
 ) -> Result<Ruling, Error> {
     let policy = &snapshot.settings.tools.policy;
-    if question.reach == Reach::Society && policy.is_empty() {
+    if policy.is_empty() && question.acts.iter().all(|act| act.reach == Reach::Society) {
         return Ok(Ruling::Allow);
     }
-    let agent = agents::get(&mut *connection, &caller.agent).await?;
-    let role = agent.map(|agent| agent.role_name).unwrap_or_default();
-    let tool = question.call.name.clone();
-    let stored = approvals::permitted(&mut *connection, &caller.task, &tool, &role).await?;
-    // A permission that a later version wrote in another form allows nothing.
-    let remembered: Vec<Remembered> =
-        stored.into_iter().filter_map(|calls| serde_json::from_value(calls).ok()).collect();
-    let seen = sources::sources(connection, caller).await?;
-    let servers = snapshot.settings.server_groups();
-    let facts = CallFacts { tool, group: question.group, role, reach: question.reach, seen, servers };
-    Ok(match decide(&facts, policy, &remembered) {
-        Decision::Allow => Ruling::Allow,
-        Decision::Ask(reason, often) => Ruling::Ask(Box::new(Asking { facts, reason, often })),
-        Decision::Deny { rule } => Ruling::Refuse(Refusal::DeniedByPolicy { tool: facts.tool, rule }),
-    })
+    let known = Known::of(connection, snapshot, caller, question.call).await?;
+    let mut ruling = Ruling::Allow;
+    for act in question.acts {
+        let facts = known.facts(act);
+        match decide(&facts, policy, &known.remembered) {
+            Decision::Deny { rule } => {
+                return Ok(Ruling::Refuse(Refusal::DeniedByPolicy { tool: facts.tool, rule }));
+            }
+            Decision::Ask(reason, often) if matches!(ruling, Ruling::Allow) => {
+                ruling = Ruling::Ask(Box::new(Asking { facts, reason, often }));
+            }
+            Decision::Ask(..) | Decision::Allow => {}
+        }
+    }
+    Ok(ruling)
+}
+
+/// Returns the hosts that the web requests of a call may go to: the host of the call, about which the policy was asked,
+/// and all hosts that the policy allows without the person. A redirect that leads to another host is not followed.
+pub(crate) async fn hosts(
+    connection: &mut Connection,
+    snapshot: &Snapshot,
+    caller: &Conversation,
+    question: &Question<'_>,
+) -> Result<Hosts, Error> {
+    let policy = snapshot.settings.tools.policy.clone();
+    let web = question.acts.iter().find_map(|act| match &act.reach {
+        Reach::Web { host, .. } => Some((act.group.clone(), host.as_deref().and_then(host_name))),
+        _ => None,
+    });
+    let Some((group, first)) = web.filter(|_| !policy.is_empty()) else { return Ok(Hosts::any()) };
+    let known = Known::of(connection, snapshot, caller, question.call).await?;
+    Ok(Hosts::new(move |host| {
+        if first.is_some() && host_name(host) == first {
+            return Ok(());
+        }
+        // A redirect to another host only reads; the web tools refuse any other.
+        let reach = Reach::Web { host: Some(host.to_owned()), effect: Effect::Reads };
+        match decide(&known.facts(Act { group: group.clone(), reach }), &policy, &known.remembered) {
+            Decision::Allow => Ok(()),
+            Decision::Deny { rule } => {
+                Err(format!("rule {} of tools.policy in app.json denies it", rule.saturating_add(1)))
+            }
+            Decision::Ask(..) => {
+                Err("the person must be asked about this host; call it by its own address".to_owned())
+            }
+        }
+    }))
 }
 
 /// Asks the person about a call. Returns the record that tells the turn which question it waits for.

@@ -7,6 +7,7 @@
 
 use crate::budget::Budgets;
 use crate::kept::Kept;
+use crate::tools::Copying;
 use crate::trust::Trusts;
 use polity_artifacts::BlobStore;
 use polity_hands::table::Hands;
@@ -42,6 +43,8 @@ pub(crate) struct Handles {
     pub(crate) extractor: Option<PathBuf>,
     /// The tools that reach outside the society.
     pub(crate) hands: Hands,
+    /// The tools that copy between artifacts and the files of workspaces, if there are workspaces.
+    pub(crate) copying: Option<Copying>,
     /// The directories of polity itself, which no workspace may contain or be in.
     pub(crate) private: Vec<PathBuf>,
 }

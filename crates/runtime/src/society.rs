@@ -19,7 +19,7 @@ use crate::handles::{Gates, Handles};
 use crate::kept::Kept;
 use crate::steer::{self, SteerError, Target};
 use crate::supervisor::Supervisor;
-use crate::tools::SearchTools;
+use crate::tools::{Copying, SearchTools};
 use crate::trust::Trusts;
 use futures::future::FutureExt;
 use polity_artifacts::{BlobStore, NewArtifact};
@@ -359,6 +359,7 @@ fn handles(store: Store, blobs: BlobStore, parts: Parts, data: &Path) -> Arc<Han
     let hands = with_merging(parts.hands, &store);
     let search = SearchTools::new(hands.clone(), store.clone(), Arc::clone(&parts.registry));
     let hands = hands.with(Arc::new(search));
+    let copying = Copying::new(&hands, &store, &blobs, &parts.registry);
     let private = vec![data.to_owned(), parts.registry.config_dir().to_owned()];
     Arc::new(Handles {
         store,
@@ -372,6 +373,7 @@ fn handles(store: Store, blobs: BlobStore, parts: Parts, data: &Path) -> Arc<Han
         kept: Kept::default(),
         extractor: parts.extractor,
         hands,
+        copying,
         private,
     })
 }

@@ -5,7 +5,7 @@ pub(crate) mod model;
 pub(crate) mod tool;
 
 use crate::handles::{Gates, Handles};
-use crate::tools::{self, Context, Incoming};
+use crate::tools::{self, Context, Copying, Incoming};
 use futures::future::BoxFuture;
 use polity_artifacts::{BlobStore, prepare};
 use polity_hands::table::Hands;
@@ -130,6 +130,7 @@ impl World {
 
     /// Creates the handles with which a model drives the agents of this world.
     pub(crate) fn handles(&self, model: Arc<dyn ChatModel>, hands: Hands) -> Arc<Handles> {
+        let copying = Copying::new(&hands, &self.store, &self.blobs, &self.registry);
         Arc::new(Handles {
             store: self.store.clone(),
             blobs: self.blobs.clone(),
@@ -142,6 +143,7 @@ impl World {
             kept: crate::kept::Kept::default(),
             extractor: None,
             hands,
+            copying,
             private: Vec::new(),
         })
     }

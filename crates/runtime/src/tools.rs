@@ -5,12 +5,14 @@
 
 mod artifact;
 mod communication;
+mod copying;
 mod organization;
 mod schema;
 mod search;
 
-pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, store};
-pub(crate) use schema::{Offering, offered, offered_outside};
+pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, make, show, store};
+pub(crate) use copying::{Copying, copied_from, made_of_file};
+pub(crate) use schema::{Asker, Offering, offered, offered_outside};
 pub(crate) use search::SearchTools;
 
 use polity_artifacts::Prepared;

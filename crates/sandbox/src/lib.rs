@@ -56,8 +56,6 @@ mod message;
 #[cfg(target_os = "linux")]
 mod guard;
 
-mod address;
-
 #[cfg(target_os = "linux")]
 mod proxy;
 

@@ -18,8 +18,8 @@ use tokio::net::{TcpStream, UnixListener};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::address::is_public;
 use crate::domains::Domains;
+use polity_addresses::is_public;
 use request::{Request, parse};
 
 /// Maximum number of connections of one command at the same time. Each may use two file descriptors of the daemon.

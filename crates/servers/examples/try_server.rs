@@ -7,7 +7,7 @@
 //!
 //! A call fails if its result does not contain `EXPECTED`. A result is shown as JSON, with the kinds of its files.
 
-use polity_hands::call::{Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};
+use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
 use polity_hands::table::Toolbox;
 use polity_servers::{Bounds, Config, Http, Launch, Plain, Process, Sandbox, Servers, Standing};
 use polity_society::id::{AgentId, TaskId};
@@ -128,5 +128,6 @@ fn invocation(arguments: Value) -> Invocation {
         attempt: Attempt::First,
         cancel: CancellationToken::new(),
         progress: Progress::none(),
+        hosts: Hosts::any(),
     }
 }

@@ -134,7 +134,7 @@ pub fn with_synonyms(
 }
 
 /// Returns whether two names differ only in style: `role_id`, `roleId`, `RoleID`, `role-id`.
-fn is_same_name(one: &str, other: &str) -> bool {
+pub fn is_same_name(one: &str, other: &str) -> bool {
     let letters = |name: &str| -> String {
         name.chars()
             .filter(|character| !matches!(character, '_' | '-' | ' '))

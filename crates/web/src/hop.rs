@@ -119,7 +119,7 @@ impl Network {
 
     #[cfg(test)]
     fn dialled(&self, address: SocketAddr) -> SocketAddr {
-        self.stand_in.filter(|_| crate::address::is_public(address.ip())).unwrap_or(address)
+        self.stand_in.filter(|_| polity_addresses::is_public(address.ip())).unwrap_or(address)
     }
 }
 

@@ -8,10 +8,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use url::{Host, Url};
 
-use crate::address::is_public;
 use crate::settings::Settings;
 use crate::settings::bare;
 use crate::shown::shown_url;
+use polity_addresses::is_public;
 
 /// Maximum length of a URL, in bytes.
 const LONGEST_URL: usize = 8192;

@@ -7,12 +7,11 @@
 //! The path of data of a request: *[`Request`] → `judge` (may a request go to this URL?) → `resolve` (resolves the
 //! name once) → `judge` (are all addresses public?) → `hop` (connects to these addresses and no others) → `redirect`
 //! (makes the next request, which begins at `judge` again) → `body` (decompresses and bounds the body) →
-//! [`Response`]*. For a page, the response then goes *→ `page` → `html` → [`Page`]*. `address`, `judge`, `redirect`
-//! and `html` are plain functions over plain data; only `resolve`, `hop` and `body` do IO.
+//! [`Response`]*. For a page, the response then goes *→ `page` → `html` → [`Page`]*. `judge`, `redirect` and `html` are
+//! plain functions over plain data; only `resolve`, `hop` and `body` do IO.
 
 mod shown;
 
-mod address;
 mod settings;
 
 mod judge;
@@ -40,7 +39,6 @@ mod search;
 #[cfg(test)]
 mod testing;
 
-pub use address::is_public;
 pub use error::Error;
 pub use html::{Cut, Link, Part, Readable, read_html};
 pub use judge::{Destination, Refused, Target, judge_addresses, judge_url};

@@ -122,6 +122,16 @@ impl Desk {
         Ok(())
     }
 
+    /// Removes what a killed process left beside a file.
+    pub(super) fn sweep(&self, written: &str) {
+        if let Ok(path) = self.path(written)
+            && let Err(error) = self.workspace.sweep(&path)
+        {
+            // Listings leave these files out, so they only take up space. A read-only workspace has none.
+            tracing::debug!(%error, "temporary files were not removed");
+        }
+    }
+
     /// Adds the source of the workspace to a result.
     pub(super) fn sourced(&self, output: Output) -> Output {
         match self.workspace.source() {

@@ -1,16 +1,22 @@
-//! Writes whole files for tools whose content comes from elsewhere, by the rules of `create`.
+//! Reads and writes whole files for tools whose content comes from elsewhere or goes there. Writes follow the rules of
+//! `create`.
 
-use crate::call::Caller;
+use crate::call::{Attempt, Caller, Source};
 use crate::files::bounds::Bounds;
 use crate::files::desk::{Desk, blocking};
+use crate::files::diff::diff;
+use crate::files::text::Content;
 use crate::places::Places;
 use crate::views::{Change, Views};
 use bytes::Bytes;
-use polity_files::{ContentHash, WorkspacePath};
+use polity_files::{ContentHash, FileError, WorkspacePath};
+use polity_society::limits::{Limits, TooLarge};
 use polity_society::refusal::Refusal;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Writes whole files in the workspaces of callers.
+/// Reads and writes whole files in the workspaces of callers.
 #[derive(Clone)]
 pub struct Files {
     places: Arc<dyn Places>,
@@ -27,6 +33,28 @@ pub struct PathArgument<'a> {
     pub argument: &'static str,
     /// The path, as the model wrote it.
     pub path: &'a str,
+}
+
+/// A file that was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadFile {
+    /// The path in the workspace, on one line.
+    pub path: String,
+    /// The name of the file.
+    pub filename: Option<String>,
+    /// The content.
+    pub bytes: Bytes,
+    /// The source that the caller has seen now.
+    pub source: Option<Source>,
+}
+
+/// By what a later run recognises whether a file has been written.
+#[derive(Debug, Serialize, Deserialize)]
+struct Evidence {
+    /// The content before, or `null` if there was no file.
+    before: Option<ContentHash>,
+    /// The content after.
+    after: ContentHash,
 }
 
 impl Files {
@@ -57,6 +85,100 @@ impl Files {
             Ok(path.on_one_line())
         };
         blocking(at.tool, write).await
+    }
+
+    /// Reads a whole file that is small enough to be an artifact. Links are followed inside the workspace.
+    pub async fn read(
+        &self,
+        caller: &Caller,
+        at: PathArgument<'_>,
+        limits: &Limits,
+    ) -> Result<ReadFile, Refusal> {
+        let (desk, _) = self.desk(caller, at.tool, at.argument).await?;
+        let (written, limit) = (at.path.to_owned(), limits.max_artifact_bytes);
+        let read = move || {
+            let path = desk.path(&written)?;
+            let bytes = desk.workspace.read(&path, limit).map_err(|error| match error {
+                FileError::TooLarge { bytes: size, limit, .. } => Refusal::from(TooLarge { size, limit }),
+                error => desk.refusal(error),
+            })?;
+            Ok(ReadFile {
+                filename: path.name().map(str::to_owned),
+                path: path.on_one_line(),
+                bytes: bytes.into(),
+                source: desk.workspace.source(),
+            })
+        };
+        blocking(at.tool, read).await
+    }
+
+    /// Checks that the caller may put this content at the path. Returns the evidence for [`Self::write_once`].
+    pub async fn evidence(
+        &self,
+        caller: &Caller,
+        at: PathArgument<'_>,
+        content: Bytes,
+    ) -> Result<Value, Refusal> {
+        let (desk, views) = self.desk(caller, at.tool, at.argument).await?;
+        let written = at.path.to_owned();
+        let evidence = move || {
+            let (_, before) = checked(&desk, &views, &written)?;
+            Ok(json!(Evidence { before, after: ContentHash::of(&content) }))
+        };
+        blocking(at.tool, evidence).await
+    }
+
+    /// Puts a file at the path, unless a run before a crash did so. Returns the path in the workspace.
+    pub async fn write_once(
+        &self,
+        caller: &Caller,
+        at: PathArgument<'_>,
+        content: Bytes,
+        evidence: &Value,
+        attempt: Attempt,
+    ) -> Result<String, Refusal> {
+        let (mut desk, views) = self.desk(caller, at.tool, at.argument).await?;
+        // After a crash, a file of this size must be read.
+        desk.bounds.file_bytes = desk.bounds.file_bytes.max(content.len() as u64);
+        let written = at.path.to_owned();
+        let evidence = Evidence::deserialize(evidence).map_err(|error| Refusal::ToolFailed {
+            tool: at.tool.to_owned(),
+            reason: format!("the record of the change cannot be read: {error}"),
+        })?;
+        let write = move || {
+            if attempt == Attempt::AfterCrash {
+                desk.sweep(&written);
+            }
+            let path = desk.path(&written)?;
+            let now = desk.read_if_there(&path).map_err(|error| desk.refusal(error))?;
+            let now = now.as_deref().map(ContentHash::of);
+            if now == evidence.before {
+                desk.write(&views, &path, now, &content)?;
+            } else if attempt == Attempt::AfterCrash && now == Some(evidence.after) {
+                views.note(&desk.caller, &path, evidence.after);
+            } else {
+                return Err(Refusal::FileChanged { path: path.to_string() });
+            }
+            Ok(path.on_one_line())
+        };
+        blocking(at.tool, write).await
+    }
+
+    /// Returns what [`Self::write_once`] would change, as people review it, if both contents are text.
+    pub async fn preview(&self, caller: &Caller, at: PathArgument<'_>, content: Bytes) -> Option<String> {
+        let (desk, views) = self.desk(caller, at.tool, at.argument).await.ok()?;
+        let written = at.path.to_owned();
+        let preview = move || {
+            let (path, _) = checked(&desk, &views, &written)?;
+            let old = desk.read_if_there(&path).map_err(|error| desk.refusal(error))?;
+            let old = old.map_or(Content::Text(String::new()), |old| Content::of(&old));
+            Ok(match (old, Content::of(&content)) {
+                (Content::Text(old), Content::Text(new)) => Some(diff(&old, &new, &path.on_one_line())),
+                _ => None,
+            })
+        };
+        // A file that cannot be written is refused when the call runs, whatever the person answers.
+        blocking(at.tool, preview).await.ok().flatten()
     }
 
     /// Returns the caller in its workspace, and what agents have seen there.

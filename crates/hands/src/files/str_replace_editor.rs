@@ -53,7 +53,7 @@ impl StrReplaceEditor {
             Wanted::View { path, range } => view::view(&desk, &views, &path, range),
             Wanted::Change { path, change } => {
                 if attempt == Attempt::AfterCrash {
-                    change::sweep(&desk, &path);
+                    desk.sweep(&path);
                 }
                 change::carry_out(&desk, &views, &path, &change, &evidence, attempt)
             }

@@ -1,6 +1,8 @@
 //! A fixed workspace for tests, and calls of the tools in it.
 
-use crate::call::{Access, Arguments, Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};
+use crate::call::{
+    Access, Arguments, Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root,
+};
 use crate::files::{Bounds, Files, SearchFiles, StrReplaceEditor};
 use crate::places::Places;
 use crate::tool::{AfterCrash, Tool};
@@ -89,6 +91,7 @@ impl Bench {
             attempt: Attempt::First,
             cancel: CancellationToken::new(),
             progress: Progress::none(),
+            hosts: Hosts::any(),
         }
     }
 

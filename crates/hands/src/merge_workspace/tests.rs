@@ -1,7 +1,7 @@
 //! The tool `merge_workspace`.
 
 use super::MergeWorkspace;
-use crate::call::{Arguments, Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};
+use crate::call::{Arguments, Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
 use crate::tool::Tool;
 use futures::FutureExt;
 use polity_society::id::{AgentId, TaskId};
@@ -35,6 +35,7 @@ fn invocation(arguments: Value) -> Invocation {
         attempt: Attempt::First,
         cancel: CancellationToken::new(),
         progress: Progress::none(),
+        hosts: Hosts::any(),
     }
 }
 

@@ -45,9 +45,12 @@ pub(super) fn host_in(arguments: &Arguments) -> Option<String> {
     Url::parse(url.trim()).ok()?.host_str().map(str::to_owned)
 }
 
-/// Returns the options for one web call. They end it when nobody waits for it any more.
+/// Returns the options for one web call. They end it when nobody waits for it any more, and hold its redirects to the
+/// hosts that it may reach.
 pub(super) fn call(invocation: &Invocation) -> Call {
-    Call::new(invocation.cancel.clone())
+    let hosts = invocation.hosts.clone();
+    let permit = Arc::new(move |url: &Url| hosts.check(url.host_str().unwrap_or_default()));
+    Call { permit, ..Call::new(invocation.cancel.clone()) }
 }
 
 /// Returns the refusal of a request that got no answer.

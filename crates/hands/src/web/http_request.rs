@@ -20,7 +20,8 @@ const NAME: &str = "http_request";
 
 const SAVE_TO: &str = "saveTo";
 
-const NEEDS: &[Needs] = &[Needs { argument: SAVE_TO, group: ToolGroup::Files }];
+const NEEDS: &[Needs] =
+    &[Needs { argument: SAVE_TO, group: ToolGroup::Files, reach: Reach::ChangesWorkspace }];
 
 /// Sends a request and returns the answer as it is.
 pub(super) struct HttpRequest {

@@ -1,6 +1,6 @@
 //! A server whose answers are set by tests, and calls of the tools that reach it.
 
-use crate::call::{Access, Attempt, Caller, Invocation, Output, Place, Progress, Root};
+use crate::call::{Access, Attempt, Caller, Hosts, Invocation, Output, Place, Progress, Root};
 use crate::files::{Bounds, Files};
 use crate::places::Places;
 use crate::table::Toolbox;
@@ -101,6 +101,8 @@ pub(super) struct Bench {
     base: TempDir,
     pub(super) settings: Arc<Mutex<Settings>>,
     tools: WebTools,
+    /// The hosts that requests may go to.
+    pub(super) hosts: Hosts,
 }
 
 impl Bench {
@@ -119,7 +121,7 @@ impl Bench {
         let settings = Arc::new(Mutex::new(Settings { allow_hosts, ..Settings::default() }));
         let now = Arc::clone(&settings);
         let tools = WebTools::new(Arc::new(move || now.lock().unwrap().clone()), files);
-        Self { base, settings, tools }
+        Self { base, settings, tools, hosts: Hosts::any() }
     }
 
     pub(super) fn file(&self, path: &str) -> std::path::PathBuf {
@@ -161,6 +163,7 @@ impl Bench {
             attempt: Attempt::First,
             cancel,
             progress,
+            hosts: self.hosts.clone(),
         };
         tool.prepare(&invocation).await?;
         tool.run(invocation).await

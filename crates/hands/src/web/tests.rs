@@ -1,5 +1,5 @@
-use crate::call::{Access, Content, Output, Progress, Source};
-use crate::tool::{AfterCrash, Effect, needed_groups};
+use crate::call::{Access, Content, Hosts, Output, Progress, Source};
+use crate::tool::{AfterCrash, Effect, acts};
 use crate::web::testing::{Bench, Server, allowed, answer};
 use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
@@ -185,6 +185,35 @@ async fn private_addresses_are_refused_at_once_and_behind_a_redirect() {
 }
 
 #[tokio::test]
+async fn a_redirect_leads_only_to_hosts_that_the_rules_permit() {
+    let other = Server::start(|_| answer("200 OK", "", b"secret")).await;
+    let to = format!("http://localhost:{}/", other.address.port());
+    let location = format!("location: {to}\r\n");
+    let first = Server::start(move |_| answer("302 Found", &location, b"")).await;
+    let mut bench = Bench::reaching(&[&first, &other]);
+    let by_name = format!("localhost:{}", other.address.port());
+    bench.settings.lock().unwrap().allow_hosts.push(by_name.parse().unwrap());
+    bench.hosts = Hosts::new(|host| match host {
+        "127.0.0.1" => Ok(()),
+        _ => Err("rule 1 denies it".to_owned()),
+    });
+    let calls = [
+        ("fetch_page", json!({"url": first.url("/")})),
+        ("http_request", json!({"method": "GET", "url": first.url("/")})),
+    ];
+    for (tool, arguments) in &calls {
+        let reason = reason(bench.call(tool, arguments.clone()).await);
+        assert!(reason.contains(&to) && reason.ends_with("rule 1 denies it"), "{tool}: {reason}");
+    }
+    assert_eq!((first.requests().len(), other.requests().len()), (2, 0));
+    bench.hosts = Hosts::any();
+    for (tool, arguments) in calls {
+        bench.call(tool, arguments).await.unwrap();
+    }
+    assert_eq!(other.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn the_search_is_offered_while_a_provider_is_set() {
     let found = json!({"results": [{"url": "https://example.org/a", "title": "A", "content": "about a"}]});
     let server = Server::start(move |_| answer("200 OK", "", found.to_string().as_bytes())).await;
@@ -204,7 +233,8 @@ fn only_reading_is_repeated_after_a_crash() {
     let check = |tool: &str, arguments: Value, effect: Effect, after: AfterCrash, groups: &[ToolGroup]| {
         let (tool, arguments) = (bench.tool(tool), arguments.as_object().unwrap().clone());
         assert_eq!((tool.effect(&arguments), tool.after_crash(&arguments)), (effect, after), "{arguments:?}");
-        assert_eq!(needed_groups(&*tool, &arguments), groups, "{arguments:?}");
+        let needed: Vec<_> = acts(&*tool, &arguments).into_iter().map(|act| act.group).collect();
+        assert_eq!(needed, groups, "{arguments:?}");
     };
     use AfterCrash::{Never, Repeat};
     use Effect::{Changes, Reads};

@@ -1,6 +1,6 @@
 //! A bench: a data directory with the tools of the group `command`, whose settings a test can change.
 
-use polity_hands::call::{Attempt, Caller, Content, Invocation, Place, Progress, Root};
+use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Place, Progress, Root};
 use polity_hands::command::{CommandEnded, CommandTools, Commands, Told};
 use polity_hands::tool::Toolbox;
 use polity_sandbox::{Enter, Level, Limits, Machine, Settings, probe};
@@ -109,6 +109,7 @@ impl Bench {
             attempt: Attempt::First,
             cancel: CancellationToken::new(),
             progress: Progress::none(),
+            hosts: Hosts::any(),
         };
         let tool = self.tools.tools().into_iter().find(|known| known.name() == tool).unwrap();
         let output =

@@ -1,29 +1,28 @@
 //! Remembers which outside sources the content of each agent came from.
 
-use polity_llm::{Arguments, ToolCall};
+use crate::tools::copied_from;
+use polity_llm::ToolCall;
+use polity_society::id::ArtifactId;
 use polity_society::policy::{Reach, Source};
 use polity_store::record::ToolResult;
 use polity_store::seen::{self, Holder, Step};
 use polity_store::{Conversation, Error, Tx};
 
-/// The argument that makes several tools save what they get in a file of the workspace.
-const SAVE_TO: &str = "saveTo";
-
 /// The code of a refusal whose reason was written by an MCP server.
 const SERVER_FAILED: &str = "mcp_failed";
 
 /// Notes which sources an agent got content from by a call, and which sources the call brought into the workspace.
-/// `reach` is what the call reached, if its tool acts outside. `refused` is the code of the refusal, if there was one.
+/// `reaches` is what the call reached, if its tool acts outside. `refused` is the code of the refusal, if there was one.
 pub(crate) async fn note(
     tx: &mut Tx,
     caller: &Conversation,
     call: &ToolCall,
-    reach: Option<&Reach>,
+    reaches: &[Reach],
     refused: Option<&str>,
     result: &ToolResult,
 ) -> Result<(), Error> {
     // The reason of a failure is a text of the server.
-    if let (Some(SERVER_FAILED), Some(Reach::Server { server, .. })) = (refused, reach) {
+    if let (Some(SERVER_FAILED), Some(Reach::Server { server, .. })) = (refused, reaches.first()) {
         seen::read(tx, caller, &Source::Server(server.clone()), &call.name).await?;
     }
     match result {
@@ -33,39 +32,30 @@ pub(crate) async fn note(
                 seen::read(tx, caller, &source, &call.name).await?;
             }
         }
-        ToolResult::Artifact { artifact, .. } => {
-            let from = Holder::Artifact(artifact.clone());
-            let step = Step::Artifact { artifact: artifact.clone() };
-            seen::pass(tx, &caller.task, &from, &Holder::Agent(caller.agent.clone()), &step).await?;
-        }
+        ToolResult::Artifact { artifact, .. } => note_opened(tx, caller, artifact).await?,
         ToolResult::Outside { source: None, .. } | ToolResult::Json(_) => {}
     }
-    note_files(tx, caller, call, reach).await
+    if let (None, Some(artifact)) = (refused, copied_from(call)) {
+        note_opened(tx, caller, &artifact).await?;
+    }
+    note_files(tx, caller, reaches).await
 }
 
-/// Returns whether a call saves what it gets in a file of the workspace.
-fn call_saves(call: &ToolCall) -> bool {
-    match &call.arguments {
-        Arguments::Object(arguments) => arguments.get(SAVE_TO).is_some_and(|path| !path.is_null()),
-        Arguments::Malformed(_) => false,
-    }
+async fn note_opened(tx: &mut Tx, caller: &Conversation, artifact: &ArtifactId) -> Result<(), Error> {
+    let from = Holder::Artifact(artifact.clone());
+    let step = Step::Artifact { artifact: artifact.clone() };
+    seen::pass(tx, &caller.task, &from, &Holder::Agent(caller.agent.clone()), &step).await
 }
 
 /// Passes sources on through the files of the task, which its agents share: from the files to an agent that reads them,
 /// and from an agent to the files that it changes.
-async fn note_files(
-    tx: &mut Tx,
-    caller: &Conversation,
-    call: &ToolCall,
-    reach: Option<&Reach>,
-) -> Result<(), Error> {
+async fn note_files(tx: &mut Tx, caller: &Conversation, reaches: &[Reach]) -> Result<(), Error> {
     let agent = Holder::Agent(caller.agent.clone());
     let task = &caller.task;
-    if let Some(Reach::ReadsWorkspace | Reach::Command { .. }) = reach {
+    if reaches.iter().any(|reach| matches!(reach, Reach::ReadsWorkspace | Reach::Command { .. })) {
         seen::pass(tx, task, &Holder::Workspace, &agent, &Step::Files).await?;
     }
-    let saves = call_saves(call);
-    if saves || matches!(reach, Some(Reach::ChangesWorkspace | Reach::Command { .. })) {
+    if reaches.iter().any(|reach| matches!(reach, Reach::ChangesWorkspace | Reach::Command { .. })) {
         let step = Step::Agent { agent: caller.agent.clone() };
         seen::pass(tx, task, &agent, &Holder::Workspace, &step).await?;
     }

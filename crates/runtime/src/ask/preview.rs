@@ -28,6 +28,10 @@ pub(crate) async fn preview(
     bytes: Bytes,
 ) -> Result<RequestPreview, Error> {
     let snapshot = handles.registry.refresh().await;
+    if let Some(commands) = handles.hands.commands() {
+        // Where no society runs, nobody has found out yet whether commands run here.
+        commands.machine().await;
+    }
     let mut scene = look(handles, conversation).await?;
     let service = snapshot.catalogue.service_for(scene.wanted.as_ref());
     scene.history.pin_tokens = service.context_window.map(|window| window / 4);

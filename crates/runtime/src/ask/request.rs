@@ -4,7 +4,7 @@ use super::{Scene, Wanted};
 use crate::door::known;
 use crate::fetch::{All, fetch};
 use crate::handles::Handles;
-use crate::tools::{self, Offering};
+use crate::tools::{self, Asker, Offering};
 use crate::trust::OfAll;
 use polity_artifacts::index::Stored;
 use polity_decide::found::found_tools;
@@ -139,12 +139,13 @@ async fn answer_request(
         })
     };
     let offering = Offering { window: service.context_window, found: found_tools(&scene.history.records) };
-    let outside = tools::offered_outside(&rights, snapshot, &handles.hands, &offering);
+    let asker = Asker { rights: &rights, role: &scene.agent.role_name, snapshot, hands: &handles.hands };
+    let outside = tools::offered_outside(asker, &offering);
     let offered = |guidance: Guidance| {
         if !service.tools_allowed() {
             return Vec::new();
         }
-        guidance.choose(tools::offered(&rights, snapshot).into_iter().chain(outside.clone()).collect())
+        guidance.choose(tools::offered(asker).into_iter().chain(outside.clone()).collect())
     };
     let guidance = guidance(service.context_window, |guidance| {
         let messages = vec![Message::System(system(guidance))];

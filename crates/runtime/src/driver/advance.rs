@@ -15,7 +15,7 @@ use polity_decide::arguments::group_of;
 use polity_decide::budget::Reached;
 use polity_decide::room;
 use polity_decide::turn::{self, Reminded, Step, Turn, WhyRefused};
-use polity_hands::tool::AfterCrash;
+use polity_hands::tool::{Act, AfterCrash};
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::defuse::json_line;
@@ -61,13 +61,15 @@ pub(super) enum Happened {
 #[derive(Clone)]
 pub(super) struct Ended {
     pub(super) call: ToolCall,
-    /// What the call reached, if its tool exists.
-    pub(super) reach: Option<Reach>,
+    /// What the call reached.
+    pub(super) reaches: Vec<Reach>,
     pub(super) result: ToolResult,
     /// The code of the refusal, if the call was refused.
     pub(super) refused: Option<&'static str>,
     /// The files of the result and the bytes that its text contained. They are on disk already.
     pub(super) stored: Vec<Prepared>,
+    /// The artifact that the agent made of a file. Its bytes are on disk already.
+    pub(super) made: Option<Prepared>,
     pub(super) duration: Duration,
     /// The beginning of the result, which the event shows.
     pub(super) head: String,
@@ -80,8 +82,6 @@ pub(super) struct Ended {
 struct Course<'a> {
     /// The code of the refusal, if the call was refused.
     refused: Option<&'a str>,
-    /// What the call reached, if its tool acts outside.
-    reach: Option<Reach>,
     /// How long the tool ran, if it acted outside.
     duration: Option<Duration>,
     /// The beginning of the result, if the tool acted outside.
@@ -299,7 +299,7 @@ impl Advance {
     /// Asks the policy about a call of a society tool. A call that the person has allowed is not asked about again.
     async fn ruling(&self, tx: &mut Tx, turn: &Turn, call: &ToolCall) -> Result<Ruling, Error> {
         let Some(group) = group_of(&call.name) else { return Ok(Ruling::Allow) };
-        let question = Question { call, group, reach: Reach::Society };
+        let question = Question { call, acts: vec![Act { group, reach: Reach::Society }] };
         let ruling =
             approvals::rule(&mut tx.connection, &self.snapshot, &self.conversation, question).await?;
         Ok(match ruling {
@@ -333,14 +333,19 @@ impl Advance {
 
     /// Records that a call of an outside tool has ended, and the artifacts that the tool made.
     async fn end_outside(&self, tx: &mut Tx, turn: &mut Turn, ended: Ended) -> Result<(), Error> {
-        let Ended { call, reach, result, refused, stored, duration, head, goes_on } = ended;
+        let Ended { call, reaches, result, refused, stored, made, duration, head, goes_on } = ended;
         if let Some(command) = goes_on {
             commands::started(tx, &self.conversation, &command, self.open.works_on.as_ref()).await?;
         }
+        // An artifact has the sources that its owner has seen, so those of this call come first.
+        approvals::note_seen(tx, &self.conversation, &call, &reaches, refused, &result).await?;
         // The asker is not told of these artifacts: they are material for the agent, not its result.
         self.store(tx, stored).await?;
-        let course = Course { refused, reach, duration: Some(duration), head: Some(head) };
-        self.finish_call(tx, turn, &call, result, course).await
+        if let Some(made) = made {
+            tools::make(tx, &self.conversation, made).await?;
+        }
+        let course = Course { refused, duration: Some(duration), head: Some(head) };
+        self.write_end(tx, turn, &call, result, course).await
     }
 
     async fn refuse(
@@ -354,7 +359,20 @@ impl Advance {
         self.finish_call(tx, turn, call, done.result, Course::of_society(done.refused)).await
     }
 
+    /// Records that a call of a society tool has ended, or that a call was refused.
     async fn finish_call(
+        &self,
+        tx: &mut Tx,
+        turn: &mut Turn,
+        call: &ToolCall,
+        result: ToolResult,
+        course: Course<'_>,
+    ) -> Result<(), Error> {
+        approvals::note_seen(tx, &self.conversation, call, &[], course.refused, &result).await?;
+        self.write_end(tx, turn, call, result, course).await
+    }
+
+    async fn write_end(
         &self,
         tx: &mut Tx,
         turn: &mut Turn,
@@ -374,8 +392,6 @@ impl Advance {
             head: course.head,
         };
         events::append(tx, &event).await?;
-        approvals::note_seen(tx, &self.conversation, call, course.reach.as_ref(), course.refused, &result)
-            .await?;
         let result = self.bounded(tx, call, result).await?;
         self.record(tx, turn, turn::finished(call, result)).await
     }

@@ -18,8 +18,8 @@ use crate::tools::not_permitted;
 use futures::future::join_all;
 use place::{caller, make_worktree};
 use polity_decide::turn::Turn;
-use polity_hands::call::{Attempt, Invocation, Progress};
-use polity_hands::tool::{Effect, Tool, needed_groups};
+use polity_hands::call::{Attempt, Hosts, Invocation, Progress};
+use polity_hands::tool::{Act, Effect, Tool, acts};
 use polity_llm::ToolCall;
 use polity_registry::Snapshot;
 use polity_society::id::CallId;
@@ -37,7 +37,8 @@ use tokio_util::sync::CancellationToken;
 
 /// Returns the tool that a call names, if that tool acts outside.
 pub(super) fn outside_tool(handles: &Handles, call: &ToolCall) -> Option<Arc<dyn Tool>> {
-    handles.hands.find(&call.name)
+    let copies = handles.copying.as_ref().and_then(|copying| copying.tool_of(call));
+    copies.or_else(|| handles.hands.find(&call.name))
 }
 
 /// Returns the calls that run at the same time: the next call alone, or several calls in a row that only read.
@@ -71,15 +72,16 @@ enum Asked {
 }
 
 impl Ready {
-    /// Returns what the call reaches, if its tool exists and its arguments can be read.
-    fn reach(&self) -> Option<Reach> {
-        Some(self.tool.as_ref()?.reach(arguments(&self.call)?))
+    /// Returns what the call does, if its tool exists and its arguments can be read.
+    fn acts(&self) -> Vec<Act> {
+        let tool = self.tool.as_ref().zip(arguments(&self.call));
+        tool.map(|(tool, arguments)| acts(&**tool, arguments)).unwrap_or_default()
     }
 
     /// Returns the question that the policy is asked about this call.
     fn question(&self) -> Option<Question<'_>> {
-        let group = self.tool.as_ref()?.group();
-        Some(Question { call: &self.call, group, reach: self.reach()? })
+        let acts = self.acts();
+        (!acts.is_empty()).then_some(Question { call: &self.call, acts })
     }
 }
 
@@ -111,6 +113,7 @@ pub(super) async fn run_outside(
         attempt,
         cancel: cancel.clone(),
         progress: Progress::none(),
+        hosts: Hosts::any(),
     };
     let mut ready = Vec::with_capacity(calls.len());
     for call in calls {
@@ -152,12 +155,15 @@ pub(super) async fn run_outside(
             return Ok(Happened::Nothing);
         }
     }
-    let reaches: Vec<Option<Reach>> = ready.iter().map(Ready::reach).collect();
-    let runs = ready.into_iter().map(|Ready { call, tool, prepared, .. }| {
+    let reaches: Vec<Vec<Reach>> =
+        ready.iter().map(|ready| ready.acts().into_iter().map(|act| act.reach).collect()).collect();
+    let hosts = hosts(handles, conversation, &snapshot, &ready).await?;
+    let runs = ready.into_iter().zip(hosts).map(|(Ready { call, tool, prepared, .. }, hosts)| {
         let input = prepared.map(|evidence| {
             let mut input = invocation(&call, evidence);
             let reporter = Reporter::new(handles, conversation, &call);
             input.progress = reporter.progress();
+            input.hosts = hosts;
             (input, reporter)
         });
         async move {
@@ -178,11 +184,29 @@ pub(super) async fn run_outside(
     };
     polity_points::point!("outside::ran");
     let mut ended = Vec::with_capacity(ran.len());
-    for ((call, ran, duration), reach) in ran.into_iter().zip(reaches) {
-        let call = result::Ran { call, reach, result: ran, duration };
+    for ((call, ran, duration), reaches) in ran.into_iter().zip(reaches) {
+        let call = result::Ran { call, reaches, result: ran, duration };
         ended.push(result::end(handles, conversation, &snapshot, call).await?);
     }
     Ok(Happened::ToolsEnded(ended))
+}
+
+/// Returns for each call the hosts that its web requests may go to.
+async fn hosts(
+    handles: &Handles,
+    conversation: &Conversation,
+    snapshot: &Snapshot,
+    ready: &[Ready],
+) -> Result<Vec<Hosts>, Error> {
+    let mut hosts = Vec::with_capacity(ready.len());
+    let mut reader = handles.store.reader().await?;
+    for question in ready.iter().map(Ready::question) {
+        hosts.push(match question {
+            Some(question) => approvals::hosts(&mut reader, snapshot, conversation, &question).await?,
+            None => Hosts::any(),
+        });
+    }
+    Ok(hosts)
 }
 
 /// Asks the tool what the call would change, if the person will probably be asked about it.
@@ -224,11 +248,11 @@ async fn start(
             let (mut started, mut written) = (Vec::with_capacity(ready.len()), Vec::new());
             for mut ready in ready {
                 let given = arguments(&ready.call).cloned().unwrap_or_default();
-                let groups = ready.tool.as_ref().map(|tool| needed_groups(&**tool, &given));
-                let denied = groups
+                let acts = ready.tool.as_ref().map(|tool| acts(&**tool, &given));
+                let denied = acts
                     .iter()
                     .flatten()
-                    .find_map(|group| not_permitted(&rights, &snapshot, &ready.call.name, Some(group)));
+                    .find_map(|act| not_permitted(&rights, &snapshot, &ready.call.name, Some(&act.group)));
                 if let Some(refusal) = denied {
                     ready.prepared = Err(refusal);
                 }

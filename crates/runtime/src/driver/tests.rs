@@ -1,4 +1,5 @@
 mod approvals;
+mod copying;
 mod outside;
 
 use super::*;

@@ -9,12 +9,13 @@ use polity_artifacts::index::NO_TASK;
 use polity_artifacts::{NewArtifact, Prepared};
 use polity_decide::arguments::{Call, Encoding, GetArtifact, Meta, PutArtifact};
 use polity_decide::inline;
-use polity_llm::ToolCall;
+use polity_llm::{Arguments, ToolCall};
 use polity_society::content::Artifact;
 use polity_society::id::ArtifactId;
 use polity_society::limits::Limits;
 use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
+use polity_society::written;
 use polity_store::record::ToolResult;
 use polity_store::seen::{self, Holder};
 use polity_store::{Conversation, Error, Stopped, Tx, agents, artifacts, events, notes};
@@ -27,8 +28,17 @@ const LIST_LIMIT: u32 = 200;
 /// The name of the tool that stores an artifact.
 pub(crate) const PUT_ARTIFACT: &str = "put_artifact";
 
+/// The name of the tool that opens an artifact.
+pub(super) const GET_ARTIFACT: &str = "get_artifact";
+
 /// The argument of `put_artifact` that contains the content.
 pub(crate) const CONTENT: &str = "content";
+
+/// The argument of `put_artifact` that names a file to store.
+pub(super) const PATH: &str = "path";
+
+/// The argument of `get_artifact` that names a file to write.
+pub(super) const SAVE_TO: &str = "saveTo";
 
 /// The content of a `put_artifact` call.
 pub(crate) enum Incoming {
@@ -40,9 +50,25 @@ pub(crate) enum Incoming {
     Reference,
 }
 
+/// Returns whether a call names a file to copy. A model that also writes content means the content.
+pub(super) fn copies(call: &ToolCall) -> bool {
+    let Arguments::Object(given) = &call.arguments else { return false };
+    let says = |argument: &str| {
+        given
+            .iter()
+            .any(|(name, value)| written::is_same_name(name, argument) && written::says_something(value))
+    };
+    match call.name.as_str() {
+        PUT_ARTIFACT => says(PATH) && !says(CONTENT),
+        GET_ARTIFACT => says(SAVE_TO),
+        _ => false,
+    }
+}
+
 /// Returns what a call wants to store, or its refusal; `None` for calls of other tools.
 pub(crate) fn incoming(call: &ToolCall, limits: &Limits) -> Option<Result<Incoming, Refusal>> {
-    if call.name != PUT_ARTIFACT {
+    // A file that is to be stored is read only when the call runs.
+    if call.name != PUT_ARTIFACT || copies(call) {
         return None;
     }
     Some(match Call::parse(call, None).call {
@@ -56,11 +82,8 @@ pub(crate) fn incoming(call: &ToolCall, limits: &Limits) -> Option<Result<Incomi
 fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
     let invalid = |fault: Fault| Refusal::InvalidArguments(vec![FieldProblem::new(CONTENT, fault)]);
     let meta = arguments.meta.map_or_else(Map::new, |Meta(meta)| meta);
-    let said = |names: [&str; 2]| {
-        names.iter().find_map(|name| meta.get(*name)).and_then(Value::as_str).map(str::to_owned)
-    };
-    let mut declared_mime = said(["mimeType", "mime_type"]);
-    let filename = said(["filename", "name"]);
+    let artifact = described(meta);
+    let mut declared_mime = artifact.declared_mime.clone();
     let written = match (arguments.encoding, &arguments.content.0) {
         (Some(Encoding::Base64), Value::String(text)) => {
             let decoded = inline::decode(text);
@@ -85,14 +108,18 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
         }
     };
     limits.check_artifact(bytes.len() as u64)?;
-    let artifact = NewArtifact {
-        bytes: Bytes::from(bytes),
-        declared_mime,
-        filename,
-        label: Some(arguments.label),
-        meta,
-    };
+    let (bytes, label) = (Bytes::from(bytes), Some(arguments.label));
+    let artifact = NewArtifact { bytes, declared_mime, label, ..artifact };
     Ok(if encoded { Incoming::Bytes(artifact) } else { Incoming::Text(artifact) })
+}
+
+/// Returns an artifact without content that has the MIME type and the file name of this `meta`.
+pub(super) fn described(meta: Map<String, Value>) -> NewArtifact {
+    let said = |names: [&str; 2]| {
+        names.iter().find_map(|name| meta.get(*name)).and_then(Value::as_str).map(str::to_owned)
+    };
+    let (declared_mime, filename) = (said(["mimeType", "mime_type"]), said(["filename", "name"]));
+    NewArtifact { declared_mime, filename, meta, ..NewArtifact::default() }
 }
 
 /// Returns whether a text is a reference and nothing else.
@@ -132,15 +159,21 @@ pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared)
     events::append(tx, &event).await
 }
 
+/// Stores an artifact that an agent made for the request that it works on, so that the asker is told of it.
+pub(crate) async fn make(tx: &mut Tx, owner: &Conversation, prepared: Prepared) -> Result<(), Error> {
+    let artifact = prepared.artifact.id.clone();
+    store(tx, owner, prepared).await?;
+    if let Some(request) = door::worked_on(&mut tx.connection, owner).await? {
+        notes::made(tx, owner, &request, &artifact).await?;
+    }
+    Ok(())
+}
+
 pub(super) async fn put(tx: &mut Tx, context: &Context<'_>, call: &str, arguments: &PutArtifact) -> Ran {
     if let Some(prepared) = context.prepared.get(call) {
         let prepared = prepared.clone()?;
         let shown = show(&prepared.artifact);
-        let artifact = prepared.artifact.id.clone();
-        store(tx, context.caller, prepared).await?;
-        if let Some(request) = door::worked_on(&mut tx.connection, context.caller).await? {
-            notes::made(tx, context.caller, &request, &artifact).await?;
-        }
+        make(tx, context.caller, prepared).await?;
         return Ok(Done::json(shown));
     }
     // No bytes were stored for this call, so its content is a reference.
@@ -180,7 +213,8 @@ pub(super) async fn list(tx: &mut Tx, context: &Context<'_>) -> Ran {
     Ok(Done::json(json!({"artifacts": shown})))
 }
 
-fn show(artifact: &Artifact) -> Value {
+/// Returns what a model is told of an artifact.
+pub(crate) fn show(artifact: &Artifact) -> Value {
     let mut shown = json!({
         "ref": artifact.id.reference(),
         "kind": artifact.kind,

@@ -1,6 +1,6 @@
 //! Builds the tools as models see them. The schemas come from the types, and the descriptions come from the prompts.
 
-use super::search::is_of_server;
+use super::artifact::{CONTENT, GET_ARTIFACT, PATH, PUT_ARTIFACT, SAVE_TO};
 use polity_decide::arguments;
 use polity_decide::found::SEARCH_TOOLS;
 use polity_hands::arguments::plain;
@@ -9,10 +9,11 @@ use polity_hands::table::Hands;
 use polity_hands::tool::{Needs, Words};
 use polity_llm::{Tool, estimate_tokens};
 use polity_registry::{Snapshot, ToolText};
+use polity_society::policy::denies_all;
 use polity_society::rules::{Rights, Verdict};
 use polity_society::tool_group::ToolGroup;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
@@ -35,14 +36,39 @@ fn with_properties(mut schema: Value) -> Value {
     schema
 }
 
-/// Returns the society tools that an agent with these rights may call.
-pub(crate) fn offered(rights: &Rights, snapshot: &Snapshot) -> Vec<Tool> {
+/// The arguments that name a file to copy, each with its tool.
+const COPYING: [(&str, &str); 2] = [(PUT_ARTIFACT, PATH), (GET_ARTIFACT, SAVE_TO)];
+
+/// The agent that is offered tools.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) rights: &'a Rights,
+    /// The name of the agent's role.
+    pub(crate) role: &'a str,
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) hands: &'a Hands,
+}
+
+impl Asker<'_> {
+    /// Returns whether some call of a tool, for which it needs this group, may run or may be asked about. A tool that the
+    /// agent lacks the right to, or that the policy denies it in every case, is not offered.
+    pub(super) fn may_call(&self, tool: &str, group: &ToolGroup) -> bool {
+        let settings = &self.snapshot.settings;
+        let groups = settings.server_groups().of(group);
+        self.rights.decide(group) == Verdict::Allow
+            && !denies_all(tool, &groups, self.role, &settings.tools.policy)
+    }
+}
+
+/// Returns the society tools that an agent may call.
+pub(crate) fn offered(asker: Asker<'_>) -> Vec<Tool> {
+    let Asker { rights, snapshot, hands, .. } = asker;
     // Only agents that work in a workspace need to know that there is one.
     let has_workspace =
         [ToolGroup::Files, ToolGroup::Command].iter().any(|group| rights.decide(group) == Verdict::Allow);
     let may_give = rights.among(snapshot.settings.groups());
-    let may_call =
-        |name: &str| arguments::group_of(name).is_some_and(|group| rights.decide(&group) == Verdict::Allow);
+    let may_call = |name: &str| arguments::group_of(name).is_some_and(|group| asker.may_call(name, &group));
+    let may_copy = |name: &str| hands.workspaces().is_some() && asker.may_call(name, &ToolGroup::Files);
     let chosen = SCHEMAS.iter().filter(|(name, _)| may_call(name));
     let tool = |(name, schema): &(&'static str, Value)| {
         let mut schema = schema.clone();
@@ -50,9 +76,26 @@ pub(crate) fn offered(rights: &Rights, snapshot: &Snapshot) -> Vec<Tool> {
         if !has_workspace && let Some(Value::Object(properties)) = schema.get_mut("properties") {
             properties.shift_remove(super::WORKSPACE);
         }
+        if let Some((_, argument)) = COPYING.iter().find(|(tool, _)| tool == name)
+            && may_copy(name)
+        {
+            add_copying(&mut schema, name, argument);
+        }
         in_words(name, schema, snapshot.prompts.tool_texts.get(*name))
     };
     chosen.map(tool).collect()
+}
+
+/// Adds the argument that names a file to the schema of a tool. A file takes the place of the content.
+fn add_copying(schema: &mut Value, tool: &str, argument: &str) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.insert(argument.to_owned(), json!({"type": "string"}));
+    }
+    if tool == PUT_ARTIFACT
+        && let Some(Value::Array(required)) = schema.get_mut("required")
+    {
+        required.retain(|name| name != CONTENT);
+    }
 }
 
 /// The window that is assumed where a service does not declare one, in tokens.
@@ -67,21 +110,17 @@ pub(crate) struct Offering<'a> {
     pub(crate) found: BTreeSet<&'a str>,
 }
 
-/// Returns the tools that act outside, that an agent with these rights may call, and that a request contains. If the
+/// Returns the tools that act outside, that an agent may call, and that a request contains. If the
 /// definitions of all its MCP tools would take too much of the window, those that it has not found yet are left out,
 /// and it gets a tool that finds them.
-pub(crate) fn offered_outside(
-    rights: &Rights,
-    snapshot: &Snapshot,
-    hands: &Hands,
-    offering: &Offering<'_>,
-) -> Vec<Tool> {
-    let mut tools = hands.tools();
-    tools.retain(|tool| rights.decide(&tool.group()) == Verdict::Allow);
+pub(crate) fn offered_outside(asker: Asker<'_>, offering: &Offering<'_>) -> Vec<Tool> {
+    let snapshot = asker.snapshot;
+    let mut tools = asker.hands.tools();
+    tools.retain(|tool| asker.may_call(tool.name(), &tool.group()));
     let (of_servers, others): (Vec<_>, Vec<_>) =
         tools.into_iter().partition(|tool| is_of_server(tool.as_ref()));
-    let mut of_servers = in_requests(of_servers, rights, snapshot);
-    let mut others = in_requests(others, rights, snapshot);
+    let mut of_servers = in_requests(of_servers, asker);
+    let mut others = in_requests(others, asker);
     let budget = snapshot.settings.tools.defer_above.of(offering.window.unwrap_or(ASSUMED_WINDOW));
     let costs: Vec<Definition<'_>> = of_servers.iter().map(cost).collect();
     if is_deferred(&costs, budget) {
@@ -93,6 +132,11 @@ pub(crate) fn offered_outside(
     others
 }
 
+/// Returns whether a tool belongs to an MCP server.
+pub(super) fn is_of_server(tool: &dyn polity_hands::tool::Tool) -> bool {
+    matches!(tool.group(), ToolGroup::Server(_))
+}
+
 /// Returns a definition with the tokens that it takes in a request.
 fn cost(tool: &Tool) -> Definition<'_> {
     let Tool { name, description, parameters } = tool;
@@ -101,15 +145,12 @@ fn cost(tool: &Tool) -> Definition<'_> {
 }
 
 /// Returns tools that act outside as requests contain them.
-fn in_requests(
-    tools: Vec<Arc<dyn polity_hands::tool::Tool>>,
-    rights: &Rights,
-    snapshot: &Snapshot,
-) -> Vec<Tool> {
+fn in_requests(tools: Vec<Arc<dyn polity_hands::tool::Tool>>, asker: Asker<'_>) -> Vec<Tool> {
+    let snapshot = asker.snapshot;
     let tool = |tool: Arc<dyn polity_hands::tool::Tool>| {
         let mut parameters = with_properties(tool.parameters());
         if let Some(Value::Object(properties)) = parameters.get_mut("properties") {
-            let lacks = |needs: &&Needs| rights.decide(&needs.group) != Verdict::Allow;
+            let lacks = |needs: &&Needs| !asker.may_call(tool.name(), &needs.group);
             for needs in tool.needs().iter().filter(lacks) {
                 properties.shift_remove(needs.argument);
             }

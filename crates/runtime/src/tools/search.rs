@@ -3,6 +3,7 @@
 //!
 //! What it finds is offered from the next model call on. The history says what was found (`polity_decide::found`).
 
+use super::schema::{Asker, is_of_server};
 use futures::future::{BoxFuture, FutureExt};
 use polity_decide::found::{FOUND, SEARCH_TOOLS};
 use polity_hands::arguments::{self, Argued};
@@ -12,7 +13,7 @@ use polity_hands::table::Hands;
 use polity_hands::tool::{AfterCrash, Reach, Tool, Words};
 use polity_registry::Registry;
 use polity_society::refusal::Refusal;
-use polity_society::rules::{Rights, Verdict};
+use polity_society::rules::Rights;
 use polity_society::tool_group::ToolGroup;
 use polity_store::{Error, Store, agents};
 use schemars::JsonSchema;
@@ -83,9 +84,11 @@ impl Tool for SearchTools {
                 tracing::error!(%error, "the rights of an agent cannot be read");
                 Refusal::OutcomeUnknown { tool: SEARCH_TOOLS.to_owned() }
             })?;
+            let snapshot = self.registry.current();
+            let role = invocation.caller.role.as_str();
+            let asker = Asker { rights: &rights, role, snapshot: &snapshot, hands: &self.hands };
             let mut tools = self.hands.tools();
-            tools
-                .retain(|tool| is_of_server(tool.as_ref()) && rights.decide(&tool.group()) == Verdict::Allow);
+            tools.retain(|tool| is_of_server(tool.as_ref()) && asker.may_call(tool.name(), &tool.group()));
             let described: Vec<(&str, String)> =
                 tools.iter().map(|tool| (tool.name(), description(tool.as_ref()))).collect();
             // A search does not depend on the costs.
@@ -106,9 +109,4 @@ fn description(tool: &dyn Tool) -> String {
         Words::Own(description) => description,
         Words::FromPrompts => String::new(),
     }
-}
-
-/// Returns whether a tool belongs to an MCP server.
-pub(super) fn is_of_server(tool: &dyn Tool) -> bool {
-    matches!(tool.group(), ToolGroup::Server(_))
 }

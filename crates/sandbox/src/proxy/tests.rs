@@ -11,7 +11,7 @@ use super::request::{Request, parse};
 use super::{Outside, Proxy};
 use crate::domains::Domains;
 
-/// A network with two names, in which every address leads to one server of the test.
+/// A network with three names, in which every address leads to one server of the test.
 struct Small {
     server: SocketAddr,
     connections: Arc<AtomicU64>,
@@ -24,6 +24,11 @@ impl Outside for Small {
             "inner.example.org" => Ok(vec![
                 SocketAddr::new([127, 0, 0, 1].into(), port),
                 SocketAddr::new([169, 254, 169, 254].into(), port),
+            ]),
+            // An address that only machines of a cloud reach, and one that leads through an obsolete gateway.
+            "cloud.example.org" => Ok(vec![
+                SocketAddr::new([168, 63, 129, 16].into(), port),
+                SocketAddr::new("2002:808:808::1".parse().unwrap(), port),
             ]),
             _ => Err(std::io::ErrorKind::NotFound.into()),
         }
@@ -91,6 +96,7 @@ async fn nothing_else_is_reached() {
         ("CONNECT example.org:443 HTTP/1.1\r\n\r\n", "403"),
         ("CONNECT good.example.org:22 HTTP/1.1\r\n\r\n", "403"),
         ("CONNECT inner.example.org:443 HTTP/1.1\r\n\r\n", "403"),
+        ("CONNECT cloud.example.org:443 HTTP/1.1\r\n\r\n", "403"),
         ("CONNECT missing.example.org:443 HTTP/1.1\r\n\r\n", "502"),
         ("CONNECT 93.184.216.34:443 HTTP/1.1\r\n\r\n", "403"),
         ("CONNECT [::1]:443 HTTP/1.1\r\n\r\n", "403"),

@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use url::Url;
 
 use super::{Refused, judge_addresses, judge_url};
-use crate::address::is_public;
 use crate::settings::Settings;
+use polity_addresses::is_public;
 
 fn settings(allow_hosts: &[&str]) -> Settings {
     let allow_hosts = allow_hosts.iter().map(|entry| entry.parse().expect("a host")).collect();

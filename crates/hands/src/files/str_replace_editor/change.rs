@@ -86,16 +86,6 @@ pub(super) fn evidence(desk: &Desk, views: &Views, written: &str, change: &Chang
     Ok(json!(plan.evidence()))
 }
 
-/// Removes what a killed process left beside the file.
-pub(super) fn sweep(desk: &Desk, written: &str) {
-    if let Ok(path) = desk.path(written)
-        && let Err(error) = desk.workspace.sweep(&path)
-    {
-        // Listings leave these files out, so they only take up space. A read-only workspace has none.
-        tracing::debug!(%error, "temporary files were not removed");
-    }
-}
-
 /// Makes the change, unless a run before a crash made it.
 pub(super) fn carry_out(
     desk: &Desk,

@@ -4,6 +4,7 @@ use crate::driver::advance::Ended;
 use crate::driver::bytes::{put_in_store, take_result_out};
 use crate::handles::Handles;
 use crate::head::head;
+use crate::tools::{made_of_file, show};
 use polity_artifacts::{NewArtifact, Prepared};
 use polity_hands::call;
 use polity_llm::ToolCall;
@@ -18,8 +19,8 @@ use std::time::Duration;
 /// A call that has run.
 pub(super) struct Ran {
     pub(super) call: ToolCall,
-    /// What the call reached, if its tool exists.
-    pub(super) reach: Option<Reach>,
+    /// What the call reached.
+    pub(super) reaches: Vec<Reach>,
     pub(super) result: Result<call::Output, Refusal>,
     pub(super) duration: Duration,
 }
@@ -31,9 +32,9 @@ pub(super) async fn end(
     snapshot: &Snapshot,
     ran: Ran,
 ) -> Result<Ended, Error> {
-    let Ran { call, reach, result, duration } = ran;
+    let Ran { call, reaches, result, duration } = ran;
     let mut goes_on = None;
-    let (mut result, refused, files) = match result {
+    let (mut result, refused, mut files) = match result {
         Ok(output) => {
             goes_on.clone_from(&output.goes_on);
             let (result, files) = taken_apart(output);
@@ -44,6 +45,18 @@ pub(super) async fn end(
         }
     };
     let mut stored = take_bytes_out(handles, conversation, snapshot, &mut result).await?;
+    let mut made = None;
+    if refused.is_none()
+        && let Some(artifact) = made_of_file(&call, files.first().and_then(|file| file.filename.clone()))
+        && let Some(file) = files.pop()
+    {
+        let artifact = NewArtifact { bytes: file.bytes, ..artifact };
+        let prepared = put_in_store(handles, artifact).await?;
+        if let ToolResult::Outside { content, .. } = &mut result {
+            *content = Content::Json(show(&prepared.artifact));
+        }
+        made = Some(prepared);
+    }
     let mut left_out = Vec::new();
     for file in files {
         if let Err(too_large) = snapshot.settings.limits.check_artifact(file.bytes.len() as u64) {
@@ -75,7 +88,7 @@ pub(super) async fn end(
         }
         ToolResult::Artifact { artifact, .. } => artifact.reference(),
     };
-    Ok(Ended { call, reach, result, refused, stored, duration, head: shown, goes_on })
+    Ok(Ended { call, reaches, result, refused, stored, made, duration, head: shown, goes_on })
 }
 
 /// Splits the output of a tool into the result to record and the files to store.

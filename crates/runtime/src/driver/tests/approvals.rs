@@ -3,6 +3,7 @@
 use super::*;
 use crate::approvals;
 use polity_hands::call::Source;
+use polity_hands::tool::{Effect, Reach};
 use polity_society::approval::Answer;
 use polity_society::id::{ApprovalId, PermissionId, TaskId};
 use polity_store::approvals::Approval;
@@ -215,6 +216,43 @@ async fn a_question_of_a_stopped_agent_is_dropped() {
     let target = crate::steer::Target::Agent(AgentId::root());
     crate::steer::stop(&world.store, snapshot, target).await.unwrap();
     assert_eq!(questions(&world).await[0].state, ApprovalState::Dropped);
+}
+
+/// A call may be redirected to the hosts that the policy allows for its agent, and to its own host.
+#[tokio::test]
+async fn the_policy_decides_where_redirects_may_lead() {
+    let policy =
+        json!([{"host": "denied.example", "decide": "deny"}, {"host": "asked.example", "decide": "ask"}]);
+    let world = World::with_app(&json!({"tools": {"policy": policy}})).await;
+    let hosts = ["denied.example", "Asked.example.", "other.example", "first.example"];
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let fetch = FakeTool::new("fetch", move |invocation| {
+        let checked = hosts.map(|host| invocation.hosts.check(host).err());
+        *heard.lock().unwrap() = checked.to_vec();
+        async { Ok(Output::json(json!({}))) }.boxed()
+    });
+    let reach = |host: &str| Reach::Web { host: Some(host.to_owned()), effect: Effect::Reads };
+    let fetch = FakeTool { reach: reach("first.example"), ..fetch };
+    world.say("user", "root", json!("go")).await;
+    let says = vec![Say::Call("fetch", json!({})), Say::Text("done")];
+    drive(&world, &world.of("root"), says, &[fetch.clone()]).await;
+    let reasons = told.lock().unwrap().clone();
+    assert_eq!(reasons[0].as_deref(), Some("rule 1 of tools.policy in app.json denies it"));
+    assert!(
+        reasons[1].as_ref().is_some_and(|reason| reason.contains("the person must be asked")),
+        "{reasons:?}"
+    );
+    assert_eq!(reasons[2..], [None, None]);
+
+    // The person has allowed the call to this host, so it may be redirected within the host.
+    world.say("user", "root", json!("again")).await;
+    let asked_host = FakeTool { reach: reach("asked.example"), ..fetch };
+    drive(&world, &world.of("root"), vec![Say::Call("fetch", json!({}))], &[asked_host.clone()]).await;
+    answer(&world, &questions(&world).await[0].id, Answer::Yes, None).await;
+    drive(&world, &world.of("root"), vec![Say::Text("done")], &[asked_host]).await;
+    let reasons = told.lock().unwrap().clone();
+    assert!(reasons[0].is_some() && reasons[1].is_none(), "{reasons:?}");
 }
 
 /// An agent reads a page and writes to another agent, which then wants to pay. Without rules nobody is asked about

@@ -51,7 +51,8 @@ async fn an_argument_that_needs_a_further_group_is_for_those_who_have_it() {
             *counted.lock().unwrap() += 1;
             async { Ok(Output::json(json!({}))) }.boxed()
         });
-        let needs = vec![Needs { argument: "saveTo", group: ToolGroup::Files }];
+        let needs =
+            vec![Needs { argument: "saveTo", group: ToolGroup::Files, reach: Reach::ChangesWorkspace }];
         let says = vec![
             Say::Call("fetch", json!({})),
             Say::Call("fetch", json!({"save_to": "f"})),

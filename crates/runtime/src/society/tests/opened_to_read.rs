@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::tool::shipped_hands;
 use bytes::Bytes;
 use polity_view::{AgentFilter, MessageFilter, TaskFilter};
 use serde_json::json;
@@ -38,6 +39,24 @@ async fn what_is_written_is_read_by_whoever_only_reads() {
     society.drain().await;
     society.stop().await;
     assert!(world.store.check_writable().is_ok(), "the other society can still write");
+}
+
+/// The program that sets up a sandbox is missing, so a running society would have no commands.
+#[tokio::test]
+async fn a_preview_finds_out_whether_commands_run_here() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let parts = Parts {
+        registry: Arc::clone(&world.registry),
+        model: ScriptedModel::always(Say::Hang),
+        hands: shipped_hands(),
+        extractor: None,
+    };
+    let society = Society::open_to_read(world.directory.path(), parts).await.unwrap();
+    let shown = society.preview(&AgentId::root(), None, crate::ask::Bytes::Counted).await.unwrap().unwrap();
+    let tools = shown.request["tools"].as_array().unwrap();
+    let offers = |name: &str| tools.iter().any(|tool| tool["function"]["name"] == name);
+    assert!(offers("str_replace_editor") && !offers("bash"), "{tools:?}");
 }
 
 #[tokio::test]

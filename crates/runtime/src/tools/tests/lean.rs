@@ -3,7 +3,7 @@
 
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;
-use crate::tools::{Offering, offered, offered_outside};
+use crate::tools::{Asker, Offering, offered, offered_outside};
 use polity_decide::guidance::Guidance;
 use polity_decide::render::{SystemFacts, Taker, system_message};
 use polity_hands::table::Hands;
@@ -78,8 +78,9 @@ fn fixed(
         workspace: None,
         guidance,
     });
-    let outside = offered_outside(&rights, snapshot, hands, &Offering::default());
-    let tools = guidance.choose(offered(&rights, snapshot).into_iter().chain(outside).collect());
+    let asker = Asker { rights: &rights, role: "", snapshot, hands };
+    let outside = offered_outside(asker, &Offering::default());
+    let tools = guidance.choose(offered(asker).into_iter().chain(outside).collect());
     let tools: Vec<Value> = tools.into_iter().map(in_request).collect();
     (system, serde_json::to_string(&tools).unwrap())
 }
@@ -138,14 +139,13 @@ fn what_is_said_before_any_task_is_small() {
             shipped_hands(),
             1_200,
         );
+        let small_reader = Some(("x", &reader[..]));
+        check("a small reader of the web", small_reader, Guidance::FewTools, shipped_hands(), 1_100);
         check("root with files, commands and the web", None, Guidance::Full, shipped_hands(), 2_700);
         check("root with all tools, small window", None, Guidance::FewTools, shipped_hands(), 1_700);
-        for tool in offered_outside(
-            &Rights::of(&Grant::everything(), &[]),
-            &snapshot,
-            &shipped_hands(),
-            &Offering::default(),
-        ) {
+        let (rights, hands) = (Rights::of(&Grant::everything(), &[]), shipped_hands());
+        let asker = Asker { rights: &rights, role: "", snapshot: &snapshot, hands: &hands };
+        for tool in offered_outside(asker, &Offering::default()) {
             let count = tokenizer.encode_ordinary(&in_request(tool).to_string()).len();
             assert!(count <= 150, "{language:?}: {count} tokens");
         }

@@ -1,8 +1,9 @@
 //! At every call, an agent can see and use only the tools that its chain of roles and the settings allow.
 
 use crate::testing::{World, brief, code};
-use crate::tools::offered;
+use crate::tools::{Asker, offered};
 use polity_decide::arguments::{NAMES, group_of};
+use polity_hands::table::Hands;
 use polity_society::id::AgentId;
 use polity_society::rules::Rights;
 use polity_society::tool_group::{Grant, ToolGroup};
@@ -137,7 +138,8 @@ async fn check(world: &World, reference: &Reference) {
         let chain = agents::chain(&mut reader, &AgentId::new(agent.as_str())).await.unwrap();
         drop(reader);
         let rights = Rights::of(&world.snapshot.settings.tools.root, &chain);
-        let seen: Vec<String> = offered(&rights, &world.snapshot).into_iter().map(|tool| tool.name).collect();
+        let asker = Asker { rights: &rights, role: "", snapshot: &world.snapshot, hands: &Hands::none() };
+        let seen: Vec<String> = offered(asker).into_iter().map(|tool| tool.name).collect();
         for tool in NAMES {
             let may = reference.may(agent, &group_of(tool).unwrap());
             assert_eq!(seen.iter().any(|name| name == tool), may, "{agent} sees {tool}");

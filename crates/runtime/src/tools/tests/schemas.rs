@@ -1,5 +1,7 @@
 use crate::testing::snapshot;
-use crate::tools::offered;
+use crate::testing::tool::shipped_hands;
+use crate::tools::{Asker, Offering, offered, offered_outside};
+use polity_hands::table::Hands;
 use polity_llm::Tool;
 use polity_society::id::AgentId;
 use polity_society::rules::{Link, Rights};
@@ -7,7 +9,8 @@ use polity_society::tool_group::{Grant, ToolGroup};
 use serde_json::{Value, json};
 
 async fn tools() -> Vec<Tool> {
-    offered(&Rights::of(&Grant::everything(), &[]), &*snapshot(&json!({})).await)
+    let (rights, snapshot) = (Rights::of(&Grant::everything(), &[]), snapshot(&json!({})).await);
+    offered(Asker { rights: &rights, role: "", snapshot: &snapshot, hands: &Hands::none() })
 }
 
 #[tokio::test]
@@ -84,7 +87,8 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
     let names = |groups: &[ToolGroup]| -> Vec<String> {
         let link = Link { agent: AgentId::new("a"), role: "r".to_owned(), groups: groups.to_vec() };
         let rights = Rights::of(&Grant::everything(), &[link]);
-        offered(&rights, &snapshot).into_iter().map(|tool| tool.name).collect()
+        let asker = Asker { rights: &rights, role: "r", snapshot: &snapshot, hands: &Hands::none() };
+        offered(asker).into_iter().map(|tool| tool.name).collect()
     };
     assert_eq!(names(&[]).len(), polity_decide::arguments::NAMES.len());
     assert_eq!(
@@ -103,6 +107,39 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
         ]
     );
     assert_eq!(names(ToolGroup::BUILT_IN), names(&[]));
+}
+
+/// The policy denies the clerk one tool in every case, another one in some cases, and changes of files.
+#[tokio::test]
+async fn what_the_policy_denies_to_a_role_in_every_case_is_not_offered() {
+    let policy = json!([
+        {"role": "clerk", "tool": "list_*", "decide": "deny"},
+        {"role": "clerk", "tool": "http_request", "write": true, "decide": "deny"},
+        {"role": "clerk", "group": "files", "decide": "deny"},
+    ]);
+    let snapshot = snapshot(&json!({"tools": {"policy": policy}})).await;
+    let (rights, hands) = (Rights::of(&Grant::everything(), &[]), shipped_hands());
+    let shown = |role: &str| -> Vec<Tool> {
+        let asker = Asker { rights: &rights, role, snapshot: &snapshot, hands: &hands };
+        offered(asker).into_iter().chain(offered_outside(asker, &Offering::default())).collect()
+    };
+    let missing = |role: &str| -> Vec<&str> {
+        let shown = shown(role);
+        let all =
+            ["list_artifacts", "list_contacts", "str_replace_editor", "search_files", "http_request", "bash"];
+        all.into_iter().filter(|name| !shown.iter().any(|tool| tool.name == *name)).collect()
+    };
+    assert_eq!(missing("writer"), [""; 0]);
+    // Nobody is denied the tools for messages.
+    assert_eq!(missing("clerk"), ["list_artifacts", "str_replace_editor", "search_files"]);
+    for (tool, argument) in [("put_artifact", "path"), ("get_artifact", "saveTo"), ("http_request", "saveTo")]
+    {
+        let has = |role: &str| {
+            let tool = shown(role).into_iter().find(|shown| shown.name == tool).unwrap();
+            tool.parameters["properties"].get(argument).is_some()
+        };
+        assert!(has("writer") && !has("clerk"), "{tool}");
+    }
 }
 
 /// Lists the required arguments of each tool. All other arguments are optional.

@@ -8,11 +8,11 @@ use proptest::test_runner::TestCaseError;
 use tokio::runtime::Runtime;
 use url::Url;
 
-use crate::address::is_public;
 use crate::error::Error;
 use crate::request::Request;
 use crate::settings::Settings;
 use crate::testing::{Names, Reply, Server, call, web, web_to};
+use polity_addresses::is_public;
 
 fn get(url: &str) -> Request {
     Request::get(url).expect("a request")

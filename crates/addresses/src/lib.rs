@@ -1,4 +1,6 @@
-//! Decides which addresses are public. All other addresses need an entry in `allowHosts`.
+//! Decides which addresses belong to the public internet. Pure.
+//!
+//! The tools for the web and the proxy of the sandbox ask the same function, so neither reaches what the other refuses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
