@@ -91,10 +91,11 @@ clients:
     cargo build --package polity
     tests/clients/run.sh
 
-# Tests the MCP client with official servers; needs Python and node.
+# Tests the MCP client with official servers and the official conformance suite; needs Python and node.
 servers:
     cargo build --package polity-servers --example try_server
     TRY_SERVER="${CARGO_TARGET_DIR:-target}/debug/examples/try_server" tests/servers/run.sh
+    TRY_SERVER="${CARGO_TARGET_DIR:-target}/debug/examples/try_server" tests/servers/conformance.sh
 
 # Runs the examples; those with the official clients need `just clients` once before.
 examples *args:

@@ -209,3 +209,78 @@ fn a_permission_is_removed_once_wherever_the_daemon_dies() {
     ask(&polity, &["approvals", "--remove", "p1"]).expect_code(0);
     assert_eq!(rows(&polity, &["approvals", "--permissions"]).len(), 0);
 }
+
+/// An assistant that speaks with `polity mcp`, one message a line.
+struct Assistant {
+    mcp: Running,
+    input: fs::File,
+}
+
+impl Assistant {
+    /// Begins as an assistant that can ask its user.
+    fn begin(polity: &Polity) -> Self {
+        let mcp = polity.script("mkfifo in && exec \"$POLITY\" mcp --data data < in");
+        let path = polity.home().join("in");
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while !path.exists() {
+            assert!(std::time::Instant::now() < deadline, "the script makes no pipe");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let input = fs::OpenOptions::new().write(true).open(path).expect("a pipe");
+        let mut assistant = Self { mcp, input };
+        let client = json!({"name": "assistant", "version": "1"});
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": client});
+        assistant.say(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}));
+        assistant.hear("\"serverInfo\"");
+        assistant.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        assistant
+    }
+
+    fn say(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").expect("a message");
+    }
+
+    fn call(&mut self, id: u64, tool: &str, arguments: &Value) {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+    }
+
+    /// Waits for a message that contains a text.
+    fn hear(&self, text: &str) -> Value {
+        serde_json::from_str(&self.mcp.stdout_line(text)).expect("a message")
+    }
+}
+
+#[test]
+fn an_assistant_asks_its_user_for_the_daemon() {
+    let (_server, polity, _) = wanting();
+    let daemon = serve(&polity);
+    let mut assistant = Assistant::begin(&polity);
+    let give = |assistant: &mut Assistant, id: u64| {
+        assistant.call(id, "give_task", &json!({"prompt": format!("write {id}")}));
+        let given = assistant.hear(&format!("\"id\":{id},"));
+        let task = given["result"]["structuredContent"]["task"].clone();
+        assistant.call(id + 1, "follow_task", &json!({"task": task, "waitSeconds": 60}));
+    };
+    give(&mut assistant, 10);
+    let asked = assistant.hear("elicitation/create");
+    let message = asked["params"]["message"].as_str().expect("a question");
+    assert!(message.contains("+made by an agent"), "{message}");
+    let result = json!({"action": "accept", "content": {"decision": "deny", "reason": "not here"}});
+    assistant.say(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
+    let followed = assistant.hear("\"id\":11,");
+    assert_eq!(followed["result"]["structuredContent"]["approvals"], json!([]), "{followed}");
+    let asked = &rows(&polity, &["approvals", "--all"])[0];
+    assert_eq!((&asked["state"], &asked["reason"]), (&json!("denied"), &json!("not here")));
+
+    // A question that is answered elsewhere is taken away from the assistant.
+    give(&mut assistant, 20);
+    assistant.hear("(q2 in task");
+    ask(&polity, &["approve", "q2"]).expect_code(0);
+    assistant.hear("notifications/cancelled");
+    assistant.hear("\"id\":21,");
+    drop(assistant.input);
+    assistant.mcp.wait().expect_code(0);
+    daemon.terminate();
+    daemon.wait().expect_code(0);
+}

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{home, run, start};
 
@@ -88,4 +88,49 @@ fn a_new_prompt_beside_what_was_left_is_named_too() {
     );
     let alone = run(&polity, &["and now?"]).expect_code(0).stdout;
     assert_eq!(alone, "another answer\n", "the answer of a single task must not name the task");
+}
+
+/// Waits until the daemon has nothing left to do in the latest task.
+fn wait_until_idle(polity: &Polity) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let tasks = polity.run(&["tasks", "--data", "data", "--json"]).expect_code(0).stdout;
+        let latest: Value = serde_json::from_str(tasks.lines().next().expect("a task")).expect("JSON");
+        if latest["state"] == "idle" {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{tasks}");
+    }
+}
+
+#[test]
+fn a_resumed_run_prints_an_answer_that_came_before_it_looked() {
+    const NOTHING_LEFT: &str = "nothing was left to do";
+    for has_daemon in [true, false] {
+        let server = ScriptedServer::start(|asked| Answer::say(answer(asked)));
+        let polity = home(&server, &json!({}));
+        // The process dies before it prints the answer, and a daemon does what is left.
+        let point = [("POLITY_FAILURE_POINT", "output::before_shown@1")];
+        let died = polity.spawn_with_points(&["run", "--data", "data", FIRST], &point).wait();
+        assert_eq!(died.stdout, "");
+        let daemon = polity.spawn(&["serve", "--data", "data", "--listen", "127.0.0.1:0"]);
+        daemon.stderr_line("ready");
+        wait_until_idle(&polity);
+        let mut daemon = Some(daemon);
+        if !has_daemon && let Some(daemon) = daemon.take() {
+            daemon.terminate();
+            daemon.wait().expect_code(0);
+        }
+
+        let resumed = run(&polity, &["--resume"]).expect_code(0);
+        assert_eq!(resumed.stdout, "the first answer\n");
+        assert!(!resumed.stderr.contains(NOTHING_LEFT), "{}", resumed.stderr);
+        let again = run(&polity, &["--resume"]).expect_code(0);
+        assert_eq!(again.stdout, "");
+        assert!(again.stderr.contains(NOTHING_LEFT), "{}", again.stderr);
+        if let Some(daemon) = daemon {
+            daemon.terminate();
+            daemon.wait().expect_code(0);
+        }
+    }
 }

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Tests polity's MCP client with official servers, unmodified: filesystem, memory, sequential-thinking and everything
 # for JavaScript; git, time and fetch for Python. TRY_SERVER names the program that connects to a server [default:
-# target/debug/examples/try_server]. Packages are installed into SERVERS_CACHE [default: target/servers]. If Python,
-# Node or their registries are missing, the script reports that and skips the part that needs them; with
-# SERVERS=required it fails instead.
+# target/debug/examples/try_server]; it also kills a server during a call. Packages are installed into SERVERS_CACHE
+# [default: target/servers]. If Python, Node or their registries are missing, the script reports that and skips the part
+# that needs them; with SERVERS=required it fails instead.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
@@ -11,14 +11,15 @@ program="${TRY_SERVER:-$root/target/debug/examples/try_server}"
 cache="${SERVERS_CACHE:-$root/target/servers}"
 work="$(mktemp -d)"
 started=
+site=
 
 say() { printf 'servers: %s\n' "$*"; }
 
 end() {
-    if [ -n "$started" ]; then
-        kill "$started" 2>/dev/null || true
-        wait "$started" 2>/dev/null || true
-    fi
+    for process in $started $site; do
+        kill "$process" 2>/dev/null || true
+        wait "$process" 2>/dev/null || true
+    done
     rm -rf "$work"
 }
 trap end EXIT
@@ -34,6 +35,11 @@ missing() {
 }
 mkdir -p "$cache"
 cache="$(cd "$cache" && pwd)"
+# Two runs at once would install into the same directories.
+if command -v flock >/dev/null; then
+    exec 9>"$cache/lock"
+    flock 9
+fi
 
 # Each list of pinned versions gets its own directory, so that packages of two lists are never mixed.
 python=
@@ -104,6 +110,15 @@ if [ -n "$node" ]; then
         --call trigger-long-running-operation '{"duration": 1, "steps": 5}' completed
     )
     try "everything, over pipes" "${everything[@]}" "$node/mcp-server-everything"
+    try "everything, killed during a call" \
+        --kill trigger-long-running-operation '{"duration": 60, "steps": 60}' "the connection ended before the answer" \
+        --call echo '{"message": "hello again"}' "hello again" \
+        "$node/mcp-server-everything"
+    try "everything, hanging" \
+        --timeout 3000 \
+        --call trigger-long-running-operation '{"duration": 60, "steps": 1}' "no answer within 3000 ms" \
+        --call echo '{"message": "hello still"}' "hello still" \
+        "$node/mcp-server-everything"
     port="$(node -e 'const s = require("net").createServer().listen(0, () => { console.log(s.address().port); s.close(); });')"
     PORT="$port" "$node/mcp-server-everything" streamableHttp >"$work/log" 2>&1 &
     started=$!
@@ -123,14 +138,40 @@ if [ -n "$python" ]; then
         --call convert_time \
         '{"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}' 21:00 \
         "$python/mcp-server-time"
-    try fetch \
+    try "fetch, of a private address" \
         --call fetch '{"url": "http://127.0.0.1:1/"}' "not a public address" \
         "$python/mcp-server-fetch" --ignore-robots-txt
+    mkdir "$work/site"
+    echo '<html><title>A page</title><body><article><h1>Heading</h1><p>Some words.</p></article></body></html>' \
+        >"$work/site/page.html"
+    printf 'User-agent: *\nDisallow: /private\n' >"$work/site/robots.txt"
+    python3 -u -m http.server --bind 127.0.0.1 --directory "$work/site" 0 >"$work/site.log" 2>&1 &
+    site=$!
+    deadline=$((SECONDS + patience))
+    until address="$(sed -n 's/.*(\(http:[^)]*\)).*/\1/p' "$work/site.log")" && [ -n "$address" ]; do
+        if ! kill -0 "$site" 2>/dev/null || [ "$SECONDS" -gt "$deadline" ]; then
+            say "the page was not served:"
+            cat "$work/site.log"
+            exit 1
+        fi
+        sleep 0.1
+    done
+    try "fetch, of a page" \
+        --call fetch "{\"url\": \"${address}page.html\"}" "Some words." \
+        --call fetch "{\"url\": \"${address}private\"}" "robots.txt" \
+        "$python/mcp-server-fetch" --allow-private-ips
     if command -v git >/dev/null; then
         git init --quiet "$work/repository"
-        touch "$work/repository/new"
+        echo "a line" >"$work/repository/new"
+        repository="\"repo_path\": \"$work/repository\""
         try git \
-            --call git_status "{\"repo_path\": \"$work/repository\"}" new \
+            --call git_status "{$repository}" new \
+            --call git_add "{$repository, \"files\": [\"new\"]}" staged \
+            --call git_diff_staged "{$repository}" "+a line" \
+            --call git_commit "{$repository, \"message\": \"Begin\"}" committed \
+            --call git_log "{$repository}" Begin \
+            --call git_status '{"repo_path": "/"}' "outside" \
+            env GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@example.org GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@example.org \
             "$python/mcp-server-git" --repository "$work/repository"
     else
         missing "git's server, because there is no git"

@@ -27,4 +27,4 @@ pub use content::Progress;
 pub use error::Error;
 pub use follow::{Follow, Followed};
 pub use place::FindError;
-pub use relay::Relayed;
+pub use relay::{Relayed, SESSION};

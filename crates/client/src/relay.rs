@@ -8,6 +8,9 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 use std::collections::VecDeque;
 
+/// Header with the id of a session of the relayed protocol.
+pub const SESSION: &str = "mcp-session-id";
+
 /// The answer to a relayed message, piece by piece.
 pub struct Relayed {
     response: Response,
@@ -29,6 +32,20 @@ impl Client {
     /// Passes a message with these headers on to the route `/mcp`. Tools may take minutes to answer, so the caller
     /// should use an [`unhurried`](Client::unhurried) client.
     pub async fn relay(&self, headers: &[(String, String)], message: Vec<u8>) -> Result<Relayed, Error> {
+        self.exchange(Method::POST, headers, Some(message)).await
+    }
+
+    /// Opens the stream of messages that belong to no answer. It needs the header of a session.
+    pub async fn relay_stream(&self, headers: &[(String, String)]) -> Result<Relayed, Error> {
+        self.exchange(Method::GET, headers, None).await
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        headers: &[(String, String)],
+        body: Option<Vec<u8>>,
+    ) -> Result<Relayed, Error> {
         let door = self.transport.door()?;
         let mut sent = HeaderMap::new();
         sent.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -40,7 +57,7 @@ impl Client {
                 sent.insert(name, value);
             }
         }
-        let asked = Asked { headers: sent, body: Some(message), ..Asked::new(Method::POST, &["mcp"]) };
+        let asked = Asked { headers: sent, body, ..Asked::new(method, &["mcp"]) };
         let request = self.transport.request(&door, &asked)?;
         let response = self.transport.exchange(&door, request).await?;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -59,6 +76,11 @@ impl Client {
 }
 
 impl Relayed {
+    /// Returns the id of the session that the daemon begins with this answer.
+    pub fn session(&self) -> Option<&str> {
+        self.response.headers().get(SESSION)?.to_str().ok()
+    }
+
     /// Waits for the next message of the answer; `None` at the end.
     pub async fn next(&mut self) -> Result<Option<String>, Error> {
         loop {

@@ -3,15 +3,16 @@
 //!
 //! *JSON-RPC → [`server`] → [`tools`] or [`artifacts`] → `Society`.* The actions are in `tools`: plain functions over
 //! plain types, from which the schemas are generated. The official SDK implements the protocol. The SDK changes fast,
-//! so only [`server`] uses it. The server keeps no session: each request is independent, so a client does not notice a
-//! restart of the daemon.
+//! so only [`server`] uses it. The server keeps no state between requests, so a client does not notice a restart of the
+//! daemon. Only a client that can ask its user gets a session, over which it answers; a lost session is made again.
 //!
 //! This crate knows nothing about SQL, models, prompts or access control.
 
 mod refusal;
 
+mod approval;
 mod artifacts;
-// Circle: `tools` calls `follow`, and `follow` returns the type of output that `tools` defines.
+// Circle: `tools` calls `follow`, and `follow` returns the types of output that `tools` defines.
 mod tools;
 
 mod server;

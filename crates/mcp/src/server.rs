@@ -1,8 +1,11 @@
 //! The protocol: offers tools and artifacts through the official SDK. No other file uses the SDK.
 
+mod person;
+mod sessions;
+
 use crate::artifacts::{self, Block, ReadArtifact};
 use crate::refusal::Refusal;
-use crate::tools::{Effect, Schema, Tool, ToolOutput};
+use crate::tools::{Effect, Outcome, Schema, Tool, ToolOutput};
 use axum::Router;
 use polity_runtime::Society;
 use polity_view::{ArtifactFilter, ArtifactView};
@@ -14,8 +17,6 @@ use rmcp::model::{
     ToolAnnotations,
 };
 use rmcp::service::RequestContext;
-use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
-use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, serve_server};
 use serde_json::Value;
 use std::sync::Arc;
@@ -34,9 +35,6 @@ const RESOURCES: u32 = 200;
 /// Maximum number of progress lines that wait to be sent; when the queue is full, newer lines are dropped.
 const LINES: usize = 256;
 
-/// Largest request, in bytes: room for a file in base64 and some text.
-const LARGEST_REQUEST: usize = 96 << 20;
-
 /// Why serving a client over a pair of streams failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StdioError {
@@ -50,17 +48,9 @@ pub enum StdioError {
 
 /// Builds the route `/mcp`. The caller controls access to it, and cancels `ending` to end the calls that are waiting.
 pub fn router(society: Arc<Society>, ending: CancellationToken) -> Router {
-    let config = StreamableHttpServerConfig::default()
-        // Without sessions, each request is independent: a restart of the daemon loses nothing.
-        .with_legacy_session_mode(false)
-        .with_json_response(true)
-        .with_max_request_body_bytes(LARGEST_REQUEST)
-        // The guard in front of this route checks host and origin.
-        .disable_allowed_hosts()
-        .disable_allowed_origins();
-    let new = move || Ok(Server { society: Arc::clone(&society), ending: ending.clone() });
-    let service = StreamableHttpService::new(new, Arc::new(NeverSessionManager::default()), config);
-    Router::new().route_service("/mcp", service)
+    let for_calls = ending.clone();
+    let new = move || Server { society: Arc::clone(&society), ending: for_calls.clone() };
+    sessions::router(new, ending)
 }
 
 /// Serves one client over a pair of streams until the client closes its end.
@@ -117,11 +107,18 @@ impl ServerHandler for Server {
             return Err(ErrorData::invalid_params(message, None));
         };
         let (progress, mut lines) = mpsc::channel(LINES);
+        let (person, mut inquiries) = person::of(&request, &context);
+        let rounds = person::rounds(&request);
         let arguments = request.arguments.unwrap_or_default();
         let called = async {
             // The block owns the sender, so the channel closes when the call ends.
             let progress = progress;
-            tool.call(&self.society, arguments, &progress).await
+            tool.call(&self.society, arguments, &progress, person).await
+        };
+        let asked = async {
+            while let Some(inquiry) = inquiries.recv().await {
+                person::ask(&context.peer, inquiry).await;
+            }
         };
         let told = async {
             let token = context.meta.get_progress_token();
@@ -137,14 +134,15 @@ impl ServerHandler for Server {
             }
         };
         let result = tokio::select! {
-            (result, ()) = async { tokio::join!(called, told) } => result,
+            (result, (), ()) = async { tokio::join!(called, told, asked) } => result,
             () = self.ending.cancelled() => Err(Refusal::ending()),
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("the call was cancelled", None));
             }
         };
         Ok(match result {
-            Ok(outcome) => completed(outcome),
+            Ok(Outcome::Done(output)) => completed(output),
+            Ok(Outcome::Ask(questions)) => return Ok(person::required(questions, rounds).into()),
             Err(refusal) => CallToolResult::error(vec![ContentBlock::text(refusal.text())]),
         }
         .into())

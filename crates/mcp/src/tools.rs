@@ -1,10 +1,12 @@
 //! The tools: their names, schemas and implementations.
 
 mod arguments;
+mod asking;
 mod follow;
 mod schema;
 
 pub(crate) use arguments::Attached;
+pub(crate) use asking::{Inquiry, Person, Told};
 pub(crate) use schema::Schema;
 
 use crate::artifacts::{self, Block, Page};
@@ -14,15 +16,16 @@ use arguments::{
     SendMessage, Steer, Stop,
 };
 use polity_runtime::{Society, UserMessage};
-use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
+use polity_society::id::{AgentId, ApprovalId, ArtifactId, MessageId, TaskId};
 use polity_society::message::Expects;
 use polity_view::{
-    AgentDetail, AgentFilter, AgentPage, ArtifactFilter, ArtifactPage, MessageView, Posted, Steered,
-    TaskFilter, TaskPage,
+    AgentDetail, AgentFilter, AgentPage, ApprovalView, ArtifactFilter, ArtifactPage, MessageView, Posted,
+    Steered, TaskFilter, TaskPage,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 use tokio::sync::mpsc;
 
@@ -69,6 +72,23 @@ pub(crate) struct ToolOutput {
     pub(crate) blocks: Vec<Block>,
 }
 
+/// How a call of a tool ended.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Done(ToolOutput),
+    /// The client asks the person first, and then repeats the call with the answers.
+    Ask(Questions),
+}
+
+/// Questions for the person, whether agents may make calls.
+#[derive(Debug)]
+pub(crate) struct Questions {
+    /// The questions to ask, oldest first.
+    pub(crate) new: Vec<ApprovalView>,
+    /// Questions that the person has put off, so that they are not asked again.
+    pub(crate) put_off: BTreeSet<ApprovalId>,
+}
+
 impl Tool {
     /// All tools, in the order in which clients see them.
     pub(crate) const ALL: &'static [Self] = Self::VARIANTS;
@@ -93,7 +113,8 @@ impl Tool {
             Self::FollowTask => {
                 "Wait until a task is done, an agent writes to the user, or waitSeconds have passed; then report \
                  what has happened since `after`. Call it again with `after` set to `next` until `finished` is true. \
-                 Messages with expectsAnswer are questions: ask your user, then use answer_question."
+                 Messages with expectsAnswer are questions: ask your user, then use answer_question. Only your user can \
+                 decide about the calls in approvals."
             }
             Self::SendMessage => {
                 "Write to an agent in the name of the user: to root with a task to continue it, or to any other \
@@ -166,14 +187,16 @@ impl Tool {
         }
     }
 
-    /// Executes the tool. Sends a line over `progress` for each event that happens meanwhile.
+    /// Executes the tool. Sends a line over `progress` for each event that happens meanwhile. A tool that waits asks the
+    /// person about calls of agents, if the client can do that.
     pub(crate) async fn call(
         self,
         society: &Society,
         arguments: Map<String, Value>,
         progress: &mpsc::Sender<String>,
-    ) -> Result<ToolOutput, Refusal> {
-        match self {
+        person: Person,
+    ) -> Result<Outcome, Refusal> {
+        let output = match self {
             Self::GiveTask => {
                 let GiveTask { prompt, attachments, key } = read(arguments)?;
                 let to = AgentId::root().to_string();
@@ -181,7 +204,7 @@ impl Tool {
                 let post = UserMessage { attachments, key: own(key), ..UserMessage::text(to, prompt) };
                 data(society.write(post).await?)
             }
-            Self::FollowTask => follow::follow(society, read(arguments)?, progress).await,
+            Self::FollowTask => return follow::follow(society, read(arguments)?, progress, person).await,
             Self::SendMessage => {
                 let SendMessage { to, text, task, attachments, key } = read(arguments)?;
                 let attachments = attached(attachments)?;
@@ -243,7 +266,8 @@ impl Tool {
                 let steer: Steer = read(arguments)?;
                 data(Steered { agents: society.resume(steer.target()).await? })
             }
-        }
+        };
+        output.map(Outcome::Done)
     }
 }
 

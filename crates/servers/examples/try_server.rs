@@ -1,11 +1,12 @@
 //! Tries an MCP server: connects, lists its tools, and calls some of them.
 //!
 //! ```text
-//! try_server [--call TOOL ARGUMENTS EXPECTED]... --url URL
-//! try_server [--call TOOL ARGUMENTS EXPECTED]... COMMAND [ARGUMENT]...
+//! try_server [--timeout MS] [--call TOOL ARGUMENTS EXPECTED]... --url URL
+//! try_server [--timeout MS] [--call TOOL ARGUMENTS EXPECTED]... COMMAND [ARGUMENT]...
 //! ```
 //!
-//! A call fails if its result does not contain `EXPECTED`. A result is shown as JSON, with the kinds of its files.
+//! A call fails if its result does not contain `EXPECTED`. A result is shown as JSON, with the kinds of its files. With
+//! `--kill` instead of `--call`, the processes of the server are killed when the call reports its first progress.
 
 use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
 use polity_hands::table::Toolbox;
@@ -22,7 +23,16 @@ use tokio_util::sync::CancellationToken;
 
 type Failure = Box<dyn Error>;
 
+/// What happens to the server during a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Lives,
+    /// It is killed at the first progress of the call.
+    Dies,
+}
+
 struct Call {
+    fate: Fate,
     tool: String,
     arguments: Value,
     expected: String,
@@ -31,26 +41,29 @@ struct Call {
 fn main() -> Result<(), Failure> {
     let runtime = tokio::runtime::Runtime::new()?;
     runtime.block_on(async {
-        let (calls, launch) = read(std::env::args().skip(1))?;
+        let (calls, config) = read(std::env::args().skip(1))?;
         let servers = Servers::new(Arc::new(Plain), Bounds::default());
-        let tried = try_out(&servers, calls, launch).await;
+        let tried = try_out(&servers, calls, config).await;
         servers.shut_down().await;
         tried
     })
 }
 
-fn read(mut arguments: impl Iterator<Item = String>) -> Result<(Vec<Call>, Launch), Failure> {
+fn read(mut arguments: impl Iterator<Item = String>) -> Result<(Vec<Call>, Config), Failure> {
     let mut calls = Vec::new();
+    let mut timeout = Duration::from_secs(60);
     loop {
         let mut next = || arguments.next().ok_or("an argument is missing");
         match next()?.as_str() {
-            "--call" => {
+            "--timeout" => timeout = Duration::from_millis(next()?.parse()?),
+            option @ ("--call" | "--kill") => {
+                let fate = if option == "--kill" { Fate::Dies } else { Fate::Lives };
                 let (tool, arguments, expected) = (next()?, next()?, next()?);
-                calls.push(Call { tool, arguments: serde_json::from_str(&arguments)?, expected });
+                calls.push(Call { fate, tool, arguments: serde_json::from_str(&arguments)?, expected });
             }
             "--url" => {
                 let http = Http { url: next()?.parse()?, headers: BTreeMap::new() };
-                return Ok((calls, Launch::Http(http)));
+                return Ok((calls, Config { launch: Launch::Http(http), timeout }));
             }
             command => {
                 let args = arguments.collect();
@@ -61,16 +74,15 @@ fn read(mut arguments: impl Iterator<Item = String>) -> Result<(Vec<Call>, Launc
                     cwd: None,
                     sandbox: Sandbox::Off,
                 };
-                return Ok((calls, Launch::Process(process)));
+                return Ok((calls, Config { launch: Launch::Process(process), timeout }));
             }
         }
     }
 }
 
-async fn try_out(servers: &Servers, calls: Vec<Call>, launch: Launch) -> Result<(), Failure> {
+async fn try_out(servers: &Servers, calls: Vec<Call>, config: Config) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     let name = ServerName::new("tried").ok_or("not a name")?;
-    let config = Config { launch, timeout: Duration::from_secs(60) };
     servers.set(BTreeMap::from([(name, config)]));
     let standing = loop {
         match servers.state().pop().map(|state| state.standing) {
@@ -84,10 +96,10 @@ async fn try_out(servers: &Servers, calls: Vec<Call>, launch: Launch) -> Result<
     if !matches!(standing, Standing::Connected { .. }) {
         return Err("not connected".into());
     }
-    for Call { tool, arguments, expected } in calls {
+    for Call { fate, tool, arguments, expected } in calls {
         let full = format!("tried__{tool}");
         let found = tools.iter().find(|tool| tool.name() == full).ok_or_else(|| format!("no tool {tool}"))?;
-        let output = found.run(invocation(arguments)).await;
+        let output = found.run(invocation(arguments, fate)).await;
         let shown = match &output {
             Ok(output) => shown(output),
             Err(refusal) => format!("{refusal:?}"),
@@ -114,7 +126,17 @@ fn shown(output: &Output) -> String {
     format!("{content} {}", files.join(", "))
 }
 
-fn invocation(arguments: Value) -> Invocation {
+/// Kills all processes that this program has started.
+fn kill_children() {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    for child in children.collect::<String>().split_whitespace() {
+        // If the process has ended already, there is nothing to kill.
+        let _ = std::process::Command::new("kill").args(["-9", child]).status();
+    }
+}
+
+fn invocation(arguments: Value, fate: Fate) -> Invocation {
     Invocation {
         caller: Caller {
             agent: AgentId::new("agent_1"),
@@ -127,7 +149,10 @@ fn invocation(arguments: Value) -> Invocation {
         evidence: Value::Null,
         attempt: Attempt::First,
         cancel: CancellationToken::new(),
-        progress: Progress::none(),
+        progress: match fate {
+            Fate::Lives => Progress::none(),
+            Fate::Dies => Progress::new(|_| kill_children()),
+        },
         hosts: Hosts::any(),
     }
 }

@@ -1,9 +1,10 @@
 //! Relays MCP messages from standard input to the daemon's route `/mcp`, and the answers to standard output. Each line
-//! of input is a message and becomes a separate request, because the daemon keeps no session.
+//! of input is a message and becomes a separate request. If the client can ask its user, the daemon begins a session,
+//! which every later request names.
 
 use crate::failure::Failure;
 use crate::output::complain;
-use polity_client::{Client, Error};
+use polity_client::{Client, Error, Relayed, SESSION};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::path::Path;
@@ -34,8 +35,8 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
     let writer = tokio::spawn(write(written));
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     let mut under_way: HashMap<String, JoinHandle<()>> = HashMap::new();
-    // The protocol version from the answer to `initialize`. Every later request names it.
-    let version = Arc::new(watch::Sender::new(None::<String>));
+    let agreed = Arc::new(watch::Sender::new(Agreed::default()));
+    let stream = tokio::spawn(stream(client.clone(), agreed.subscribe(), answers.clone()));
     while let Some(line) = lines.next_line().await.map_err(Failure::StandardInput)? {
         if line.trim().is_empty() || writer.is_finished() {
             continue;
@@ -54,17 +55,25 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
                 // daemon stops the work.
                 passing.abort();
             }
-            continue;
+            if agreed.borrow().session.is_none() {
+                continue;
+            }
+            // In a session, a closed connection stops nothing, so the daemon gets the message too.
         }
-        let id = message["id"].to_string();
-        let headers = headers(&message, version.borrow().as_deref());
-        let passing = pass(client.clone(), headers, message, Arc::clone(&version), answers.clone());
-        under_way.insert(id, tokio::spawn(passing));
+        let id = message["method"].is_string().then(|| message["id"].to_string());
+        let headers = headers(&message, &agreed.borrow());
+        let passing =
+            tokio::spawn(pass(client.clone(), headers, message, Arc::clone(&agreed), answers.clone()));
+        // An answer of the client has the id of a request of the daemon, which is not one of these.
+        if let Some(id) = id {
+            under_way.insert(id, passing);
+        }
     }
     // Standard input is closed, so the client has gone and nobody reads the answers.
     for passing in under_way.into_values() {
         passing.abort();
     }
+    stream.abort();
     drop(answers);
     if let Err(error) = writer.await {
         complain(&format!("failed to write answers to standard output: {error}"));
@@ -72,14 +81,21 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
+/// What the answer to `initialize` says. Every later request repeats it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Agreed {
+    version: Option<String>,
+    session: Option<String>,
+}
+
 /// Returns the HTTP headers that MCP over HTTP requires with a message. The headers repeat parts of the message.
-fn headers(message: &Value, version: Option<&str>) -> Vec<(String, String)> {
+fn headers(message: &Value, agreed: &Agreed) -> Vec<(String, String)> {
     let named = message.pointer(VERSION_IN_META).and_then(Value::as_str);
     let mut headers = Vec::new();
-    if message["method"] != "initialize"
-        && let Some(version) = named.or(version)
-    {
-        headers.push(("mcp-protocol-version".to_owned(), version.to_owned()));
+    if message["method"] != "initialize" {
+        let version = named.or(agreed.version.as_deref());
+        headers.extend(version.map(|version| ("mcp-protocol-version".to_owned(), version.to_owned())));
+        headers.extend(agreed.session.iter().map(|session| (SESSION.to_owned(), session.clone())));
     }
     if named.is_some() {
         let method = message["method"].as_str();
@@ -95,7 +111,7 @@ async fn pass(
     client: Client,
     headers: Vec<(String, String)>,
     message: Value,
-    version: Arc<watch::Sender<Option<String>>>,
+    agreed: Arc<watch::Sender<Agreed>>,
     answers: mpsc::Sender<String>,
 ) {
     let until = Instant::now() + PATIENCE;
@@ -106,19 +122,9 @@ async fn pass(
             // is there.
             Err(Error::Find(_)) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
             Err(error) => break Err(error),
-            Ok(mut relayed) => {
-                break loop {
-                    match relayed.next().await {
-                        Ok(Some(answer)) => {
-                            if message["method"] == "initialize" {
-                                version.send_replace(agreed(&answer));
-                            }
-                            let _ = answers.send(one_line(&answer)).await;
-                        }
-                        Ok(None) => break Ok(()),
-                        Err(error) => break Err(error),
-                    }
-                };
+            Ok(relayed) => {
+                let agreed = (message["method"] == "initialize").then_some(&*agreed);
+                break copy(relayed, agreed, &answers).await;
             }
         }
     };
@@ -127,8 +133,45 @@ async fn pass(
     }
 }
 
+/// Copies the messages of one answer of the daemon to standard output. `agreed` is set by the answer to `initialize`.
+async fn copy(
+    mut relayed: Relayed,
+    agreed: Option<&watch::Sender<Agreed>>,
+    answers: &mpsc::Sender<String>,
+) -> Result<(), Error> {
+    while let Some(answer) = relayed.next().await? {
+        if let Some(agreed) = agreed {
+            agreed.send_replace(Agreed {
+                version: version(&answer),
+                session: relayed.session().map(str::to_owned),
+            });
+        }
+        let _ = answers.send(one_line(&answer)).await;
+    }
+    Ok(())
+}
+
+/// Copies what the daemon sends outside of answers to standard output, for as long as the process runs. Only a session
+/// has such messages.
+async fn stream(client: Client, mut agreed: watch::Receiver<Agreed>, answers: mpsc::Sender<String>) {
+    loop {
+        let Ok(headers) = agreed
+            .wait_for(|agreed| agreed.session.is_some())
+            .await
+            .map(|agreed| headers(&Value::Null, &agreed))
+        else {
+            return;
+        };
+        if let Ok(relayed) = client.relay_stream(&headers).await {
+            // A stream that breaks off is opened again.
+            let _ = copy(relayed, None, &answers).await;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
 /// Reads the protocol version from the answer to `initialize`.
-fn agreed(answer: &str) -> Option<String> {
+fn version(answer: &str) -> Option<String> {
     let answer: Value = serde_json::from_str(answer).ok()?;
     answer.pointer("/result/protocolVersion")?.as_str().map(str::to_owned)
 }
@@ -160,7 +203,8 @@ mod tests {
     #[test]
     fn what_the_daemon_sees_of_a_message() {
         let check = |message: Value, version: Option<&str>, expect: &[(&str, &str)]| {
-            let found = headers(&message, version);
+            let agreed = Agreed { version: version.map(str::to_owned), session: None };
+            let found = headers(&message, &agreed);
             let found: Vec<(&str, &str)> =
                 found.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
             assert_eq!(found, expect);
@@ -172,6 +216,9 @@ mod tests {
         );
         check(json!({"method": "tools/list"}), Some("2025-06-18"), &[("mcp-protocol-version", "2025-06-18")]);
         check(json!({"method": "tools/list"}), None, &[]);
+        let session = Agreed { version: Some("2025-11-25".to_owned()), session: Some("s".to_owned()) };
+        let named = |message: Value| headers(&message, &session).into_iter().any(|(name, _)| name == SESSION);
+        assert!(named(json!({"id": 0, "result": {}})) && !named(json!({"method": "initialize"})));
         let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
         check(
             json!({"method": "tools/call", "params": {"name": "stop", "_meta": meta}}),

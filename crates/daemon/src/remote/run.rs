@@ -118,7 +118,7 @@ impl Run<'_> {
         if text.is_none() || self.others == Others::OfThisProcess {
             left = open_tasks(client).await?;
         }
-        let is_over = left.is_empty();
+        let nothing_open = left.is_empty();
         if self.others == Others::OfThisProcess {
             // Fetch the open tasks first and the unshown messages second. A task that ends in between is then found
             // by its messages.
@@ -131,7 +131,9 @@ impl Run<'_> {
             let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
             let latest = client.tasks(&filter).await?.tasks.pop();
             let latest = latest.ok_or_else(|| Failure::NothingToResume(self.data.to_owned()))?;
-            if is_over && latest.state == TaskState::Idle {
+            // If the work ended before this command looked, its answer is left to be printed.
+            let nothing_to_print = left.is_empty() && unshown(client, Some(&latest.id)).await?.is_empty();
+            if nothing_open && nothing_to_print && latest.state == TaskState::Idle {
                 self.output.nothing_left(&latest.id);
             }
             let talking = left.len();

@@ -1,15 +1,17 @@
-//! `follow_task`: reports the events of a task and the messages to the person.
+//! `follow_task`: reports the events of a task and the messages to the person, and asks the person about calls.
 
 use super::arguments::FollowTask;
-use super::{ToolOutput, data};
+use super::asking::{Asking, Person};
+use super::{Outcome, Questions, ToolOutput, data};
+use crate::approval::in_short;
 use crate::artifacts::Block;
 use crate::artifacts::line;
 use crate::refusal::Refusal;
 use polity_runtime::Society;
-use polity_society::id::MessageId;
+use polity_society::id::{ApprovalId, MessageId};
 use polity_society::message::{Expects, Finality};
 use polity_view::Event;
-use polity_view::{ArtifactView, EventFilter, TaskState, TaskView};
+use polity_view::{ApprovalView, ArtifactView, EventFilter, TaskState, TaskView};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
@@ -34,10 +36,12 @@ const LINES: usize = 200;
 pub(crate) struct Followed {
     /// The task and its state.
     pub(crate) task: TaskView,
-    /// Whether nothing is left to do. If so, the last final message is the answer.
+    /// Whether nothing is left to do, except calls that wait for the user. If so, the last final message is the answer.
     pub(crate) finished: bool,
     /// Messages to the user, oldest first.
     pub(crate) messages: Vec<TaskMessage>,
+    /// Calls of agents that wait until the user allows or denies them, oldest first.
+    pub(crate) approvals: Vec<ApprovalView>,
     /// What happened, one line per event, oldest first.
     pub(crate) happened: Vec<String>,
     /// `after` for the next call.
@@ -62,24 +66,50 @@ pub(crate) struct TaskMessage {
     pub(crate) attachments: Vec<ArtifactView>,
 }
 
-/// Waits until the person gets a message, the task is idle, or the time is over.
+/// Waits until the person gets a message, the task is idle, or the time is over. While the person is looking at a
+/// question about a call, the wait goes on up to [`LONGEST_WAIT_SECONDS`].
 pub(crate) async fn follow(
     society: &Society,
     arguments: FollowTask,
     progress: &mpsc::Sender<String>,
-) -> Result<ToolOutput, Refusal> {
+    person: Person,
+) -> Result<Outcome, Refusal> {
     let task = super::task(&arguments.task);
     let unknown = || Refusal::unknown(&format!("there is no task `{task}`"));
     let wait = arguments.wait_seconds.unwrap_or(WAIT_SECONDS).min(LONGEST_WAIT_SECONDS);
-    let deadline = Instant::now() + Duration::from_secs(wait);
+    let begun = Instant::now();
+    let deadline = begun + Duration::from_secs(wait);
+    let last_deadline = begun + Duration::from_secs(LONGEST_WAIT_SECONDS);
     let filter = EventFilter { task: Some(task.clone()), ..EventFilter::default() };
     let mut newest = society.newest_event();
     let mut next = arguments.after.unwrap_or(0);
     let (mut happened, mut heard) = (Vec::new(), Vec::new());
-    let stands = loop {
+    let (inquiries, before) = match person {
+        Person::Absent => (None, None),
+        // Nobody is asked by a call that does not wait.
+        Person::During(inquiries) => ((wait > 0).then_some(inquiries), None),
+        Person::Between(told) => (None, Some(told)),
+    };
+    let mut asking = Asking::new(society, &task, inquiries);
+    let put_off = match before {
+        Some(before) => Some(asking.take_told(before).await?).filter(|_| wait > 0),
+        None => None,
+    };
+    let (stands, approvals) = loop {
         newest.mark_unchanged();
+        // Reads the questions before the state: an answer makes the task open again.
+        let open = asking.look().await?;
         // Reads the state before the events: when a task is idle, all its events have been written.
         let stands = society.task(&task).await?.ok_or_else(unknown)?;
+        // A question that came between the two is in the second list only.
+        let approvals = asking.look().await?;
+        if let Some(put_off) = &put_off {
+            let new: Vec<ApprovalView> =
+                approvals.iter().filter(|approval| !put_off.contains(&approval.id)).cloned().collect();
+            if !new.is_empty() {
+                return Ok(Outcome::Ask(Questions { new, put_off: put_off.clone() }));
+            }
+        }
         loop {
             let page = society.events_after(next, PAGE, &filter).await?;
             for entry in &page.events {
@@ -100,12 +130,29 @@ pub(crate) async fn follow(
                 break;
             }
         }
-        if stands.state == TaskState::Idle || !heard.is_empty() || Instant::now() >= deadline {
-            break stands;
+        let ids = |approvals: &[ApprovalView]| -> Vec<ApprovalId> {
+            approvals.iter().map(|approval| approval.id.clone()).collect()
+        };
+        if ids(&open) != ids(&approvals) {
+            continue;
         }
-        tokio::select! {
-            changed = newest.changed() => if changed.is_err() { break stands },
-            () = tokio::time::sleep_until(deadline) => {}
+        let has_news = stands.state == TaskState::Idle || !heard.is_empty();
+        let until = if asking.is_waiting() { last_deadline } else { deadline };
+        if (has_news && !asking.is_waiting()) || Instant::now() >= until {
+            break (stands, approvals);
+        }
+        let replied = tokio::select! {
+            changed = newest.changed() => {
+                if changed.is_err() {
+                    break (stands, approvals);
+                }
+                None
+            }
+            replied = asking.reply() => Some(replied),
+            () = tokio::time::sleep_until(until) => None,
+        };
+        if let Some((id, reply)) = replied {
+            asking.take(id, reply).await?;
         }
     };
     let mut messages = Vec::with_capacity(heard.len());
@@ -121,9 +168,9 @@ pub(crate) async fn follow(
     }
     happened.drain(..happened.len().saturating_sub(LINES));
     let finished = stands.state == TaskState::Idle;
-    let followed = Followed { task: stands, finished, messages, happened, next };
+    let followed = Followed { task: stands, finished, messages, approvals, happened, next };
     let text = told(&followed);
-    Ok(ToolOutput { blocks: vec![Block::Text(text)], ..data(followed)? })
+    Ok(Outcome::Done(ToolOutput { blocks: vec![Block::Text(text)], ..data(followed)? }))
 }
 
 /// Renders the result as text.
@@ -138,7 +185,12 @@ fn told(followed: &Followed) -> String {
         lines.push(format!("{}{sort} ({}): {}", said.from, said.id, said.text));
         lines.extend(said.attachments.iter().map(|artifact| format!("- {}", line(artifact))));
     }
-    let stands = if followed.finished { "nothing is left to do" } else { "agents are at work" };
+    lines.extend(followed.approvals.iter().map(in_short));
+    let stands = match (followed.finished, followed.approvals.is_empty()) {
+        (true, true) => "nothing is left to do",
+        (true, false) => "nothing is left to do until the user answers",
+        (false, _) => "agents are at work",
+    };
     lines.push(format!("task {}: {stands}; next: {}", followed.task.id, followed.next));
     lines.join("\n")
 }

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failed test")]
 
+mod elicitation;
+
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
@@ -53,7 +55,10 @@ struct World {
 }
 
 async fn start(directory: &Path, model: Arc<dyn ChatModel>) -> Arc<Society> {
-    std::fs::write(directory.join("app.json"), r#"{"discover": false}"#).unwrap();
+    let app = directory.join("app.json");
+    if !app.exists() {
+        std::fs::write(app, r#"{"discover": false}"#).unwrap();
+    }
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
         Registry::load(directory, environment, Box::new(|| Box::pin(async { None }))).await.unwrap();

@@ -53,7 +53,12 @@ async fn gone(pid: Pid) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("the process has ended");
+    in_time(waiting).await;
+}
+
+/// Waits for a real process, but not for ever.
+async fn in_time<T>(waiting: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, waiting).await.expect("the process answers or ends in time")
 }
 
 async fn pids(world: &World) -> Vec<Pid> {
@@ -130,8 +135,8 @@ async fn started(script: &str) -> Started {
 async fn a_server_gets_only_a_part_of_the_environment() {
     let mut started = started("pwd; env").await;
     let mut printed = String::new();
-    started.stdout.read_to_string(&mut printed).await.unwrap();
-    assert_eq!(started.tree.ended().await, "exited with code 0");
+    in_time(started.stdout.read_to_string(&mut printed)).await.unwrap();
+    assert_eq!(in_time(started.tree.ended()).await, "exited with code 0");
     assert!(printed.starts_with("/\n") && printed.contains("\nOWN=1\n") && printed.contains("\nPATH="));
     // Cargo sets this variable for tests.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
@@ -142,8 +147,8 @@ async fn a_server_gets_only_a_part_of_the_environment() {
 async fn a_process_that_ignores_everything_is_killed() {
     let mut started = started("trap '' HUP TERM INT PIPE; sleep 1000 & echo $!; wait; wait").await;
     let mut lines = BufReader::new(&mut started.stdout).lines();
-    let pid = lines.next_line().await.unwrap().unwrap();
+    let pid = in_time(lines.next_line()).await.unwrap().unwrap();
     started.tree.kill();
-    assert_eq!(started.tree.ended().await, "was ended by signal 9");
+    assert_eq!(in_time(started.tree.ended()).await, "was ended by signal 9");
     gone(Pid::from_raw(pid.parse().unwrap()).unwrap()).await;
 }

@@ -1,0 +1,167 @@
+//! The route `/mcp`: requests that stand alone, and sessions for clients that can ask their user.
+//!
+//! Before protocol 2026-07-28, only a session can tell the server what the client can do, and carry an answer of the
+//! user back to the call that asked. So a client gets a session if it says at the beginning that it can ask, and no
+//! other client does. The server remembers nothing about a session: after a restart it makes the session again when the
+//! client uses it.
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use futures::StreamExt as _;
+use rmcp::ServerHandler;
+use rmcp::model::{
+    ClientCapabilities, ElicitationCapability, Implementation, InitializeRequestParams, ProtocolVersion,
+};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::Value;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Largest request, in bytes: room for a file in base64 and some text.
+const LARGEST_REQUEST: usize = 96 << 20;
+
+/// Largest `initialize` request that can get a session, in bytes. Larger ones are served without.
+const LARGEST_BEGINNING: usize = 64 << 10;
+
+/// Header with the id of a session.
+const SESSION: &str = "mcp-session-id";
+
+/// A session without any message is forgotten after this long, and made again when it is used. Longer than the longest
+/// call waits.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(1_200);
+
+/// Builds the route `/mcp`. `new` makes a handler for each request or session. `ending` is cancelled when the daemon ends.
+pub(super) fn router<S: ServerHandler>(
+    new: impl Fn() -> S + Clone + Send + Sync + 'static,
+    ending: CancellationToken,
+) -> Router {
+    let config = StreamableHttpServerConfig::default()
+        // Without sessions, each request is independent: a restart of the daemon loses nothing.
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_sse_retry(None)
+        .with_max_request_body_bytes(LARGEST_REQUEST)
+        // The guard in front of this route checks host and origin.
+        .disable_allowed_hosts()
+        .disable_allowed_origins();
+    let new = move || Ok(new());
+    let mut in_sessions = config.clone().with_legacy_session_mode(true);
+    in_sessions.session_store = Some(Arc::new(Remade));
+    let mut manager = LocalSessionManager::default();
+    manager.session_config.keep_alive = Some(FORGOTTEN_AFTER);
+    manager.session_config.sse_retry = None;
+    let alone = StreamableHttpService::new(new.clone(), Arc::new(NeverSessionManager::default()), config);
+    let sessions = StreamableHttpService::new(new, Arc::new(manager), in_sessions);
+    let serve = async move |request: Request| {
+        let (request, way) = match way(request).await {
+            Ok(found) => found,
+            Err(refused) => return refused,
+        };
+        let is_stream = request.method() == Method::GET;
+        match way {
+            Way::Alone => alone.handle(request).await.map(Body::new),
+            Way::Session if is_stream => {
+                // The stream carries what belongs to no answer, and would keep the daemon from ending.
+                let ended = ending.clone().cancelled_owned();
+                let open = sessions.handle(request).await.map(Body::new);
+                open.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
+            }
+            Way::Session => sessions.handle(request).await.map(Body::new),
+        }
+    };
+    Router::new().route("/mcp", any(serve))
+}
+
+/// How a request is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Alone,
+    Session,
+}
+
+/// Decides how a request is served.
+async fn way(request: Request) -> Result<(Request, Way), Response> {
+    if request.headers().contains_key(SESSION) {
+        return Ok((request, Way::Session));
+    }
+    let length = request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if request.method() != Method::POST || length.is_none_or(|length: usize| length > LARGEST_BEGINNING) {
+        return Ok((request, Way::Alone));
+    }
+    let (head, body) = request.into_parts();
+    let body = match to_bytes(body, LARGEST_BEGINNING).await {
+        Ok(body) => body,
+        Err(error) => {
+            return Err(
+                (StatusCode::BAD_REQUEST, format!("the request ended early: {error}")).into_response()
+            );
+        }
+    };
+    let way = if can_ask(&body) { Way::Session } else { Way::Alone };
+    Ok((Request::from_parts(head, Body::from(body)), way))
+}
+
+/// Returns whether a message begins a connection with a client that can ask its user.
+fn can_ask(message: &Bytes) -> bool {
+    let message: Value = serde_json::from_slice(message).unwrap_or_default();
+    message["method"] == "initialize" && message["params"]["capabilities"]["elicitation"].is_object()
+}
+
+/// Makes lost sessions again. All sessions are of clients that can ask their user, so none needs to be remembered.
+struct Remade;
+
+impl SessionStore for Remade {
+    fn load<'this, 'id, 'future>(
+        &'this self,
+        _: &'id str,
+    ) -> Pin<Box<dyn Future<Output = Result<Option<SessionState>, SessionStoreError>> + Send + 'future>>
+    where
+        'this: 'future,
+        'id: 'future,
+        Self: 'future,
+    {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation = Some(ElicitationCapability::default());
+        let client = Implementation::new("unknown", "0");
+        // The first version with questions to the user; the later ones do not differ in what this server uses.
+        let began = InitializeRequestParams::new(capabilities, client)
+            .with_protocol_version(ProtocolVersion::V_2025_06_18);
+        Box::pin(async { Ok(Some(SessionState::new(began))) })
+    }
+
+    fn store<'this, 'id, 'state, 'future>(
+        &'this self,
+        _: &'id str,
+        _: &'state SessionState,
+    ) -> Pin<Box<dyn Future<Output = Result<(), SessionStoreError>> + Send + 'future>>
+    where
+        'this: 'future,
+        'id: 'future,
+        'state: 'future,
+        Self: 'future,
+    {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn delete<'this, 'id, 'future>(
+        &'this self,
+        _: &'id str,
+    ) -> Pin<Box<dyn Future<Output = Result<(), SessionStoreError>> + Send + 'future>>
+    where
+        'this: 'future,
+        'id: 'future,
+        Self: 'future,
+    {
+        Box::pin(async { Ok(()) })
+    }
+}
