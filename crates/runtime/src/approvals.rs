@@ -32,7 +32,6 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub(crate) struct Question<'a> {
     pub(crate) call: &'a ToolCall,
-    /// The group of the tool.
     pub(crate) group: ToolGroup,
     pub(crate) reach: Reach,
 }
@@ -69,7 +68,8 @@ pub(crate) async fn rule(
     let role = agent.map(|agent| agent.role_name).unwrap_or_default();
     let tool = question.call.name.clone();
     let stored = approvals::permitted(&mut *connection, &caller.task, &tool, &role).await?;
-    // A permission that a later version wrote in another form allows nothing.
+    // If a later version of polity wrote a permission in a form that this version cannot parse, the permission allows
+    // nothing.
     let remembered: Vec<Remembered> =
         stored.into_iter().filter_map(|calls| serde_json::from_value(calls).ok()).collect();
     let seen = sources::sources(connection, caller).await?;

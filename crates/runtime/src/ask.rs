@@ -71,7 +71,6 @@ pub(crate) struct Answer {
 /// Identifies the answer that is asked for: its turn, its number in the turn, and whether the model may call tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
-    /// The id of the turn.
     pub(crate) turn: TurnId,
     /// How many answers with tool calls the turn has had.
     pub(crate) number: u64,
@@ -97,7 +96,7 @@ struct Scene {
     contacts: Vec<ContactRow>,
     stored: Vec<Stored>,
     wanted: Option<ServiceId>,
-    /// The access to the directory of the person in which the agent works; `None` if it works in none.
+    /// What access the agent has to the directory of the person in which it works; `None` if it works elsewhere.
     workspace: Option<Access>,
 }
 
@@ -452,7 +451,7 @@ impl Call<'_> {
 /// Returns the failure of an attempt that was not made, because another call has found the service still down.
 fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
-    // The call that found the service down has already closed the gate for as long as the server asked for.
+    // The call that found the service down has already closed the gate for the pause that the server asked for.
     let failure = CallError { message, retry_after: None, ..last };
     FailedAttempt { failure, sent: Sent::Text, media: Vec::new(), revision: 0, compaction: None }
 }
@@ -489,7 +488,7 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
     };
     let chain = agents::chain(&mut reader, &conversation.agent).await?;
     let workspace = match tasks::workspace(&mut reader, &conversation.task).await? {
-        // An agent in its own worktree changes a copy.
+        // An agent with its own worktree works on a copy, so it has no access to the person's directory itself.
         Root::Person { access, .. } => {
             let worktree = agents::worktree(&mut reader, &conversation.agent).await?;
             worktree.is_none().then_some(access)

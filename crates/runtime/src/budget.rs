@@ -55,7 +55,8 @@ pub(crate) enum Reserved {
     Later(Pin<Box<OwnedNotified>>),
 }
 
-/// Held while an agent works for a task. As long as it is held, the working time of the task is counted.
+/// A guard that a driver keeps while its agent works for a task. While any guard of a task exists, the working time
+/// of the task is counted.
 #[derive(Debug)]
 pub(crate) struct Working(Arc<Budget>);
 

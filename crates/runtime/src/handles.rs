@@ -30,7 +30,8 @@ pub(crate) struct Handles {
     /// The client that calls models, for all services.
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) gates: Gates,
-    /// Cancelled when agents must begin nothing new. Their work so far is written, and the next start continues it.
+    /// Cancelled when the process is about to end: agents then begin nothing new. Their work so far is written, and
+    /// the next process continues it.
     pub(crate) draining: CancellationToken,
     /// What each task may still spend.
     pub(crate) budgets: Budgets,
@@ -42,7 +43,7 @@ pub(crate) struct Handles {
     pub(crate) extractor: Option<PathBuf>,
     /// The tools that reach outside the society.
     pub(crate) hands: Hands,
-    /// The directories of polity itself, which no workspace may contain or be in.
+    /// The directories of polity itself. A workspace may neither contain one of these directories nor lie in one.
     pub(crate) private: Vec<PathBuf>,
 }
 

@@ -114,7 +114,8 @@ pub(crate) async fn stop(
             let mut stopped = Vec::new();
             for agent in &meant {
                 let to_do = work::tasks(&mut tx.connection, agent).await?;
-                // A command may be the only work of its agent.
+                // Rung for agents without messages and turns too: a background command may be the only work of its
+                // agent.
                 tx.ring(Bell::EndCommands(agent.clone()));
                 if !to_do.is_empty() {
                     tx.ring(Bell::Halt(agent.clone()));

@@ -163,7 +163,8 @@ impl Supervisor {
         }
     }
 
-    /// Takes up every unfinished turn, every mailbox that is not empty, and every task that might be over.
+    /// Starts drivers for every unfinished turn and every mailbox that is not empty, and checks every task that might
+    /// be over.
     async fn take_up_all(&mut self) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let mut work = turns::all_open(&mut reader).await?;
@@ -275,7 +276,7 @@ impl Supervisor {
                 return self.wake(conversation);
             }
             Ok(Abandoned::Nothing) => {}
-            // The next failure leads here again.
+            // The turn stays open. When its driver fails again, the supervisor calls this function again.
             Err(error) if error.may_pass() => return self.wake(conversation),
             Err(error) => {
                 tracing::error!(agent = %conversation.agent, error = %in_full(&error), "failed to give up a turn");
@@ -308,7 +309,8 @@ impl Supervisor {
         }
     }
 
-    /// Tells the agents of each deadlock once. If a later check finds the same deadlock, gives up its newest request.
+    /// Tells the agents of each deadlock about it, once. If a later check finds the same deadlock, gives up its
+    /// newest request.
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;

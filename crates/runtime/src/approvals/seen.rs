@@ -22,13 +22,13 @@ pub(crate) async fn note(
     refused: Option<&str>,
     result: &ToolResult,
 ) -> Result<(), Error> {
-    // The reason of a failure is a text of the server.
+    // The server wrote the reason of the failure, so the agent has now read a text of the server.
     if let (Some(SERVER_FAILED), Some(Reach::Server { server, .. })) = (refused, reach) {
         seen::read(tx, caller, &Source::Server(server.clone()), &call.name).await?;
     }
     match result {
         ToolResult::Outside { source: Some(source), .. } => {
-            // A source that a later version wrote is not known here.
+            // Skips a source of a kind that only a later version of polity knows.
             if let Ok(source) = source.parse::<Source>() {
                 seen::read(tx, caller, &source, &call.name).await?;
             }

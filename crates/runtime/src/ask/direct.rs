@@ -65,7 +65,8 @@ pub enum DirectError {
     Ending,
 }
 
-/// After this many answers that do not fit the schema, the call fails. After the first, the model is told why.
+/// After this many answers that do not fit the schema, the call fails. After the first misfit, the model is told what
+/// is wrong and asked again.
 const MISFITS: u32 = 2;
 
 /// After this many empty answers, the call fails.

@@ -109,7 +109,8 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
     }
 }
 
-/// Returns whether this kind of failure means that no server answered. Then the address is the first thing to check.
+/// Returns whether this kind of failure means that no server answered. In that case, the address is the first thing
+/// to check.
 fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }

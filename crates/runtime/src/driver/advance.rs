@@ -37,7 +37,7 @@ use std::time::Duration;
 /// What happened since the last transaction.
 #[derive(Clone)]
 pub(super) enum Happened {
-    /// Nothing: the driver has just taken up the turn.
+    /// Nothing, for example because the driver has only just loaded the turn.
     Nothing,
     /// The model answered.
     Replied {
@@ -141,7 +141,7 @@ struct Advance {
     open: OpenTurn,
     snapshot: Arc<Snapshot>,
     prepared: HashMap<String, Result<Prepared, Refusal>>,
-    /// Why nobody can be hired with an own worktree, if a call wants that and it is so.
+    /// The refusal of a hire with its own worktree, if a pending call asks for one and no worktree can be made.
     no_worktree: Option<Refusal>,
 }
 
@@ -167,7 +167,8 @@ impl Advance {
             tasks::set_worked(tx, &self.conversation.task, worked).await?;
         }
         self.take_down(tx, &mut turn, happened).await?;
-        // The driver keeps what has happened, but does nothing more until the agent is resumed.
+        // If the agent is paused or parked, what has happened stays recorded, but the turn goes no further until the
+        // agent is resumed.
         if holds::held(&mut tx.connection, &self.conversation).await? {
             return Ok((turn, Step::Ended));
         }
@@ -331,7 +332,7 @@ impl Advance {
         self.finish_call(tx, turn, call, done.result, Course::of_society(done.refused)).await
     }
 
-    /// Records that a call of an outside tool has ended, and the artifacts that the tool made.
+    /// Records that a call of an outside tool has ended, and writes the rows of the artifacts that the tool made.
     async fn end_outside(&self, tx: &mut Tx, turn: &mut Turn, ended: Ended) -> Result<(), Error> {
         let Ended { call, reach, result, refused, stored, duration, head, goes_on } = ended;
         if let Some(command) = goes_on {
@@ -380,9 +381,9 @@ impl Advance {
         self.record(tx, turn, turn::finished(call, result)).await
     }
 
-    /// Stores a result as an artifact if it is too long for a model; the model then gets the beginning of the text and
-    /// the reference of the artifact. The file is written while the transaction is open. This hardly ever happens, and
-    /// delays other writers by a few milliseconds.
+    /// Stores a result as an artifact if it is too long for a model; the model then gets the beginning of the text
+    /// and the reference of the artifact. The file is written while the transaction is open, which delays other jobs
+    /// of the writer by a few milliseconds. Such long results are rare.
     async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
         let (text, extension, mime_type) = match &result {
             ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. } => {
@@ -410,8 +411,8 @@ impl Advance {
         let prepared = put_on_disk(&self.handles, mint::artifact(), artifact).await?;
         let reference = prepared.artifact.id.reference();
         tools::store(tx, &self.conversation, prepared).await?;
-        // A text takes more characters in JSON, but their number is not known before.
-        // So the loop halves the beginning until it fits.
+        // Escapes in JSON make a text longer, by a number of characters that is not known beforehand. So the loop
+        // halves the beginning until the result fits.
         let mut shown_characters = limit;
         loop {
             let beginning: String = text.chars().take(shown_characters).collect();
@@ -447,7 +448,8 @@ impl Advance {
         events::append(tx, &event).await
     }
 
-    /// Ends the turn, because the task may call no more models. Tells the person once.
+    /// Ends the turn, because the task has reached a limit and may call no more models. Tells the person once per
+    /// task.
     async fn stop_at_limit(&self, tx: &mut Tx, turn: &mut Turn, reached: &Reached) -> Result<(), Error> {
         let Reached { limit, value } = reached;
         let reason = format!("limit_reached: {limit} = {value}");

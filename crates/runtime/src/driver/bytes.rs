@@ -244,8 +244,8 @@ fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits
     }
 }
 
-/// Returns a function that collects bytes and returns references to them. If the bytes are too large, it returns
-/// `None`.
+/// Returns a function that collects bytes and returns references to them. The function returns `None` for bytes that
+/// are too large.
 fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -> Option<String> + 'f {
     move |written| {
         limits.check_artifact(written.bytes.len() as u64).ok()?;
@@ -293,8 +293,8 @@ pub(super) async fn prepare_pending(
     turn: &Turn,
 ) -> Result<HashMap<String, Result<Prepared, Refusal>>, Error> {
     let mut prepared = HashMap::new();
-    // When that transaction begins, every started tool has ended or was given up.
-    // So the transaction begins with the calls after them.
+    // When the next transaction begins, every started tool has ended or was given up. So the transaction begins with
+    // the first call that has not started.
     let next = turn.pending().skip_while(|call| turn.has_started(call));
     let within = next.take_while(|call| outside_tool(handles, call).is_none());
     for call in within.filter(|call| turn.refused(call).is_none()) {

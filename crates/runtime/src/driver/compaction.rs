@@ -36,7 +36,7 @@ pub(super) async fn compact(
             ..
         }
         | Asked::TooLong(_) => (None, None, None),
-        // A server that is down is no reason to drop the older part of the history.
+        // The server is down. The summary can be made later, so the older part of the history is not replaced now.
         Asked::Failed { service, reason, .. } => return Ok(Some(Happened::Failed { service, reason })),
     };
     polity_points::point!("compaction::summed_up");

@@ -84,7 +84,7 @@ pub enum WriteError {
     /// The rules refused the write.
     #[error("{message}")]
     Refused {
-        /// The refusal of the rules.
+        /// What the rules refused, with the values that the message mentions.
         refusal: Box<Refusal>,
         /// The refusal in words.
         message: String,

@@ -58,7 +58,7 @@ pub(crate) fn offered(rights: &Rights, snapshot: &Snapshot) -> Vec<Tool> {
 /// The window that is assumed where a service does not declare one, in tokens.
 const ASSUMED_WINDOW: u64 = 128_000;
 
-/// What decides which definitions of MCP tools a request contains.
+/// The facts that decide which definitions of MCP tools a request contains.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offering<'a> {
     /// The context window of the service, in tokens.
@@ -67,9 +67,9 @@ pub(crate) struct Offering<'a> {
     pub(crate) found: BTreeSet<&'a str>,
 }
 
-/// Returns the tools that act outside, that an agent with these rights may call, and that a request contains. If the
-/// definitions of all its MCP tools would take too much of the window, those that it has not found yet are left out,
-/// and it gets a tool that finds them.
+/// Returns the outside tools that a request offers to an agent with these rights. If the definitions of all MCP tools
+/// would take too much of the window, the request leaves out those that the agent has not found yet, and offers a
+/// tool that finds them.
 pub(crate) fn offered_outside(
     rights: &Rights,
     snapshot: &Snapshot,

@@ -130,7 +130,7 @@ async fn always_holds_in_later_tasks_until_it_is_removed() {
 
     approvals::remove_permission(&world.store, PermissionId::from_number(1)).await.unwrap();
     assert_eq!((pays("t-3").await, *runs.lock().unwrap()), (1, 2));
-    // For this task: asked again in the next one.
+    // `Answer::Task` allows the call in one task, so the person is asked again in the next task.
     answer(&world, &questions(&world).await[0].id, Answer::Task, None).await;
     let third = Conversation { agent: AgentId::root(), task: TaskId::new("t-3") };
     let twice = vec![Say::Call("pay", json!({})), Say::Text("paid")];
@@ -217,8 +217,8 @@ async fn a_question_of_a_stopped_agent_is_dropped() {
     assert_eq!(questions(&world).await[0].state, ApprovalState::Dropped);
 }
 
-/// An agent reads a page and writes to another agent, which then wants to pay. Without rules nobody is asked about
-/// `pay`; but the other agent has heard from somebody who has read the page.
+/// An agent reads a web page and writes to another agent, which then calls `pay`. No rule asks about `pay`. The
+/// person is asked nevertheless, because the calling agent has heard from an agent that has read the page.
 #[tokio::test]
 async fn who_hears_from_a_reader_of_the_web_is_asked_about_each_call_and_shown_the_way() {
     let world = World::new().await;

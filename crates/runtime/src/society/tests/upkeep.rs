@@ -6,7 +6,8 @@ use polity_hands::views::Views;
 use polity_society::id::TurnId;
 use polity_workspaces::Workspaces;
 
-/// Two tasks with the same agents, each with a worktree: one that did nothing, and one that committed a file.
+/// Two tasks with two agents each. Every agent has a worktree: `idle-1` has done nothing in it, `busy-2` has
+/// committed a file.
 struct Left {
     world: World,
     handles: Arc<Handles>,
@@ -15,7 +16,7 @@ struct Left {
 
 const TASKS: [&str; 2] = ["t-2", "t-3"];
 
-/// Returns `None` where git is missing, and says so.
+/// Creates the two tasks. If git is missing or too old, prints this and returns `None`.
 async fn left() -> Option<Left> {
     let world = World::new().await;
     let directory = tempfile::tempdir().unwrap();
@@ -47,7 +48,8 @@ async fn left() -> Option<Left> {
 }
 
 impl Left {
-    /// Returns what is on disk of a task: its worktrees, its shared workspace and its views.
+    /// Returns which files and directories of a task exist: its worktrees, its shared workspace, and the file of its
+    /// views.
     fn on_disk(&self, task: &str) -> Vec<&'static str> {
         let names = ["idle-1", "busy-2", "main", "git"];
         let is_there = |path: String| self.directory.path().join(path).exists();

@@ -396,7 +396,7 @@ impl Society {
         }
     }
 
-    /// The person is shown a message.
+    /// Marks a message to the person as shown.
     pub(super) fn show(&mut self, id: &MessageId) {
         self.change(id, |message| message.state = MessageState::Done);
     }

@@ -180,8 +180,8 @@ pub(super) enum Operation {
     BeginTurn {
         mailbox: u8,
     },
-    /// An agent answers a request in the middle of its turn. The asker has written something meanwhile.
-    /// It reads the answer at once and adds nothing.
+    /// An agent answers a request in the middle of its turn. The asker, which holds a text or has told the person
+    /// something, reads the answer at once and ends its turn without a text.
     Overtake {
         request: u8,
     },
@@ -195,7 +195,7 @@ pub(super) enum Operation {
     FailTurn {
         turn: u8,
     },
-    /// The person is shown its oldest message.
+    /// Shows the person the oldest message to them.
     Show,
     Wait {
         milliseconds: i64,
