@@ -47,9 +47,9 @@ pub struct NewApproval {
     pub tool: String,
     pub role: String,
     pub arguments: Value,
-    /// What the call would change, for a person.
+    /// What the call would change, in words for the person.
     pub preview: Option<String>,
-    /// What is remembered if the person allows more than this call.
+    /// The calls that a permission would cover, if the person allows more than this call.
     pub remembered: Value,
     /// Why the person is asked, in words.
     pub why: String,

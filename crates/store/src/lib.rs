@@ -262,7 +262,7 @@ impl Store {
 
     /// Opens the database of a data directory read-only; also returns the number of the newest event.
     ///
-    /// It does not create, migrate or repair the database. Another process may be writing to it.
+    /// This function does not create, migrate or repair the database. Another process may be writing to the database.
     pub async fn open_to_read(file: &Path) -> Result<(Self, i64), Error> {
         let (options, mut connection) = database::open_to_read_with_options(file).await?;
         database::quick_check(&mut connection, file).await?;

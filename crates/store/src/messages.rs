@@ -300,7 +300,8 @@ pub async fn any_queued(connection: &mut SqliteConnection, mailbox: &Conversatio
     Ok(query.fetch_one(connection).await?)
 }
 
-/// Counts the queued messages of a mailbox. A result below `limit` may be too high; any other result is exact.
+/// Counts the queued messages of a mailbox. A result below `limit` is an upper bound; a result of at least `limit` is
+/// exact.
 pub async fn queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,

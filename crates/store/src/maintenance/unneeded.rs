@@ -44,8 +44,8 @@ const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_
 pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
 
 /// Returns two groups of artifacts. The first group belongs to ended tasks in which nothing has happened since
-/// that time; an artifact that something outside such tasks names is not included.
-/// The person stored the second group before that time and sent it to nobody.
+/// `since`, and nothing outside such tasks names these artifacts. The person stored the second group before `since`
+/// and sent it to nobody.
 pub async fn find(
     connection: &mut SqliteConnection,
     since: Timestamp,

@@ -104,7 +104,7 @@ pub async fn list(
     Ok((agents, next))
 }
 
-/// Returns one agent.
+/// Returns an agent; `None` if there is no agent with this id.
 pub async fn get(
     connection: &mut SqliteConnection,
     catalogue: &Catalogue,
