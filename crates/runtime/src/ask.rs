@@ -1,4 +1,4 @@
-//! Asks a model for its next answer: makes attempts until one brings an answer or the policy gives up.
+//! Asks a model for its next answer: makes attempts until an attempt brings an answer or the policy gives up.
 //!
 //! Each attempt first waits at the gate of the service. Only then does it build its request, for the service as it is
 //! configured at that moment. So a waiting attempt holds no request in memory, and no request is outdated when sent.
@@ -45,7 +45,7 @@ pub(crate) enum Asked {
         /// The service that was asked last.
         service: ServiceId,
         kind: FailureKind,
-        /// Why it failed, worded for the parent or the person.
+        /// Why the call failed, worded for the parent or the person.
         reason: String,
     },
     /// The conversation has outgrown the context window, so its older part must be summed up first.
@@ -159,7 +159,7 @@ async fn ask_for(
     }
 }
 
-/// A call in progress.
+/// One call of [`ask`] or [`ask_for_summary`] in progress, with all its attempts.
 struct Call<'a> {
     handles: &'a Handles,
     conversation: &'a Conversation,
@@ -234,8 +234,8 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the service to ask, as it is configured now. If it was removed from the configuration,
-    /// the default service takes its place. If no service is left, the error names the removed service.
+    /// Returns the service to ask, as it is configured now. If the service was removed from the configuration, the
+    /// default service takes its place. If no service is left, the error names the removed service.
     fn service(&mut self, snapshot: &Snapshot) -> Result<Arc<Service>, ServiceId> {
         let current = self.tried.service();
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
@@ -255,7 +255,7 @@ impl Call<'_> {
     async fn attempt(&mut self, pass: Pass, entered: &Service) -> Result<Attempted, Error> {
         // The wait at the gate may have been long, so the configuration is read again.
         let snapshot = self.handles.registry.refresh().await;
-        // The tools of a server that was just configured belong to this request.
+        // This request should offer the tools of MCP servers that are just being started, so wait for these tools.
         tokio::select! {
             () = self.handles.hands.settled() => {}
             () = self.handles.draining.cancelled() => return Ok(Attempted::Ended(Asked::Left)),
@@ -370,7 +370,8 @@ impl Call<'_> {
             (Next::DescribeMedia, _, _) => self.tried.describe_media(&failure, media, revision),
             (Next::Compact, _, Some(compaction)) => return Ok(Some(self.too_long(compaction))),
             (Next::Fallback, Some(fallback), _) => self.tried.turn_to(fallback.id.clone()),
-            // Without a fallback or anything to sum up, the policy returns neither `Fallback` nor `Compact`.
+            // `Fallback` and `Compact` cannot reach this arm: the policy returns them only if there is a fallback, or
+            // something to sum up.
             (Next::GiveUp | Next::Fallback | Next::Compact, _, _) => {
                 return Ok(Some(told::failed(service, &failure, pause)));
             }
@@ -385,7 +386,8 @@ impl Call<'_> {
             Next::Again { after } => after,
             _ => policy::shared_pause(asked),
         };
-        // The server may have been replaced meanwhile. The new server has not asked for a pause.
+        // The configuration may have replaced the server meanwhile. The new server has not asked for a pause, so its
+        // gate stays open.
         self.handles.gates.known(service)?.pause(pause);
         Some(pause)
     }

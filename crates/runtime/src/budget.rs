@@ -51,7 +51,8 @@ pub(crate) enum Reserved {
     Granted(Reservation),
     /// The call would exceed this limit.
     Refused(Reached),
-    /// Only calls in progress keep the call from being made. The caller asks again when this future completes.
+    /// The call may be possible once calls in progress have ended and cost less than they reserved. The future
+    /// completes when one of them has ended; the caller then asks again.
     Later(Pin<Box<OwnedNotified>>),
 }
 
@@ -132,7 +133,7 @@ impl Budgets {
         limits: &Limits,
     ) -> Result<Reserved, Error> {
         let budget = self.of(store, task).await?;
-        // Enabled before anything is read, so that no notification is missed.
+        // Wait for notifications from now on, so that none is missed between the reads below and the wait.
         let mut settled = Box::pin(Arc::clone(&budget.settled).notified_owned());
         settled.as_mut().enable();
         let _deciding = budget.deciding.lock().await;

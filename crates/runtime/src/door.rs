@@ -24,7 +24,7 @@ use polity_view::Event;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Returns the contacts of an agent in a task, as the rules see them.
+/// Returns the contacts of an agent in a task, in the form that the rules need.
 pub(crate) async fn known_parties(
     connection: &mut Connection,
     catalogue: &Catalogue,
@@ -33,7 +33,8 @@ pub(crate) async fn known_parties(
     Ok(known(contacts::of(connection, &owner.agent, &owner.task).await?, catalogue))
 }
 
-/// Returns contacts as the rules see them, with the capabilities that their services have in this catalogue.
+/// Returns contacts in the form that the rules need, with the capabilities that their services have in this
+/// catalogue.
 pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownParty> {
     let known = rows.into_iter().map(|row| KnownParty {
         party: row.agent.party(catalogue),
@@ -44,7 +45,7 @@ pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownPa
     known.collect()
 }
 
-/// Returns the mentioned artifacts that an agent may open.
+/// Returns those of the mentioned artifacts that an agent may open.
 pub(crate) async fn openable(
     connection: &mut Connection,
     owner: &Conversation,

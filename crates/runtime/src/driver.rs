@@ -53,7 +53,7 @@ pub(crate) async fn run(
         drive(handles, conversation, &open, turn, halt).await?;
     }
     if halt.is_cancelled() || handles.draining.is_cancelled() {
-        // The time spent on an answer that did not come counts too.
+        // Agents have also worked while they waited for an answer that did not come, so this time counts too.
         note_time(handles, &conversation.task).await?;
     }
     Ok(())
@@ -139,7 +139,7 @@ async fn drive(
         let (advanced, step) = write_down(handles, conversation, open, turn, happened).await?;
         polity_points::point!("driver::written");
         turn = advanced;
-        // The next start continues the turn at this point.
+        // The next driver continues the turn at this point.
         if handles.draining.is_cancelled() || halt.is_cancelled() {
             return Ok(());
         }

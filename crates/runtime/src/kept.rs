@@ -26,7 +26,8 @@ pub(crate) enum Made {
     /// A medium, with the MIME type that it has in this form.
     Medium(MimeType, Data),
     Text(String),
-    /// The document contains no text that can be extracted. This is kept so that nobody tries again.
+    /// The document contains no text that can be extracted. This result is kept too, so that the next request does
+    /// not try again.
     Nothing,
     /// No picture can be made. Contains the reason for the model, and an explanation for the event.
     LeftOut(Reason, String),

@@ -27,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 /// After this many failures in a row because of damage or a defect, the turn of a conversation is given up.
 const FAILURES: u32 = 3;
 
-/// The pause before a failed conversation is taken up again doubles with each failure: 200 ms, 400 ms, and so on. After
-/// this many failures it stays at 25.6 s.
+/// The pause before the supervisor starts the driver of a failed conversation again doubles with each failure: 200
+/// ms, 400 ms, and so on. After this many failures it stays at 25.6 s.
 const LONGEST_PAUSE: u32 = 8;
 
 /// The pause before the supervisor repeats a read or write that failed.
@@ -118,7 +118,7 @@ impl Supervisor {
         }
     }
 
-    /// Continues the work of the last run, then works until it is stopped.
+    /// Starts drivers for the work that the last process left, then handles bells until the supervisor is stopped.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.serve().await {
             self.broken.send_replace(Some(in_full(&error)));
@@ -333,8 +333,8 @@ impl Supervisor {
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            // No other request was made on behalf of the newest request,
-                            // so its receiver can answer at once.
+                            // Of the requests to this agent, the notice is about the newest: no other request was
+                            // made on behalf of it, so the agent can answer it at once.
                             let owed = open.iter().rev().find(|request| request.to == *agent);
                             let about = owed.map(|request| request.id.clone());
                             apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;

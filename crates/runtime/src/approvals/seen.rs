@@ -1,4 +1,4 @@
-//! Remembers which outside sources the content of each agent came from.
+//! Records from which outside sources (such as the web or an MCP server) each agent has got content.
 
 use polity_llm::{Arguments, ToolCall};
 use polity_society::policy::{Reach, Source};
@@ -12,8 +12,9 @@ const SAVE_TO: &str = "saveTo";
 /// The code of a refusal whose reason was written by an MCP server.
 const SERVER_FAILED: &str = "mcp_failed";
 
-/// Notes which sources an agent got content from by a call, and which sources the call brought into the workspace.
-/// `reach` is what the call reached, if its tool acts outside. `refused` is the code of the refusal, if there was one.
+/// Records from which sources a call brought content to its agent, and from which sources into the files of the
+/// workspace. `reach` is what the call reached, if its tool acts outside. `refused` is the code of the refusal, if
+/// there was one.
 pub(crate) async fn note(
     tx: &mut Tx,
     caller: &Conversation,

@@ -144,7 +144,7 @@ fn request(handles: &Handles, lines: &[Line], schema: Option<&Value>) -> Request
     Request { messages, tools: Vec::new(), tool_choice: ToolChoice::None }
 }
 
-/// Makes attempts until one brings an answer or the policy gives up.
+/// Makes attempts until an attempt brings an answer or the policy gives up.
 async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply), DirectError> {
     let mut tried = Tried::nothing();
     loop {

@@ -156,7 +156,7 @@ impl Advance {
         // The agent may have been ended while its model was thinking.
         if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
             if let Happened::Replied { served, .. } = &happened {
-                // Nobody gets the answer, but its cost counts.
+                // Nobody gets the answer of the model, but its cost counts.
                 usage::insert(tx, &self.conversation, self.open.id, served).await?;
             }
             return Ok((turn, Step::Ended));
@@ -297,7 +297,8 @@ impl Advance {
         }
     }
 
-    /// Asks the policy about a call of a society tool. A call that the person has allowed is not asked about again.
+    /// Asks the policy about a call of a society tool. The policy is not asked again about a call that the person has
+    /// allowed.
     async fn ruling(&self, tx: &mut Tx, turn: &Turn, call: &ToolCall) -> Result<Ruling, Error> {
         let Some(group) = group_of(&call.name) else { return Ok(Ruling::Allow) };
         let question = Question { call, group, reach: Reach::Society };

@@ -23,7 +23,7 @@ use std::collections::HashMap;
 /// The answer of a model is compared with the artifacts that its agent may open, up to this many bytes of artifacts.
 const COMPARED: u64 = 16 * 1024 * 1024;
 
-/// The answer is compared with at most this many of these artifacts: the newest of them.
+/// The answer of a model is compared with at most this many artifacts: the newest ones that its agent may open.
 const COMPARED_ARTIFACTS: u32 = 200;
 
 /// Stores the bytes that a model wrote into its answer, and replaces them with references before anything is recorded.
@@ -49,7 +49,7 @@ pub(super) async fn take_bytes_out(
     store(handles, found).await
 }
 
-/// Does the same as [`take_bytes_out`] for the result of a tool that reaches outside.
+/// Does the same as [`take_bytes_out`] for the result of a tool that acts outside.
 pub(super) async fn take_result_out(
     handles: &Handles,
     conversation: &Conversation,
@@ -74,8 +74,8 @@ async fn store(handles: &Handles, found: Found) -> Result<Vec<Prepared>, Error> 
     Ok(stored)
 }
 
-/// Adds the files that an agent may open to the known bytes. A piece from the middle of a file has no signature and is
-/// recognized only by comparison with the file.
+/// Adds the files that an agent may open to `known`, so that pieces of these files are recognized in an answer. A
+/// piece from the middle of a file has no signature, so only comparison with the file can recognize it.
 async fn know_what_one_may_open(
     handles: &Handles,
     conversation: &Conversation,

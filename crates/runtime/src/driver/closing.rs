@@ -216,7 +216,7 @@ async fn bounded(
     text: &str,
 ) -> Result<String, Error> {
     let limits = &snapshot.settings.limits;
-    // An escaped character in JSON may take six characters.
+    // One character of a text may take six characters in JSON: an escape such as `\u0001`.
     let most = limits.inline_text_chars.min(limits.max_message_chars / 6);
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if text.chars().nth(most).is_none() {
@@ -392,7 +392,7 @@ pub(super) async fn tell_parked(
     apply::tell(tx, snapshot, &task, &parent.unwrap_or_else(AgentId::user), notice, about).await
 }
 
-/// Tells the person that a limit stopped the task, and how much each branch used.
+/// Tells the person that a limit stopped the task, and how much each branch of the tree of agents has spent.
 pub(super) async fn tell_limit(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -15,7 +15,8 @@ use polity_store::{Conversation, Error, events, records, usage};
 use polity_view::{Event, SummarySource};
 use tokio_util::sync::CancellationToken;
 
-/// Replaces the older part of a conversation with a summary. Returns what happened if the turn cannot continue.
+/// Replaces the older part of a conversation with a summary. If this fails or is cut off, returns what happened;
+/// `None` means that the turn continues.
 pub(super) async fn compact(
     handles: &Handles,
     conversation: &Conversation,

@@ -1,4 +1,4 @@
-//! Views of the society, for clients and people.
+//! The methods of [`Society`] that read. They return views, which clients show to people.
 
 use super::Society;
 use crate::ask::{Bytes, preview};
@@ -270,7 +270,8 @@ pub(super) async fn role_view(connection: &mut Connection, role: Role) -> Result
     })
 }
 
-/// Finds the conversation of an agent in the task that the caller means.
+/// Finds the conversation of an agent in the given task, or in the default task that [`Society::conversation`]
+/// describes.
 pub(super) async fn conversation_of(
     connection: &mut Connection,
     agent: &AgentId,

@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 impl Society {
-    /// Returns the services, in the order of `services.json`.
+    /// Returns the services, in the order of `llmservices.json`.
     pub async fn services(&self) -> Result<Vec<ServiceView>, Error> {
         services(&self.handles).await
     }

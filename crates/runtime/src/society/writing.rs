@@ -181,7 +181,7 @@ impl WriteError {
     }
 }
 
-/// The result of a job in a transaction.
+/// The result of a function within a transaction: a value, an error for the person, or an error of the database.
 type Verdict<T> = Result<T, Stopped<WriteError>>;
 
 impl Society {

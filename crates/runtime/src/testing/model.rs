@@ -163,7 +163,7 @@ impl ScriptedModel {
     }
 }
 
-/// Counts down when a hanging call is dropped.
+/// Lowers the number of hanging calls when a hanging call is dropped.
 struct Hanging<'a>(&'a ScriptedModel);
 
 impl Drop for Hanging<'_> {

@@ -100,7 +100,7 @@ fn cost(tool: &Tool) -> Definition<'_> {
     Definition { name, description, tokens: texts.into_iter().map(estimate_tokens).sum() }
 }
 
-/// Returns tools that act outside as requests contain them.
+/// Returns the definitions of outside tools, in the form that requests contain.
 fn in_requests(
     tools: Vec<Arc<dyn polity_hands::tool::Tool>>,
     rights: &Rights,
@@ -144,7 +144,8 @@ fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool 
     Tool { name: name.to_owned(), description, parameters }
 }
 
-/// Adds a description to the field with this path. A path continues in the items of an array.
+/// Adds a description to the field with this path. If a field is an array, the path continues in the schema of its
+/// items.
 fn describe(schema: &mut Value, path: &[&str], description: &str) {
     let Some((name, rest)) = path.split_first() else {
         if let Some(object) = schema.as_object_mut() {

@@ -22,8 +22,8 @@ pub(super) async fn caller(handles: &Handles, conversation: &Conversation) -> Re
     Ok(Caller { agent, task, role: role.unwrap_or_default(), place })
 }
 
-/// Makes the worktree of an agent that has one, unless the worktree exists. It starts with the files of the workspace
-/// in which the hirer of the agent works.
+/// If the caller works in a worktree, makes this worktree unless it exists. A new worktree contains the files of the
+/// workspace in which the hirer works.
 pub(super) async fn make_worktree(
     handles: &Handles,
     caller: &Caller,

@@ -70,7 +70,7 @@ async fn of_a_forgotten_task_stays_what_somebody_may_still_want() {
     let all = ["idle-1", "busy-2", "main", "git", "views"];
     let forget = "UPDATE tasks SET forgotten_at = 1 WHERE id = 't-2'";
     sql(&left.world, forget.to_owned()).await;
-    // Somebody still works in the task.
+    // The task is not idle, so nothing of it is removed.
     left.clear().await;
     assert_eq!((left.on_disk("t-2"), left.on_disk("t-3")), (all.to_vec(), all.to_vec()));
     sql(&left.world, "UPDATE tasks SET state = 'idle'".to_owned()).await;

@@ -1,4 +1,4 @@
-//! Tests in which order a working agent hears the messages of others.
+//! Tests the order in which a working agent hears the messages of other agents.
 
 use super::*;
 use polity_hands::table::Hands;

@@ -1,6 +1,6 @@
-//! The operations as they are drawn. An operation names agents, artifacts and requests by numbers.
-//! A number is used when the operation is performed: it picks one of the agents, artifacts or requests that exist then.
-//! So a sequence still makes sense after some of its operations were left out.
+//! The operations as they are drawn. An operation names agents, artifacts and requests by numbers. When the operation
+//! is performed, each number picks one of the agents, artifacts or requests that exist at that time. So a sequence
+//! still makes sense after some of its operations were left out.
 
 use polity_society::message::MessageType;
 use proptest::prelude::*;
