@@ -6,7 +6,7 @@ use crate::exchanges::{self, Exchange, GivenAnswer, NewExchange};
 use crate::{Error, Store, events};
 use polity_society::id::{AgentId, MessageId, TaskId};
 
-/// The exchanges of a society. `Society::exchanges` returns it.
+/// The exchanges of a society. `Society::exchanges` of the runtime returns this value.
 #[derive(Clone, Debug)]
 pub struct Exchanges {
     store: Store,

@@ -1,4 +1,4 @@
-//! Table `exchanges`.
+//! Table `exchanges`: the requests of OpenAI clients, and how they were answered.
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId};

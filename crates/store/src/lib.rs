@@ -234,8 +234,8 @@ impl Store {
     /// Opens the database of a data directory for writing, creates or migrates its schema, and starts the writer.
     pub async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
         let open = |source| Error::of_file(file, source);
-        // The file is private, because it contains what people tell the society.
-        // SQLite gives the files that it creates beside it the same permissions.
+        // The file is private, because it contains what people tell the society. SQLite gives its log, which it
+        // creates beside the file, the same permissions.
         create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
         let options = SqliteConnectOptions::new()
             .filename(file)

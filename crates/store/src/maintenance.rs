@@ -98,7 +98,7 @@ pub struct Checked {
     pub unneeded: Amount,
 }
 
-/// Checks everything in a data directory, and changes nothing. A daemon may be working in it.
+/// Checks everything in a data directory, and changes nothing. A daemon may be working in the directory meanwhile.
 ///
 /// # Errors
 ///

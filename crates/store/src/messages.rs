@@ -16,7 +16,8 @@ use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeSet;
 
-/// The number for the next message. It exceeds even the numbers of removed messages, so that no number is given twice.
+/// The number for the next message. The next number exceeds even the numbers of removed messages, so that no number
+/// is given twice.
 const NEXT: &str = "SELECT max(coalesce((SELECT max(seq) FROM messages), 0),
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1";
 const INSERT: &str =
@@ -55,8 +56,8 @@ const MAIL: &str = "WITH counted (seq, unseen) AS (
 const TAKE_THROUGH: &str = "UPDATE messages INDEXED BY messages_waiting SET state = 'in_turn', turn = ?3
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' AND seq <= ?4 RETURNING seq, id";
 const SETTLE: &str = "UPDATE messages SET state = ?2 WHERE turn = ?1 AND state = 'in_turn'";
-/// Marks a request as answered. If the answering agent has an open turn, `answered_in` is this turn,
-/// and the asker keeps waiting until it has ended.
+/// Marks a request as answered. If the answering agent has an open turn, `answered_in` is this turn, and the asker
+/// keeps waiting until this turn has ended.
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2, answered_in = (SELECT turns.id FROM turns
         WHERE turns.agent = messages.receiver AND turns.task = messages.task AND turns.state = 'open')
     WHERE id = ?1 AND answered_by IS NULL";
@@ -82,8 +83,9 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
         SELECT on_behalf_of, 1 FROM messages WHERE id = ?1
         UNION ALL SELECT m.on_behalf_of, chain.depth + 1 FROM messages m JOIN chain ON m.id = chain.id WHERE chain.depth < 100)
     SELECT id FROM chain WHERE id IS NOT NULL ORDER BY depth";
-/// The requests on whose behalf an agent waits for something. It waits for answers to its open requests, for the end of
-/// turns that have answered its requests, and for delayed messages that it sent to itself.
+/// The requests on whose behalf an agent waits for something. An agent waits for answers to its open requests, for
+/// the end of turns that have answered its requests, for delayed messages that it sent to itself, and for its
+/// background commands.
 const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
     WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
     AND state IN ('delayed', 'queued', 'in_turn', 'done')
@@ -122,7 +124,7 @@ const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
     WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
 /// The time when an agent last stored an artifact or hired an agent, which also counts as work. Times after ?3 (now)
-/// are ignored: they were written before the clock was set back, and every new message would seem older than they are.
+/// are ignored: they were written before the clock was set back, and no new message would seem later than this work.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";
@@ -214,7 +216,8 @@ pub(super) const STATEMENTS: &[&str] = &[
     QUESTIONS,
 ];
 
-/// Returns the id for the next accepted message. It needs a write transaction, so that nobody else gets the same id.
+/// Returns the id for the next accepted message. The caller needs a write transaction, so that nobody else gets the
+/// same id.
 pub async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
     let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
     Ok(MessageId::from_sequence(sequence))

@@ -59,7 +59,7 @@ impl fmt::Display for Holder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Step {
-    /// A tool of the agent read it.
+    /// A tool of the agent read the content from the source.
     Tool { tool: String },
     /// The agent heard a message.
     Message { from: AgentId, message: MessageId },

@@ -1,4 +1,4 @@
-//! Table `turns`.
+//! Table `turns`: which message began a turn, and how the turn ended.
 
 use super::{Conversation, Error, Tx, approvals, messages};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};

@@ -241,7 +241,7 @@ impl Writer {
                 self.failed = self.failed.saturating_add(1);
                 let reason = reason(&error);
                 tracing::error!(reason, failed = self.failed, "a write was not committed; it is retried");
-                // This fails if SQLite has already rolled back by itself.
+                // `ROLLBACK` fails if SQLite has already rolled back by itself.
                 let _ = self.tx.execute("ROLLBACK").await;
                 self.tx.bells.clear();
                 self.tx.newest_event = events_before;

@@ -1,4 +1,4 @@
-//! Tasks for lists and pages, newest first.
+//! Reads tasks for the views, newest first.
 
 use super::{Builder, cut, sum};
 use crate::tasks::Standing;
