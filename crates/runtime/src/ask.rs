@@ -112,8 +112,8 @@ pub(crate) async fn ask(
     ask_for(handles, conversation, Wanted::Answer(round), tried, halt).await
 }
 
-/// Asks for a summary of the older part of a conversation. This is a separate call. It first asks the service that the
-/// interrupted call was asking; `during` holds the attempts of that call.
+/// Asks for a summary of the older part of a conversation. The summary is a separate call, which first asks the
+/// service that the interrupted call was asking. `during` holds the attempts of the interrupted call.
 pub(crate) async fn ask_for_summary(
     handles: &Handles,
     conversation: &Conversation,

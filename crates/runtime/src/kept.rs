@@ -43,7 +43,7 @@ impl Made {
     }
 }
 
-/// The maximum memory for all results together, in bytes. This is room for a few of the largest pictures
+/// The maximum memory for all results together, in bytes. The limit leaves room for a few of the largest pictures
 /// that servers take, with their base64.
 const ROOM: usize = 64 * 1024 * 1024;
 

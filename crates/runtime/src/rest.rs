@@ -95,8 +95,8 @@ async fn facts(tx: &mut Tx, of: &Conversation, cause: Cause) -> Result<RestFacts
     })
 }
 
-/// Sends the texts that were held for a request as one message, together with the texts that were held for the other
-/// requests that this message answers. Leaves out texts that the asker has already got.
+/// Sends the texts that were held for a request as one message. If this message answers other requests too, it also
+/// contains the texts that were held for those requests. Leaves out texts that the asker has already got.
 async fn deliver(
     tx: &mut Tx,
     snapshot: &Snapshot,

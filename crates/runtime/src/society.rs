@@ -136,7 +136,7 @@ pub struct MessageToUser {
     pub text: String,
 }
 
-/// A society. It either runs, or was opened only to be read.
+/// A society, which either runs or was opened only to be read.
 pub struct Society {
     handles: Arc<Handles>,
     events: watch::Receiver<i64>,

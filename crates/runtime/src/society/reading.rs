@@ -25,7 +25,7 @@ use polity_view::{
 /// An artifact with its bytes.
 #[derive(Debug)]
 pub struct ArtifactContent {
-    /// The facts about the artifact.
+    /// The artifact without its bytes, as clients see it.
     pub artifact: ArtifactView,
     /// The hash of the bytes, in hexadecimal digits. The bytes of an artifact never change.
     pub hash: String,

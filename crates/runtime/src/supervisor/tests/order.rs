@@ -155,7 +155,7 @@ impl Stage {
     }
 }
 
-/// Starts the supervisor of a world. It works until the returned token is cancelled, or the runtime ends.
+/// Starts the supervisor of a world. The supervisor works until the returned token is cancelled, or the runtime ends.
 fn supervise(world: &mut World, handles: &Arc<Handles>) -> CancellationToken {
     let stop = CancellationToken::new();
     let (_, unused) = mpsc::unbounded_channel();
