@@ -22,7 +22,7 @@ pub(crate) const HOST: &str = "127.0.0.1:7717";
 pub(crate) const NAME: &str = "polity.example";
 pub(crate) const PAGE: &str = "http://127.0.0.1:7717";
 
-/// The OpenAPI document.
+/// The OpenAPI document. [`Daemon::send`] compares every answer with it.
 pub(crate) static DESCRIPTION: LazyLock<Value> = LazyLock::new(polity_api::description);
 
 /// A running society and its routes.
