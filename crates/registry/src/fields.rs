@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
         Self { file, pointer: pointer.into(), rest: object, known: Vec::new(), problems }
     }
 
-    /// Reports a problem with a field.
+    /// Reports a problem with a field. `done` says what polity did about it, such as `the default is used`.
     pub(crate) fn report(&mut self, severity: Severity, field: &str, what: impl Into<String>, done: &str) {
         let place = Place::Pointer(self.pointer_to(field));
         let file = self.file.to_owned();
