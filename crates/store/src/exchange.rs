@@ -1,5 +1,5 @@
-//! The exchanges of OpenAI clients. Each exchange stores a request, the task and the message
-//! that it became, and the message that answered it. The caller decides which task a request belongs to;
+//! The exchanges of OpenAI clients. Each exchange stores a request of a client, the message that the request became,
+//! the task of this message, and the message that answered it. The caller decides which task a request belongs to;
 //! this module stores that decision, so it survives a restart.
 
 use crate::exchanges::{self, Exchange, GivenAnswer, NewExchange};

@@ -157,7 +157,7 @@ fn by_id(message: Message) -> (String, Message) {
     (message.id.to_string(), message)
 }
 
-/// The most summaries that are read to find the first record that no summary covers.
+/// The maximum number of summaries that the search for the first uncovered record reads.
 const SUMMARIES: i64 = 20;
 
 /// Returns the number of the first record that no summary covers. Callers read the records from this number on. From

@@ -132,7 +132,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> BTreeMap<ServerName, ServerSettin
         };
         let Some(mut server) = object.open(&written, &left_out) else { continue };
         let read = read_server(&mut server, &left_out);
-        // If the server is left out, its unknown fields are not reported as well.
+        // Unknown fields are reported only if the server is used.
         if let Some(read) = read {
             server.finish("it has no effect");
             servers.insert(name, read);

@@ -49,7 +49,7 @@ pub(crate) enum Finished {
     Returned(Vec<String>),
 }
 
-/// Ends a turn that succeeded. The same transaction consumes exactly the messages that the turn took in.
+/// Ends a turn that succeeded. In the same transaction, marks as done exactly the messages that the turn took in.
 pub(crate) async fn finish(
     tx: &mut Tx,
     handles: &Handles,
