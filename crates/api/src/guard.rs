@@ -107,9 +107,9 @@ impl Guard {
     }
 }
 
-/// Whether, according to the browser, our page or the person sent the request, or a link opens a page. If the browser
-/// reports nothing, this returns `true` too. The check is needed because a page on another port of this machine belongs
-/// to the same *site*, and the browser therefore attaches our cookie to the requests of that page.
+/// Whether the headers of the browser say that our page or the person sent the request, or that somebody followed a
+/// link. Returns `true` too if the browser reports nothing. The check is needed because a page on another port of
+/// this machine belongs to the same *site*, so the browser attaches our cookie to the requests of that page.
 fn is_of_our_page(headers: &HeaderMap) -> bool {
     let says = |name: &'static str| headers.get(name).map(HeaderValue::as_bytes);
     match says("sec-fetch-site") {

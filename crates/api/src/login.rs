@@ -119,8 +119,9 @@ fn welcome(guard: &Guard, headers: &HeaderMap) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Returns the cookie attribute `Secure` if the page came over TLS, so that the browser never sends the cookie without
-/// TLS. It trusts `Origin`, which the guard has checked, but no proxy headers, which anybody could forge.
+/// Returns the cookie attribute `Secure` if the page came over TLS, so that the browser never sends the cookie
+/// without TLS. The function trusts `Origin`, which the guard has checked, but no proxy headers, which anybody could
+/// forge.
 fn secure(headers: &HeaderMap) -> &'static str {
     match headers.get(header::ORIGIN) {
         Some(origin) if origin.as_bytes().starts_with(b"https://") => "; Secure",

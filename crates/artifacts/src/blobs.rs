@@ -164,8 +164,8 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Opens the store for reading, not for [`put`](Self::put).
-    /// Opening it this way creates and removes nothing, so another process may be writing to the same directory.
+    /// Opens the store for reading, not for [`put`](Self::put). This creates and removes nothing, so another process
+    /// may be writing to the same directory.
     pub fn as_it_is(directory: impl Into<PathBuf>) -> Self {
         Self { root: directory.into().into(), verified: Arc::default() }
     }

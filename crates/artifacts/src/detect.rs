@@ -52,8 +52,8 @@ pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8],
         (None, None) => settled(Kind::Other, MimeType::OCTET_STREAM, None),
         (None, Some(found)) => settled(kind_of(found.as_str()).unwrap_or(Kind::Other), found, None),
         (Some(said), Some(found)) if !goes_with(said.as_str(), found.as_str()) => {
-            // The declared type may be more general: an archive format, or a container format for sound and video.
-            // That is not a contradiction.
+            // The declared type may be more general: an archive format, or a container format for sound and video. A
+            // more general type is no contradiction.
             let is_general =
                 is_package_of(said.as_str(), bytes) || general_name_of(found.as_str()) == Some(said.as_str());
             let contradiction = (!is_general).then_some(said);

@@ -25,8 +25,8 @@ const HEAD: usize = 64 * 1024;
 /// Formats whose signature counts even if the whole file is readable text.
 const TEXTUAL: &[&str] = &["application/pdf", "application/rtf", "application/postscript"];
 
-/// Returns the MIME type whose signature is in the bytes. `said` is the kind according to the metadata.
-/// It decides between sound and video for a container whose tracks are unknown.
+/// Returns the MIME type whose signature is in the bytes. `said` is the kind according to the metadata. This kind
+/// decides between sound and video for a container whose tracks are unknown.
 pub(crate) fn of(bytes: &[u8], looks: Looks, said: Option<Kind>) -> Option<MimeType> {
     let head = bytes.get(..HEAD).unwrap_or(bytes);
     let found = packages::inside_ole(bytes)

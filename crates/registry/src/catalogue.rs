@@ -92,25 +92,25 @@ impl Catalogue {
         &self.default
     }
 
-    /// Returns the service with that id.
+    /// Returns the service with that id; `None` if there is none.
     pub fn service(&self, id: &ServiceId) -> Option<&Arc<Service>> {
         self.services.iter().find(|service| service.id == *id)
     }
 
-    /// Returns the service that a role or a task names.
-    /// If it names none, or if the named service does not exist, returns the default.
+    /// Returns the service that a role or a task names. If the role or task names none, or if the named service does
+    /// not exist, returns the default.
     pub fn service_for(&self, id: Option<&ServiceId>) -> &Arc<Service> {
         id.and_then(|id| self.service(id)).unwrap_or_else(|| self.default_service())
     }
 
-    /// Returns whether a service has a capability in that direction.
-    /// For an unknown service it returns `false` and logs a warning.
+    /// Returns whether a service has a capability in that direction. If there is no service with this id, returns
+    /// `false` and logs a warning.
     #[doc(alias = "hasCapability")]
     pub fn has_capability(&self, id: &ServiceId, capability: &Capability, direction: Direction) -> bool {
         self.capabilities(id).is_some_and(|capabilities| capabilities.has(capability, direction))
     }
 
-    /// Returns the capabilities of a service. For an unknown service it returns `None` and logs a warning.
+    /// Returns the capabilities of a service. If there is no service with this id, returns `None` and logs a warning.
     #[doc(alias = "getCapabilities")]
     pub fn capabilities(&self, id: &ServiceId) -> Option<&Capabilities> {
         let service = self.service(id);

@@ -30,7 +30,7 @@ pub(crate) fn parse_object(file: &str, text: &str) -> Result<Map<String, Value>,
     };
     match jsonc_parser::parse_to_serde_value::<Value>(text, &options) {
         Ok(Value::Object(object)) => Ok(object),
-        // An empty file is most likely one that somebody is still writing.
+        // If a file is empty, somebody is most likely still writing it.
         Ok(Value::Null) => Err(problem(Place::Whole, "the file is empty".to_owned())),
         Ok(_) => Err(problem(Place::Whole, "must contain one JSON object".to_owned())),
         Err(error) => {
@@ -50,13 +50,14 @@ pub(crate) struct Fields<'a> {
     file: &'a str,
     pointer: String,
     rest: Map<String, Value>,
-    /// The names of all fields read so far. After the last read these are all valid names.
+    /// The names of all fields that the code has read so far. After the last read, these are all names that the
+    /// object may have.
     known: Vec<String>,
     problems: &'a mut Vec<Problem>,
 }
 
 impl<'a> Fields<'a> {
-    /// Opens the object at `pointer` in `file`. Its problems are added to `problems`.
+    /// Opens the object at `pointer` in `file`. Adds the problems of its fields to `problems`.
     pub(crate) fn new(
         file: &'a str,
         pointer: impl Into<String>,
@@ -66,7 +67,7 @@ impl<'a> Fields<'a> {
         Self { file, pointer: pointer.into(), rest: object, known: Vec::new(), problems }
     }
 
-    /// Reports a problem with a field.
+    /// Reports a problem with a field. `done` says what polity did about it, such as `the default is used`.
     pub(crate) fn report(&mut self, severity: Severity, field: &str, what: impl Into<String>, done: &str) {
         let place = Place::Pointer(self.pointer_to(field));
         let file = self.file.to_owned();
@@ -123,8 +124,8 @@ impl<'a> Fields<'a> {
         self.rest.get(field).is_some_and(Value::is_null)
     }
 
-    /// Removes a field and converts its value with `read`.
-    /// If that fails, it reports the error, with `done` as the consequence.
+    /// Removes a field and converts its value with `read`. If the conversion fails, reports the error, with `done` as
+    /// the consequence, and returns `None`.
     pub(crate) fn read<T, E: Into<String>>(
         &mut self,
         field: &str,

@@ -101,7 +101,7 @@ pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<
         let done = "the file is not used".to_owned();
         Problem { file: label(language, file), place, severity: Severity::Error, what, done }
     };
-    // An empty file is most likely one that somebody is still writing.
+    // If a file is empty, somebody is most likely still writing it.
     if text.trim().is_empty() {
         return Err(problem(Place::Whole, "the file is empty".to_owned()));
     }
@@ -134,7 +134,7 @@ pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<
 pub(crate) fn built_in_tools() -> &'static [String] {
     static TOOLS: LazyLock<Vec<String>> = LazyLock::new(|| {
         let table = toml_file::parse(PromptFile::ToolTexts.embedded(Language::En));
-        // A test reads the built-in files.
+        // Cannot fail: a test parses the built-in files.
         table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
     });
     &TOOLS

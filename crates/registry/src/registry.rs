@@ -218,8 +218,8 @@ impl Registry {
             let says_other = !services::same(services.text.as_deref(), accepted.services_text.as_deref());
             let taken = match services.declared {
                 Declared::Services(taken) if says_other => Some(taken),
-                // Otherwise keep the server that was found before: if it is just restarting,
-                // a new search would not find it, and the agents would get another model.
+                // Otherwise keep the server that was found before: if the server is just restarting, a new search
+                // would not find it, and the agents would get another model.
                 Declared::Nothing if says_other || settings.discover != before.settings.discover => {
                     Some(found(settings.discover, &self.discovery).await)
                 }
@@ -283,7 +283,7 @@ struct App {
 }
 
 impl App {
-    /// Reads the file. If it cannot be used, adds the reasons to `problems` and returns `None`.
+    /// Reads the file. If the file cannot be used, adds the reasons to `problems` and returns `None`.
     fn read(config_dir: &Path, problems: &mut Vec<Problem>) -> Option<Self> {
         let read = files::read(&config_dir.join(settings::FILE), settings::FILE).and_then(|text| {
             let parsed = text.as_deref().map(settings::parse).transpose()?;
@@ -309,7 +309,7 @@ struct Services {
 }
 
 impl Services {
-    /// Reads the file. If it cannot be used, adds the reasons to `problems` and returns `None`.
+    /// Reads the file. If the file cannot be used, adds the reasons to `problems` and returns `None`.
     fn read(config_dir: &Path, environment: &Environment, problems: &mut Vec<Problem>) -> Option<Self> {
         let read =
             files::read(&config_dir.join(services::FILE), services::FILE).map_err(|problem| vec![problem]);
@@ -350,8 +350,8 @@ fn is_there(
     !gone
 }
 
-/// Returns the services of this machine: those of a model server, if the settings allow a search and it finds one;
-/// otherwise the built-in models.
+/// Returns the services of this machine: those of a model server, if the settings allow a search and the search finds
+/// a server; otherwise the built-in models.
 async fn found(discover: Discover, discovery: &Discovery) -> Taken {
     let discovered = match discover {
         Discover::On => discovery().await,

@@ -6,13 +6,13 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use std::fmt;
 
-/// A text that may be secret, and in which `${NAME}` stands for an environment variable.
-/// `Debug` and [`SecretText::whence`] do not show it.
+/// A text that may be secret, and in which `${NAME}` stands for an environment variable. `Debug` and
+/// [`SecretText::whence`] do not show the text.
 #[derive(Clone)]
 pub struct SecretText(SecretString);
 
 impl SecretText {
-    /// Takes a text as the file has it.
+    /// Wraps a text exactly as it is written in the file.
     pub fn new(text: impl Into<String>) -> Self {
         Self(SecretString::from(text.into()))
     }
@@ -38,7 +38,7 @@ impl SecretText {
         expand_variables(self.written(), variable)
     }
 
-    /// Returns what may be shown of the text: see [`whence`].
+    /// Returns what may be shown of the text: `none` for an empty text, a single `${NAME}` as it is, else `set`.
     pub fn whence(&self) -> &str {
         whence(self.written())
     }

@@ -51,7 +51,8 @@ pub struct Service {
     pub max_image_bytes: Option<u64>,
     /// Maximum length of the longer side of an image, in pixels; `None` if not declared.
     pub max_image_edge: Option<u32>,
-    /// Maximum bytes of the media in a request, in base64; `None` if not declared. It can only lower the general limit.
+    /// Maximum bytes of the media in a request, in base64; `None` if not declared. A value above the general limit
+    /// has no effect.
     pub max_request_bytes: Option<u64>,
     /// Whether to remove metadata such as EXIF from images before sending them.
     pub strip_metadata: StripMetadata,
@@ -138,8 +139,8 @@ impl Service {
         }
     }
 
-    /// Returns whether the model gets tools.
-    /// It gets tools, except if the file declares an `output` without `tool_calling`.
+    /// Returns whether the model gets tools. Only a file that declares an `output` without `tool_calling` denies
+    /// tools to the model.
     pub fn tools_allowed(&self) -> bool {
         match self.declared {
             Declaration::Declared => self.capabilities.has(&Capability::TOOL_CALLING, Direction::Output),

@@ -54,9 +54,9 @@ pub struct Settings {
     pub retry: Retry,
     /// How long events and finished tasks are kept.
     pub retention: Retention,
-    /// Which tools agents have, and what a call needs.
+    /// Which tools agents have, and which of their calls the person must allow.
     pub tools: ToolSettings,
-    /// The MCP servers.
+    /// The MCP servers, by the names under which `app.json` lists them.
     pub servers: BTreeMap<ServerName, ServerSettings>,
 }
 

@@ -61,8 +61,8 @@ fn show_web(web: &WebSettings) -> Value {
     json!({"allowHosts": allow_hosts.iter().map(ToString::to_string).collect::<Vec<_>>(), "search": search})
 }
 
-/// Returns an MCP server as JSON, with the field names of the file.
-/// Arguments, variables and headers are shown like keys; an address without what follows the host.
+/// Returns an MCP server as JSON, with the field names of the file. Arguments, variables and headers may be secret,
+/// so they are shown like keys (see [`whence`]). Addresses are shown only up to the host.
 pub(crate) fn server(server: &ServerSettings) -> Value {
     let ServerSettings { launch, timeout, groups } = server;
     let mut shown = match launch {

@@ -3,8 +3,8 @@
 use polity_society::content::{Capability, KnownCapability};
 use strum::{IntoStaticStr, VariantArray};
 
-/// Minimum similarity, from 0 to 1, for which a name counts as a misspelling of another. It matters only if the names
-/// differ in more than case and punctuation and are not listed as synonyms.
+/// Minimum similarity, from 0 to 1, for which a name counts as a misspelling of another. The similarity matters only
+/// if the names differ in more than case and punctuation and are not listed as synonyms.
 const NEAR: f64 = 0.8;
 
 /// A name, and its synonyms in the form that [`fold`] returns.

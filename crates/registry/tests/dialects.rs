@@ -1,4 +1,5 @@
-//! Snapshots of the request bodies in which one conversation is sent to the services of the template.
+//! Snapshots of request bodies: one and the same conversation, as it is sent to each service of
+//! `llmservices.template.json`.
 
 use polity_llm::{Arguments, Body, Data, Dialect, Media, Message, Part, Request, Tool, ToolCall, ToolChoice};
 use polity_registry::{Environment, Registry};

@@ -1,4 +1,4 @@
-//! Asks a model for its next answer: makes attempts until one brings an answer or the policy gives up.
+//! Asks a model for its next answer: makes attempts until an attempt brings an answer or the policy gives up.
 //!
 //! Each attempt first waits at the gate of the service. Only then does it build its request, for the service as it is
 //! configured at that moment. So a waiting attempt holds no request in memory, and no request is outdated when sent.
@@ -45,7 +45,7 @@ pub(crate) enum Asked {
         /// The service that was asked last.
         service: ServiceId,
         kind: FailureKind,
-        /// Why it failed, worded for the parent or the person.
+        /// Why the call failed, worded for the parent or the person.
         reason: String,
     },
     /// The conversation has outgrown the context window, so its older part must be summed up first.
@@ -71,7 +71,6 @@ pub(crate) struct Answer {
 /// Identifies the answer that is asked for: its turn, its number in the turn, and whether the model may call tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
-    /// The id of the turn.
     pub(crate) turn: TurnId,
     /// How many answers with tool calls the turn has had.
     pub(crate) number: u64,
@@ -97,7 +96,7 @@ struct Scene {
     contacts: Vec<ContactRow>,
     stored: Vec<Stored>,
     wanted: Option<ServiceId>,
-    /// The access to the directory of the person in which the agent works; `None` if it works in none.
+    /// What access the agent has to the directory of the person in which it works; `None` if it works elsewhere.
     workspace: Option<Access>,
 }
 
@@ -113,8 +112,8 @@ pub(crate) async fn ask(
     ask_for(handles, conversation, Wanted::Answer(round), tried, halt).await
 }
 
-/// Asks for a summary of the older part of a conversation. This is a separate call. It first asks the service that the
-/// interrupted call was asking; `during` holds the attempts of that call.
+/// Asks for a summary of the older part of a conversation. The summary is a separate call, which first asks the
+/// service that the interrupted call was asking. `during` holds the attempts of the interrupted call.
 pub(crate) async fn ask_for_summary(
     handles: &Handles,
     conversation: &Conversation,
@@ -160,7 +159,7 @@ async fn ask_for(
     }
 }
 
-/// A call in progress.
+/// One call of [`ask`] or [`ask_for_summary`] in progress, with all its attempts.
 struct Call<'a> {
     handles: &'a Handles,
     conversation: &'a Conversation,
@@ -235,8 +234,8 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the service to ask, as it is configured now. If it was removed from the configuration,
-    /// the default service takes its place. If no service is left, the error names the removed service.
+    /// Returns the service to ask, as it is configured now. If the service was removed from the configuration, the
+    /// default service takes its place. If no service is left, the error names the removed service.
     fn service(&mut self, snapshot: &Snapshot) -> Result<Arc<Service>, ServiceId> {
         let current = self.tried.service();
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
@@ -256,7 +255,7 @@ impl Call<'_> {
     async fn attempt(&mut self, pass: Pass, entered: &Service) -> Result<Attempted, Error> {
         // The wait at the gate may have been long, so the configuration is read again.
         let snapshot = self.handles.registry.refresh().await;
-        // The tools of a server that was just configured belong to this request.
+        // This request should offer the tools of MCP servers that are just being started, so wait for these tools.
         tokio::select! {
             () = self.handles.hands.settled() => {}
             () = self.handles.draining.cancelled() => return Ok(Attempted::Ended(Asked::Left)),
@@ -371,7 +370,8 @@ impl Call<'_> {
             (Next::DescribeMedia, _, _) => self.tried.describe_media(&failure, media, revision),
             (Next::Compact, _, Some(compaction)) => return Ok(Some(self.too_long(compaction))),
             (Next::Fallback, Some(fallback), _) => self.tried.turn_to(fallback.id.clone()),
-            // Without a fallback or anything to sum up, the policy returns neither `Fallback` nor `Compact`.
+            // `Fallback` and `Compact` cannot reach this arm: the policy returns them only if there is a fallback, or
+            // something to sum up.
             (Next::GiveUp | Next::Fallback | Next::Compact, _, _) => {
                 return Ok(Some(told::failed(service, &failure, pause)));
             }
@@ -386,7 +386,8 @@ impl Call<'_> {
             Next::Again { after } => after,
             _ => policy::shared_pause(asked),
         };
-        // The server may have been replaced meanwhile. The new server has not asked for a pause.
+        // The configuration may have replaced the server meanwhile. The new server has not asked for a pause, so its
+        // gate stays open.
         self.handles.gates.known(service)?.pause(pause);
         Some(pause)
     }
@@ -452,7 +453,7 @@ impl Call<'_> {
 /// Returns the failure of an attempt that was not made, because another call has found the service still down.
 fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
-    // The call that found the service down has already closed the gate for as long as the server asked for.
+    // The call that found the service down has already closed the gate for the pause that the server asked for.
     let failure = CallError { message, retry_after: None, ..last };
     FailedAttempt { failure, sent: Sent::Text, media: Vec::new(), revision: 0, compaction: None }
 }
@@ -489,7 +490,7 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
     };
     let chain = agents::chain(&mut reader, &conversation.agent).await?;
     let workspace = match tasks::workspace(&mut reader, &conversation.task).await? {
-        // An agent in its own worktree changes a copy.
+        // An agent with its own worktree works on a copy, so it has no access to the person's directory itself.
         Root::Person { access, .. } => {
             let worktree = agents::worktree(&mut reader, &conversation.agent).await?;
             worktree.is_none().then_some(access)

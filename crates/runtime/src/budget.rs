@@ -51,11 +51,13 @@ pub(crate) enum Reserved {
     Granted(Reservation),
     /// The call would exceed this limit.
     Refused(Reached),
-    /// Only calls in progress keep the call from being made. The caller asks again when this future completes.
+    /// The call may be possible once calls in progress have ended and cost less than they reserved. The future
+    /// completes when one of them has ended; the caller then asks again.
     Later(Pin<Box<OwnedNotified>>),
 }
 
-/// Held while an agent works for a task. As long as it is held, the working time of the task is counted.
+/// A guard that a driver keeps while its agent works for a task. While any guard of a task exists, the working time
+/// of the task is counted.
 #[derive(Debug)]
 pub(crate) struct Working(Arc<Budget>);
 
@@ -131,7 +133,7 @@ impl Budgets {
         limits: &Limits,
     ) -> Result<Reserved, Error> {
         let budget = self.of(store, task).await?;
-        // Enabled before anything is read, so that no notification is missed.
+        // Wait for notifications from now on, so that none is missed between the reads below and the wait.
         let mut settled = Box::pin(Arc::clone(&budget.settled).notified_owned());
         settled.as_mut().enable();
         let _deciding = budget.deciding.lock().await;

@@ -1,4 +1,5 @@
-//! Background commands: tells their agents how they ended, and ends them with their agents and tasks.
+//! Background commands: tells agents how their commands ended, and ends the commands of agents and tasks that are
+//! over.
 
 use crate::handles::Handles;
 use polity_decide::idle::Background;
@@ -10,8 +11,8 @@ use polity_store::{Bell, Conversation, Error, Store, apply, commands, messages, 
 use polity_view::in_full;
 use std::sync::Arc;
 
-/// Finds out what this machine can enforce, and reports the ends of commands that an earlier process left. Call this
-/// before agents work.
+/// Finds out what this machine can enforce on commands, and tells agents how the commands of an earlier process
+/// ended. The society calls this before agents work.
 pub(crate) async fn begin(handles: &Handles) {
     let Some(commands) = handles.hands.commands() else { return };
     commands.machine().await;
@@ -67,7 +68,8 @@ pub(crate) fn background(handles: &Handles, task: &TaskId) -> Background {
     }
 }
 
-/// Ends the commands of an agent, and then has its tasks checked: one of them may be over now.
+/// Ends the commands of an agent, then makes the supervisor check the tasks of these commands, because one of the
+/// tasks may be over now.
 pub(crate) fn end_of_agent(handles: &Handles, agent: AgentId) {
     let Some(commands) = handles.hands.commands().cloned() else { return };
     let store = handles.store.clone();
@@ -94,7 +96,7 @@ pub(crate) fn end_of_task(handles: &Handles, task: TaskId) {
     tokio::spawn(async move { commands.stop_of_task(&task).await });
 }
 
-/// Ends all commands, because this process ends. The next one reports them as interrupted.
+/// Ends all commands, because this process ends. The next process reports the commands as interrupted.
 pub(crate) async fn end_all(handles: &Handles) {
     if let Some(commands) = handles.hands.commands() {
         commands.stop_all().await;

@@ -1,5 +1,5 @@
-//! Gathers the facts that the door's rules need, lets the rules decide, and writes the result. Tools, closing texts and
-//! the person's prompts all send their messages through here; only the system's own notices do not.
+//! Gathers the facts that the door's rules need, lets the rules decide, and writes the result. Tools, closing texts
+//! and the person's prompts all send their messages through this module. Only the system's own notices bypass it.
 
 use polity_decide::result::{self, Misfit};
 use polity_registry::{Catalogue, Snapshot};
@@ -24,7 +24,7 @@ use polity_view::Event;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Returns the contacts of an agent in a task, as the rules see them.
+/// Returns the contacts of an agent in a task, in the form that the rules need.
 pub(crate) async fn known_parties(
     connection: &mut Connection,
     catalogue: &Catalogue,
@@ -33,7 +33,8 @@ pub(crate) async fn known_parties(
     Ok(known(contacts::of(connection, &owner.agent, &owner.task).await?, catalogue))
 }
 
-/// Returns contacts as the rules see them, with the capabilities that their services have in this catalogue.
+/// Returns contacts in the form that the rules need, with the capabilities that their services have in this
+/// catalogue.
 pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownParty> {
     let known = rows.into_iter().map(|row| KnownParty {
         party: row.agent.party(catalogue),
@@ -44,7 +45,7 @@ pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownPa
     known.collect()
 }
 
-/// Returns the mentioned artifacts that an agent may open.
+/// Returns those of the mentioned artifacts that an agent may open.
 pub(crate) async fn openable(
     connection: &mut Connection,
     owner: &Conversation,
@@ -121,7 +122,8 @@ pub(crate) async fn send_fitting(
     };
     let mut pending = messages::pending(&mut tx.connection, sender).await?;
     if matches!(draft.answering, Answering::Closing(_)) {
-        // The turn ends with this text. Messages that came meanwhile begin the next turn, which will say more.
+        // The turn ends with this text. Messages that the turn has not read begin a further turn, which will say
+        // more, so their requests count as pending too.
         pending.extend(messages::unheard(&mut tx.connection, sender).await?);
     }
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
@@ -190,9 +192,9 @@ pub(crate) async fn schemas(
     Ok(schemas)
 }
 
-/// Compares an answer with its schemas. An answer that fits gets a field with the result as JSON;
-/// any other answer is refused or marked, as `misfit` demands. An interim answer is checked too,
-/// because it may turn out to be the last answer. If it does not fit, it is not changed.
+/// Compares an answer with its schemas. An answer that fits gets a field with the result as JSON; any other answer is
+/// refused or marked, as `misfit` demands. An interim answer is checked too, because it may turn out to be the last
+/// answer. An interim answer that does not fit is sent unchanged.
 async fn check_result(
     tx: &mut Tx,
     sender: &Conversation,

@@ -1,8 +1,8 @@
-//! Drives the turns of one conversation: asks the turn for its next step, does it, records what happened, and reports
-//! that to the turn.
+//! Drives the turns of one conversation: asks the turn for its next step, carries the step out, writes what happened
+//! as a record, and applies the record to the turn.
 //!
-//! Everything that a step changes is written in one transaction with the record that caused it. A crash therefore
-//! leaves all of it or nothing, and it is safe to drop a driver at any point.
+//! Everything that a step changes is written in one transaction with the record that caused it. After a crash, the
+//! database therefore has all changes of a step or none, and it is safe to drop a driver at any point.
 
 mod advance;
 mod bytes;
@@ -53,7 +53,7 @@ pub(crate) async fn run(
         drive(handles, conversation, &open, turn, halt).await?;
     }
     if halt.is_cancelled() || handles.draining.is_cancelled() {
-        // The time spent on an answer that did not come counts too.
+        // Agents have also worked while they waited for an answer that did not come, so this time counts too.
         note_time(handles, &conversation.task).await?;
     }
     Ok(())
@@ -139,12 +139,12 @@ async fn drive(
         let (advanced, step) = write_down(handles, conversation, open, turn, happened).await?;
         polity_points::point!("driver::written");
         turn = advanced;
-        // The next start continues the turn at this point.
+        // The next driver continues the turn at this point.
         if handles.draining.is_cancelled() || halt.is_cancelled() {
             return Ok(());
         }
         happened = match step {
-            // An answer of the person starts the next driver.
+            // A turn that awaits the person continues in a new driver, which their answer starts.
             Step::Ended | Step::Await(_) => return Ok(()),
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
@@ -169,7 +169,8 @@ async fn goes_on(tx: &mut Tx, conversation: &Conversation, turn: &OpenTurn) -> R
     Ok(is_open && !holds::held(&mut tx.connection, conversation).await?)
 }
 
-/// Writes what happened, and tries again while the disk refuses it: nobody should pay twice for the same answer.
+/// Writes what happened, and tries again while the disk refuses the write: a model's answer that is lost would have
+/// to be paid for twice.
 async fn write_down(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -237,7 +238,8 @@ async fn take_in(
     Ok(())
 }
 
-/// When a message is read, records how full the window is, if it is filling up (contract section 7, "Status lines").
+/// Called when a turn takes in a message: if the context window is filling up, records how full it is (contract
+/// section 7, "Status lines").
 async fn note_status(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -1,9 +1,9 @@
 //! The parts that the whole runtime shares, such as the store, the configuration and the gates.
 //!
-//! [`Society`](crate::Society) builds one [`Handles`] and holds it, as do its background tasks, the supervisor
-//! and every driver. They lend it to the functions that ask models, load artifacts, or do what the person requests.
-//! The door, the rules about rest, steering and the society tools do not get it:
-//! they work in a transaction, with a snapshot of the configuration.
+//! [`Society`](crate::Society) builds one [`Handles`]. The society, its background tasks, the supervisor and every
+//! driver hold a reference to it, and lend it to the functions that ask models, load artifacts, or do what the person
+//! requests. The door, the rules about rest, steering and the society tools get no [`Handles`]: they work in a
+//! transaction, with a snapshot of the configuration.
 
 use crate::budget::Budgets;
 use crate::kept::Kept;
@@ -31,7 +31,8 @@ pub(crate) struct Handles {
     /// The client that calls models, for all services.
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) gates: Gates,
-    /// Cancelled when agents must begin nothing new. Their work so far is written, and the next start continues it.
+    /// Cancelled when the process is about to end: agents then begin nothing new. Their work so far is written, and
+    /// the next process continues it.
     pub(crate) draining: CancellationToken,
     /// What each task may still spend.
     pub(crate) budgets: Budgets,

@@ -26,7 +26,8 @@ pub(crate) enum Made {
     /// A medium, with the MIME type that it has in this form.
     Medium(MimeType, Data),
     Text(String),
-    /// The document contains no text that can be extracted. This is kept so that nobody tries again.
+    /// The document contains no text that can be extracted. This result is kept too, so that the next request does
+    /// not try again.
     Nothing,
     /// No picture can be made. Contains the reason for the model, and an explanation for the event.
     LeftOut(Reason, String),
@@ -42,7 +43,7 @@ impl Made {
     }
 }
 
-/// The maximum memory for all results together, in bytes. This is room for a few of the largest pictures
+/// The maximum memory for all results together, in bytes. The limit leaves room for a few of the largest pictures
 /// that servers take, with their base64.
 const ROOM: usize = 64 * 1024 * 1024;
 

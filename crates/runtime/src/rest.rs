@@ -17,7 +17,8 @@ use polity_store::{Conversation, Error, Tx, agents, apply, artifacts, events, ke
 use polity_view::Event;
 use std::collections::BTreeSet;
 
-/// How much of a held text a reminder quotes, in characters. The whole text is in its writer's history.
+/// How much of a held text a reminder quotes, in characters. The reminded agent finds the whole text in its own
+/// history.
 const NOTE_CHARS: usize = 200;
 
 /// Checks an agent whose turn has just ended, then the agents that waited for that turn.
@@ -47,7 +48,8 @@ async fn look(
     conversation: &Conversation,
     cause: Cause,
 ) -> Result<(), Error> {
-    // If a wait has ended, something that the agent told the person may now be its last word, so the rules must decide.
+    // A turn that has left nothing needs no further check. The end of a wait does: the agent's interim message to the
+    // person may now be its last word.
     if cause == Cause::TurnEnded && notes::left(&mut tx.connection, conversation).await? == Left::Nothing
         || turns::open(&mut tx.connection, conversation).await?.is_some()
         || messages::any_queued(&mut tx.connection, conversation).await?
@@ -93,8 +95,8 @@ async fn facts(tx: &mut Tx, of: &Conversation, cause: Cause) -> Result<RestFacts
     })
 }
 
-/// Sends the texts that were held for a request as one message, together with the texts that were held for the other
-/// requests that this message answers. Leaves out texts that the asker has already got.
+/// Sends the texts that were held for a request as one message. If this message answers other requests too, it also
+/// contains the texts that were held for those requests. Leaves out texts that the asker has already got.
 async fn deliver(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -120,7 +122,7 @@ async fn deliver(
     }
     notes::drop(tx, from, &concerned).await?;
     if texts.is_empty() {
-        // There is nothing new: the earlier message is the answer.
+        // The asker has got all these texts already, so the earlier message is the answer.
         return match repeated {
             Some(earlier) if !open.is_empty() => settle(tx, from, &earlier, &open).await,
             Some(_) | None => Ok(()),
@@ -145,7 +147,7 @@ async fn deliver(
     Ok(())
 }
 
-/// Notes that no more follows an earlier message, and that this message answers these requests.
+/// Makes an earlier message final, and records this message as the answer to these requests.
 pub(crate) async fn settle(
     tx: &mut Tx,
     by: &Conversation,
@@ -261,7 +263,8 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
     let open = messages::open_requests(&mut tx.connection, &root).await?;
     let about = match open.into_iter().find(|request| request.from.is_user()) {
         Some(request) => Some(request.id),
-        // The request was answered early, and the last message since then promises more.
+        // No request of the person is open. The nudge is then about the last message to the person, which promised
+        // more.
         None => {
             let told = messages::last_told_user(&mut tx.connection, &root).await?;
             told.and_then(|told| told.requests.into_iter().next())
@@ -270,7 +273,7 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
     apply::tell(tx, snapshot, task, &root.agent, Notice::Nudge, about).await
 }
 
-/// Makes root's last message to the person its last word, although that message promised more.
+/// Makes root's last message to the person final, although root sent the message as interim.
 pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), Error> {
     let root = Conversation { agent: AgentId::root(), task: task.clone() };
     let Some(told) = messages::last_told_user(&mut tx.connection, &root).await? else { return Ok(()) };
@@ -278,7 +281,7 @@ pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), E
 }
 
 /// Makes an interim message to the person the last word on all requests that it belongs to. This includes requests
-/// whose turn has failed: the person can still be answered.
+/// whose turn has failed, because the person can be answered even then.
 async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) -> Result<(), Error> {
     let open = messages::open_requests(&mut tx.connection, by).await?;
     let open = open.into_iter().map(|request| request.id);
@@ -310,7 +313,8 @@ pub(crate) async fn tell_user_what_is_left(
         if !facts.pending.is_empty() {
             continue;
         }
-        // After an answer, the person gets no notice about stored artifacts: the person can look at them at any time.
+        // A person who has been answered gets no notice about stored artifacts, because the person can list artifacts
+        // at any time.
         match owed_to(&facts.owed, &user).next() {
             Some(_) => give_up(tx, snapshot, &conversation, &facts, &user).await?,
             None => notes::forget(tx, &conversation, &user).await?,

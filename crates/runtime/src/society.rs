@@ -137,7 +137,7 @@ pub struct MessageToUser {
     pub text: String,
 }
 
-/// A society. It either runs, or was opened only to be read.
+/// A society, which either runs or was opened only to be read.
 pub struct Society {
     handles: Arc<Handles>,
     events: watch::Receiver<i64>,
@@ -233,7 +233,7 @@ impl Society {
         self.first_event
     }
 
-    /// Returns a watch on the number of the newest event.
+    /// Returns a channel that always contains the number of the newest event.
     pub fn newest_event(&self) -> watch::Receiver<i64> {
         self.events.clone()
     }
@@ -327,8 +327,8 @@ impl Society {
         }
     }
 
-    /// Stops the society. Agents are dropped in the middle of their work, which is safe. Writes that they have already
-    /// requested are finished.
+    /// Stops the society. Drivers are dropped in the middle of their work; the next start repeats what they have not
+    /// recorded. Writes that they have already requested are finished.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tasks.wait().await;
@@ -338,7 +338,7 @@ impl Society {
     }
 }
 
-/// Adds the tool that merges worktrees. It must ask the society who is below whom.
+/// Adds the tool that merges worktrees. The tool needs the store to find out which agents are below its caller.
 fn with_merging(hands: Hands, store: &Store) -> Hands {
     let Some(workspaces) = hands.workspaces().cloned() else { return hands };
     let store = store.clone();

@@ -114,7 +114,8 @@ pub(crate) async fn stop(
             let mut stopped = Vec::new();
             for agent in &meant {
                 let to_do = work::tasks(&mut tx.connection, agent).await?;
-                // A command may be the only work of its agent.
+                // This bell also rings for an agent without messages and turns, because a background command may be
+                // its only work.
                 tx.ring(Bell::EndCommands(agent.clone()));
                 if !to_do.is_empty() {
                     tx.ring(Bell::Halt(agent.clone()));

@@ -27,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 /// After this many failures in a row because of damage or a defect, the turn of a conversation is given up.
 const FAILURES: u32 = 3;
 
-/// The pause before a failed conversation is taken up again doubles with each failure: 200 ms, 400 ms, and so on. After
-/// this many failures it stays at 25.6 s.
+/// The pause before the supervisor starts the driver of a failed conversation again doubles with each failure: 200
+/// ms, 400 ms, and so on. After this many failures it stays at 25.6 s.
 const LONGEST_PAUSE: u32 = 8;
 
 /// The pause before the supervisor repeats a read or write that failed.
@@ -118,7 +118,7 @@ impl Supervisor {
         }
     }
 
-    /// Continues the work of the last run, then works until it is stopped.
+    /// Starts drivers for the work that the last process left, then handles bells until the supervisor is stopped.
     pub(crate) async fn run(mut self) {
         if let Err(error) = self.serve().await {
             self.broken.send_replace(Some(in_full(&error)));
@@ -163,7 +163,8 @@ impl Supervisor {
         }
     }
 
-    /// Takes up every unfinished turn, every mailbox that is not empty, and every task that might be over.
+    /// Starts drivers for every unfinished turn and every mailbox that is not empty, and checks every task that might
+    /// be over.
     async fn take_up_all(&mut self) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let mut work = turns::all_open(&mut reader).await?;
@@ -275,7 +276,7 @@ impl Supervisor {
                 return self.wake(conversation);
             }
             Ok(Abandoned::Nothing) => {}
-            // The next failure leads here again.
+            // The turn stays open. When its driver fails again, the supervisor calls this function again.
             Err(error) if error.may_pass() => return self.wake(conversation),
             Err(error) => {
                 tracing::error!(agent = %conversation.agent, error = %in_full(&error), "failed to give up a turn");
@@ -308,7 +309,8 @@ impl Supervisor {
         }
     }
 
-    /// Tells the agents of each deadlock once. If a later check finds the same deadlock, gives up its newest request.
+    /// Tells the agents of each deadlock about it, once. If a later check finds the same deadlock, gives up its
+    /// newest request.
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;
@@ -331,8 +333,8 @@ impl Supervisor {
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            // No other request was made on behalf of the newest request,
-                            // so its receiver can answer at once.
+                            // Of the requests to this agent, the notice is about the newest: no other request was
+                            // made on behalf of it, so the agent can answer it at once.
                             let owed = open.iter().rev().find(|request| request.to == *agent);
                             let about = owed.map(|request| request.id.clone());
                             apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;

@@ -55,7 +55,7 @@ pub(crate) async fn app_registry(app: &Value) -> Registry {
     registry(app).await
 }
 
-/// Creates an empty database to copy. It exists until the returned directory is dropped.
+/// Creates an empty database to copy. The database exists until the returned directory is dropped.
 pub(crate) async fn template() -> (std::path::PathBuf, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("polity.db");

@@ -39,13 +39,13 @@ pub(crate) struct Context<'a> {
     pub(crate) misfit: Misfit,
     /// The configuration in force.
     pub(crate) snapshot: &'a Snapshot,
-    /// Why nobody can be hired with an own worktree, if that is so.
+    /// The refusal of a hire with its own worktree, if no worktree can be made.
     pub(crate) no_worktree: Option<Refusal>,
     /// The bytes of this batch's `put_artifact` calls, by call id. They are on disk already.
     pub(crate) prepared: &'a HashMap<String, Result<Prepared, Refusal>>,
 }
 
-/// The argument of the hiring tools that asks for an own worktree.
+/// The argument of the hiring tools that asks for a worktree of the new agent's own.
 pub(crate) const WORKSPACE: &str = "workspace";
 
 /// The result of a tool.

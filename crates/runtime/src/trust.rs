@@ -1,8 +1,8 @@
 //! Remembers which media a service has taken and which it has refused. A server that refused a picture would refuse
 //! every later request with the same picture.
 //!
-//! This is kept in memory alone, and forgotten at the next revision of the configuration: a person may have corrected
-//! the declared capabilities.
+//! All this is kept in memory only. A new revision of the configuration clears it, because the person may have
+//! corrected the declared capabilities.
 
 use polity_registry::Snapshot;
 use polity_society::id::{ArtifactId, ServiceId};

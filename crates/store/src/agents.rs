@@ -199,7 +199,7 @@ pub async fn ancestors(connection: &mut SqliteConnection, agent: &AgentId) -> Re
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }
 
-/// Returns an agent and all its descendants in all tasks that have not ended, parents before children.
+/// Of an agent and all its descendants in all tasks, returns those that have not ended, parents before children.
 pub async fn live_subtree(connection: &mut SqliteConnection, top: &AgentId) -> Result<Vec<AgentId>, Error> {
     let ids: Vec<String> = sqlx::query_scalar(LIVE_SUBTREE).bind(top.as_str()).fetch_all(connection).await?;
     Ok(ids.into_iter().map(AgentId::new).collect())

@@ -18,7 +18,7 @@ use polity_view::Event;
 /// An event contains at most this many characters of a message between agents.
 const EXCERPT_CHARS: usize = 200;
 
-/// Writes changes in order. If one fails, the job of the transaction fails.
+/// Writes changes in order. If a change cannot be written, the whole job of the transaction fails.
 pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Result<(), Error> {
     let mut ended = Vec::new();
     for change in changes {
@@ -141,8 +141,8 @@ async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Resul
     Ok(())
 }
 
-/// Closes the requests that an ended agent has read but will never answer. Their askers stop waiting.
-/// Each asker is told why. An asker that has itself ended the agent is not told.
+/// Closes the requests that an ended agent has read but will never answer. The askers of these requests stop waiting
+/// and are told why, except an asker that has itself ended the agent.
 async fn close_requests(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -47,15 +47,15 @@ pub struct NewApproval {
     pub tool: String,
     pub role: String,
     pub arguments: Value,
-    /// What the call would change, for a person.
+    /// What the call would change, in words for the person.
     pub preview: Option<String>,
-    /// What is remembered if the person allows more than this call.
+    /// The calls that a permission would cover, if the person allows more than this call.
     pub remembered: Value,
     /// Why the person is asked, in words.
     pub why: String,
     /// What a plain yes allows.
     pub scope: Scope,
-    /// How content from outside reached the agent, the source first.
+    /// How content from outside reached the agent: one line for each step, beginning at the source.
     pub way: Vec<String>,
     pub expires_at: Timestamp,
 }
@@ -66,7 +66,7 @@ pub struct NewApproval {
 pub enum Scope {
     /// This call.
     Call,
-    /// Such calls until the end of the task.
+    /// All calls that the permission would cover, until the end of the task.
     Task,
 }
 
@@ -230,7 +230,7 @@ pub async fn permissions(
     rows.iter().map(read_permission).collect()
 }
 
-/// Returns the permitted calls of a tool by a role in a task, as they were stored.
+/// Returns which calls of a tool the person has permitted to a role in a task, in the stored form.
 pub async fn permitted(
     connection: &mut SqliteConnection,
     task: &TaskId,

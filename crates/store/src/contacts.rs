@@ -1,4 +1,4 @@
-//! Table `contacts`.
+//! Table `contacts`: which parties an agent may write to, and how the agent came to know them.
 
 use super::agents::{self, AgentRow};
 use super::{Error, Tx};

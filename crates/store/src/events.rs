@@ -1,4 +1,4 @@
-//! Table `events`.
+//! Table `events`: what happened, for those who watch a society.
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId};

@@ -1,12 +1,12 @@
-//! The exchanges of OpenAI clients. Each exchange stores a request, the task and the message
-//! that it became, and the message that answered it. The caller decides which task a request belongs to;
+//! The exchanges of OpenAI clients. Each exchange stores a request of a client, the message that the request became,
+//! the task of this message, and the message that answered it. The caller decides which task a request belongs to;
 //! this module stores that decision, so it survives a restart.
 
 use crate::exchanges::{self, Exchange, GivenAnswer, NewExchange};
 use crate::{Error, Store, events};
 use polity_society::id::{AgentId, MessageId, TaskId};
 
-/// The exchanges of a society. `Society::exchanges` returns it.
+/// The exchanges of a society. `Society::exchanges` of the runtime returns this value.
 #[derive(Clone, Debug)]
 pub struct Exchanges {
     store: Store,
@@ -47,19 +47,19 @@ impl Exchanges {
         written.ok_or(Error::WrongRows { what: "an exchange", expected: 1, hit: 0 })
     }
 
-    /// Notes which message a request became.
+    /// Stores which message a request became, and in which task.
     pub async fn sent(&self, key: String, task: TaskId, message: MessageId) -> Result<(), Error> {
         self.store
             .write(move |tx| Box::pin(async move { exchanges::sent(tx, &key, &task, &message).await }))
             .await
     }
 
-    /// Notes the answer of an exchange. Only the first answer is stored.
+    /// Stores which answer a client got. Only the first answer is stored.
     pub async fn answered(&self, key: String, given: GivenAnswer) -> Result<(), Error> {
         self.store.write(move |tx| Box::pin(async move { exchanges::answered(tx, &key, &given).await })).await
     }
 
-    /// Notes that the client was told that there is no answer.
+    /// Stores that the client was told that there is no answer.
     pub async fn failed(&self, key: String) -> Result<(), Error> {
         self.store.write(move |tx| Box::pin(async move { exchanges::failed(tx, &key).await })).await
     }
@@ -79,8 +79,8 @@ impl Exchanges {
         exchanges::posted(&mut *self.store.reader().await?, key).await
     }
 
-    /// Returns an agent of the exchange if the person has paused that agent. It is the receiver of the message,
-    /// or the agent that the conversation is with. No answer can come until that agent is resumed.
+    /// Returns the receiver of the exchange's message, or the agent that the conversation is with, if the person has
+    /// paused that agent. No answer can come until the agent is resumed.
     pub async fn paused(&self, key: &str) -> Result<Option<AgentId>, Error> {
         exchanges::paused(&mut *self.store.reader().await?, key).await
     }

@@ -1,4 +1,4 @@
-//! Table `exchanges`.
+//! Table `exchanges`: the requests of OpenAI clients, and how they were answered.
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId};
@@ -187,8 +187,8 @@ pub async fn posted(
     }))
 }
 
-/// Returns an agent of the exchange if that agent is paused. It is the receiver of the message, or the agent
-/// that the conversation is with.
+/// Returns the receiver of the exchange's message, or the agent that the conversation is with, if that agent is
+/// paused.
 pub async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Option<AgentId>, Error> {
     let id: Option<String> = sqlx::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;
     Ok(id.map(AgentId::new))

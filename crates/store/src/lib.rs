@@ -234,8 +234,8 @@ impl Store {
     /// Opens the database of a data directory for writing, creates or migrates its schema, and starts the writer.
     pub async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
         let open = |source| Error::of_file(file, source);
-        // The file is private, because it contains what people tell the society.
-        // SQLite gives the files that it creates beside it the same permissions.
+        // The file is private, because it contains what people tell the society. SQLite gives its log, which it
+        // creates beside the file, the same permissions.
         create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
         let options = SqliteConnectOptions::new()
             .filename(file)
@@ -262,7 +262,7 @@ impl Store {
 
     /// Opens the database of a data directory read-only; also returns the number of the newest event.
     ///
-    /// It does not create, migrate or repair the database. Another process may be writing to it.
+    /// This function does not create, migrate or repair the database. Another process may be writing to the database.
     pub async fn open_to_read(file: &Path) -> Result<(Self, i64), Error> {
         let (options, mut connection) = database::open_to_read_with_options(file).await?;
         database::quick_check(&mut connection, file).await?;

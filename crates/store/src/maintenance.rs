@@ -92,13 +92,13 @@ pub struct Checked {
     /// Everything that is damaged; empty if nothing is damaged.
     pub damage: Vec<Damage>,
     pub rows: Rows,
-    /// The blobs that exist.
+    /// All blobs in the directory, needed or not.
     pub stored: Amount,
     /// The blobs that no artifact refers to. They do no harm.
     pub unneeded: Amount,
 }
 
-/// Checks everything in a data directory, and changes nothing. A daemon may be working in it.
+/// Checks everything in a data directory, and changes nothing. A daemon may be working in the directory meanwhile.
 ///
 /// # Errors
 ///
@@ -208,7 +208,8 @@ pub struct BackedUp {
 
 /// Copies the current state of a data directory into a new directory. A daemon may be working in the old directory.
 ///
-/// The backup is complete or does not appear. The caller must ensure that nobody frees space meanwhile.
+/// The backup is complete or does not appear. The caller must ensure that no process calls [`free`] on the old
+/// directory meanwhile.
 ///
 /// # Errors
 ///

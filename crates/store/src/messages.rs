@@ -22,7 +22,8 @@ use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeSet;
 
-/// The number for the next message. It exceeds even the numbers of removed messages, so that no number is given twice.
+/// The number for the next message. The next number exceeds even the numbers of removed messages, so that no number
+/// is given twice.
 const NEXT: &str = "SELECT max(coalesce((SELECT max(seq) FROM messages), 0),
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1";
 const INSERT: &str =
@@ -107,7 +108,8 @@ pub(crate) const STATEMENTS: &[&str] = &[
     SHOWN,
 ];
 
-/// Returns the id for the next accepted message. It needs a write transaction, so that nobody else gets the same id.
+/// Returns the id for the next accepted message. The caller needs a write transaction, so that nobody else gets the
+/// same id.
 pub async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
     let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
     Ok(MessageId::from_sequence(sequence))
@@ -182,7 +184,8 @@ pub async fn any_queued(connection: &mut SqliteConnection, mailbox: &Conversatio
     Ok(query.fetch_one(connection).await?)
 }
 
-/// Counts the queued messages of a mailbox. A result below `limit` may be too high; any other result is exact.
+/// Counts the queued messages of a mailbox. A result below `limit` is an upper bound; a result of at least `limit` is
+/// exact.
 pub async fn queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,

@@ -53,7 +53,7 @@ pub enum Record {
     },
     /// The turn failed.
     Failed { reason: String },
-    /// The turn was ended from outside.
+    /// The turn was ended because its agent ended, the person stopped it, or the task reached a limit.
     Stopped { reason: String },
 }
 
@@ -127,7 +127,7 @@ impl Replied {
 pub enum ToolResult {
     /// JSON, passed to the model unchanged.
     Json(Value),
-    /// An artifact. For each request it is decided again in which form the model sees it.
+    /// An artifact. The form in which a model sees the artifact is decided anew for each request.
     Artifact {
         artifact: ArtifactId,
         /// The first character to show, if the artifact is a text.
@@ -138,8 +138,8 @@ pub enum ToolResult {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
     },
-    /// The result of a tool that acts outside. For each request it is decided again in
-    /// which form the model sees the files.
+    /// The result of a tool that acts outside. The form in which a model sees the files is decided anew for each
+    /// request.
     Outside {
         content: Content,
         /// The files of the result, in order.

@@ -1,4 +1,4 @@
-//! Table `records`.
+//! Table `records`: the histories of conversations.
 
 use super::{Conversation, Error, Tx, damaged, messages, seen};
 use crate::record::{Keeps, Record};
@@ -97,7 +97,8 @@ pub struct Recorded {
     pub messages: HashMap<String, Message>,
     /// The first words of each request that one of these messages answers or is about.
     pub asked: FirstWords,
-    /// The unanswered requests to the agent. The model is shown them even if a summary covers them.
+    /// The ids of the unanswered requests to the agent. The model gets to see these requests even if a summary covers
+    /// them.
     pub open: HashSet<String>,
 }
 
@@ -156,11 +157,11 @@ fn by_id(message: Message) -> (String, Message) {
     (message.id.to_string(), message)
 }
 
-/// The most summaries that are read to find the first record that no summary covers.
+/// The maximum number of summaries that the search for the first uncovered record reads.
 const SUMMARIES: i64 = 20;
 
-/// Returns the number of the first record that no summary covers. Callers read the records from this number on,
-/// and the history computes the same cut from them again.
+/// Returns the number of the first record that no summary covers. Callers read the records from this number on. From
+/// these records, the history determines again which of them no summary covers.
 async fn first_told(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<i64, Error> {
     let query = sqlx::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
     let query = query.bind(conversation.task.as_str()).bind(SUMMARIES);

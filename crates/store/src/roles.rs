@@ -1,4 +1,4 @@
-//! Table `roles`.
+//! Table `roles`: the roles that agents are hired into.
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};

@@ -59,7 +59,7 @@ impl fmt::Display for Holder {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Step {
-    /// A tool of the agent read it.
+    /// A tool of the agent read the content from the source.
     Tool { tool: String },
     /// The agent heard a message.
     Message { from: AgentId, message: MessageId },
@@ -126,7 +126,7 @@ pub async fn sources(
     sources.into_iter().map(read).collect()
 }
 
-/// Checks a row.
+/// Checks whether a row can be parsed, for `polity db check`.
 pub(super) fn check(row: &SqliteRow) -> Result<(), Error> {
     let holder: String = row.get("holder");
     let (source, way): (String, String) = (row.get("source"), row.get("way"));
@@ -134,7 +134,7 @@ pub(super) fn check(row: &SqliteRow) -> Result<(), Error> {
     serde_json::from_str::<Step>(&way).map_err(|error| damaged("seen", &holder, error)).map(drop)
 }
 
-/// Returns the steps by which content of a source reached an agent, the first step first.
+/// Returns the steps by which content of a source reached an agent, beginning at the source.
 pub async fn way(
     connection: &mut SqliteConnection,
     to: &Conversation,

@@ -1,7 +1,8 @@
 //! Why a job in a transaction stopped: its request was refused, or the database failed.
 //!
-//! Functions within a transaction pass both on with `?`. At the edge, [`keep`] separates the two: a refusal becomes a
-//! value there, such as a tool result, a notice, or the error of a caller outside the society.
+//! Functions within a transaction pass both a refusal and a failure on with `?`. At the edge, [`keep`] separates the
+//! two: a refusal becomes a value there, such as a tool result, a notice, or the error of a caller outside the
+//! society.
 
 use crate::Error;
 use polity_society::refusal::Refusal;

@@ -1,4 +1,4 @@
-//! Table `tasks`.
+//! Table `tasks`: the state of each task, and what limits it.
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{ServiceId, TaskId};
@@ -115,8 +115,8 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Returns the outcome of a task in which nothing is left to do. If several outcomes apply,
-    /// the first of them counts.
+    /// Returns the outcome of a task in which nothing is left to do. If several outcomes apply, the first check below
+    /// that is true decides.
     pub fn outcome(&self) -> Outcome {
         if self.unreached && self.unanswered {
             Outcome::NoModel

@@ -1,4 +1,4 @@
-//! Table `turns`.
+//! Table `turns`: which message began a turn, and how the turn ended.
 
 use super::{Conversation, Error, Tx, approvals, messages};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
@@ -89,7 +89,8 @@ pub async fn end(tx: &mut Tx, turn: TurnId, ended: Ended) -> Result<(), Error> {
         return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
     }
     approvals::drop_of_turn(tx, turn).await?;
-    // Before the transaction ends, `rest` looks at the agents that waited for an answer from this turn.
+    // Before the transaction ends, the module `rest` of the runtime checks the agents that waited for an answer from
+    // this turn.
     let released = messages::release(tx, turn).await?;
     tx.released.extend(released);
     Ok(())

@@ -1,4 +1,4 @@
-//! Table `model_calls`.
+//! Table `model_calls`: the tokens and the cost of each model call.
 
 use super::{Conversation, Error, Tx};
 use polity_llm::Usage;
@@ -13,9 +13,9 @@ const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0)
     coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost FROM model_calls WHERE task = ?1";
 const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
     sum(cost) AS cost FROM model_calls WHERE task = ?1 GROUP BY agent";
-/// The tokens of the newest call of a conversation. They count only if a model has answered since the newest summary:
-/// an earlier call still contained the history that the summary has replaced. Row numbers give the order, since clocks
-/// can be set back.
+/// The tokens of the newest call of a conversation. These tokens count only if a model has answered since the newest
+/// summary: an earlier call still contained the history that the summary has replaced. Row numbers give the order,
+/// since clocks can be set back.
 const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FROM model_calls
     WHERE task = ?2 AND agent = ?1 AND EXISTS (SELECT 1 FROM records INDEXED BY records_of_conversation
         WHERE agent = ?1 AND task = ?2 AND substr(body, 1, 19) = '{\"record\":\"replied\"'

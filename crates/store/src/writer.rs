@@ -19,7 +19,8 @@ pub struct Tx {
     pub connection: SqliteConnection,
     /// The time of the transaction. All its rows get this time.
     pub now: Timestamp,
-    /// The conversations that waited for a turn which has ended in this job. `rest` looks at them before the job ends.
+    /// The conversations that waited for a turn which has ended in this job. The module `rest` of the runtime checks
+    /// them before the job ends.
     pub released: Vec<Conversation>,
     bells: Vec<Bell>,
     newest_event: i64,
@@ -49,7 +50,7 @@ impl Tx {
         })
     }
 
-    /// Undoes a part: its writes and its pending signals.
+    /// Undoes a part of the transaction: its writes and its pending signals.
     pub async fn undo(&mut self, since: &Savepoint) -> Result<(), sqlx::Error> {
         self.bells.truncate(since.bells);
         self.released.truncate(since.released);
@@ -57,7 +58,7 @@ impl Tx {
         self.execute(format!("ROLLBACK TO {}", since.name)).await
     }
 
-    /// Ends a part and keeps its writes.
+    /// Ends a part of the transaction and keeps its writes.
     pub async fn release(&mut self, part: Savepoint) -> Result<(), sqlx::Error> {
         self.execute(format!("RELEASE {}", part.name)).await
     }
@@ -240,7 +241,7 @@ impl Writer {
                 self.failed = self.failed.saturating_add(1);
                 let reason = reason(&error);
                 tracing::error!(reason, failed = self.failed, "a write was not committed; it is retried");
-                // This fails if SQLite has already rolled back by itself.
+                // `ROLLBACK` fails if SQLite has already rolled back by itself.
                 let _ = self.tx.execute("ROLLBACK").await;
                 self.tx.bells.clear();
                 self.tx.newest_event = events_before;
@@ -253,7 +254,8 @@ impl Writer {
         }
         polity_points::point!("writer::answered");
         for bell in self.tx.bells.drain(..) {
-            // The supervisor does not listen while the daemon starts or shuts down. It finds the work in the rows.
+            // The supervisor does not listen while the daemon starts or shuts down. The work is not lost, because the
+            // supervisor finds it in the rows.
             let _ = self.bells.send(bell);
         }
         polity_points::point!("writer::rung");

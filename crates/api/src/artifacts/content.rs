@@ -20,7 +20,8 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio_util::io::ReaderStream;
 
-/// A second safeguard: if a browser shows the bytes as a page after all, the page can do nothing.
+/// The content security policy of untrusted bytes. It is a second safeguard: if a browser shows the bytes as a page
+/// in spite of the other headers, the page can run and load nothing.
 const POLICY: &str = "sandbox; default-src 'none'";
 
 pub(super) fn routes(routes: &mut Routes) {

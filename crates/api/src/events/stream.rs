@@ -1,5 +1,6 @@
-//! A stream of events, as server-sent events. It reads pages from the database whenever there are new events. So it
-//! buffers nothing for a slow client, and a client that reconnects with the number of its last event misses no event.
+//! A stream of events, as server-sent events. The stream reads pages from the database whenever there are new events,
+//! so it buffers nothing for a slow client. A client that reconnects with the number of its last event misses no
+//! event.
 
 use super::begin::{Begin, begin};
 use crate::problem::Problem;
@@ -33,7 +34,7 @@ const COME_BACK: Duration = Duration::from_secs(1);
 /// Returns the number in `Last-Event-ID`.
 pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
     let Some(value) = headers.get(HeaderName::from_static("last-event-id")) else { return Ok(None) };
-    // A browser sends an empty value if no event had a number.
+    // A browser sends an empty value if the stream has brought no event with a number so far.
     let text = value.to_str().unwrap_or("?").trim();
     if text.is_empty() {
         return Ok(None);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Builds the text. The families of samples follow each other.
+/// Builds the text: for each family of samples, one call of `family` and then one call of `sample` per sample.
 #[derive(Default)]
 pub(super) struct Exposition {
     text: String,

@@ -27,7 +27,8 @@ async fn hired(daemon: &Daemon) -> Value {
     agents.into_iter().find(|agent| agent.get("roleId").is_some()).unwrap()
 }
 
-/// Starts a society in which root asks before it makes a file, and uses the routes about that.
+/// Starts a society in which the person is asked before root makes a file. Calls the routes about questions,
+/// permissions and files of workspaces.
 async fn busy_with_files() -> Daemon {
     let daemon =
         scripted::asking(vec![scripted::create("notes.md", "one\n"), scripted::create("b.md", "two\n")])

@@ -16,13 +16,13 @@ use std::sync::{Arc, Mutex};
 
 /// What the model does with one request.
 pub(crate) enum Say {
-    /// It calls a tool.
+    /// The model calls a tool.
     Call(&'static str, Value),
-    /// It closes the turn.
+    /// The model closes the turn.
     Done,
 }
 
-/// A model that follows a script. After its end, the model closes each turn.
+/// A model that follows a script. After the end of the script, the model closes each turn.
 struct Scripted(Mutex<VecDeque<Say>>);
 
 impl ChatModel for Scripted {

@@ -22,7 +22,7 @@ pub(crate) const HOST: &str = "127.0.0.1:7717";
 pub(crate) const NAME: &str = "polity.example";
 pub(crate) const PAGE: &str = "http://127.0.0.1:7717";
 
-/// The OpenAPI document.
+/// The OpenAPI document. [`Daemon::send`] compares every answer with it.
 pub(crate) static DESCRIPTION: LazyLock<Value> = LazyLock::new(polity_api::description);
 
 /// A running society and its routes.
@@ -30,7 +30,7 @@ pub(crate) struct Daemon {
     pub(crate) society: Arc<Society>,
     pub(crate) ending: Ending,
     pub(crate) app: Router,
-    /// Contains the configuration and the data.
+    /// The configuration directory, which is also the data directory.
     pub(crate) directory: TempDir,
     /// The ids of the operations that have succeeded.
     succeeded: Mutex<BTreeSet<String>>,
@@ -84,7 +84,7 @@ impl Daemon {
         self.until(async || self.society.open_tasks().await.unwrap().is_empty()).await;
     }
 
-    /// Waits until the condition is true. It is checked again after each event.
+    /// Waits until the condition is true. The condition is checked again after each event.
     pub(crate) async fn until(&self, condition: impl AsyncFn() -> bool) {
         let mut newest = self.society.newest_event();
         while !condition().await {

@@ -372,7 +372,8 @@ fn anything_said() -> impl Strategy<Value = (Option<String>, Option<String>)> {
     (some(&types), some(&names))
 }
 
-/// Bytes that begin like one of the formats whose content detection inspects.
+/// Generates bytes that begin like a zip archive, an OLE file, a video or an XML text. For these formats, detection
+/// reads more of the content than the signature.
 fn anything_to_see() -> impl Strategy<Value = Vec<u8>> {
     let heads = vec![
         Vec::new(),

@@ -41,7 +41,8 @@ pub(crate) fn is_package_of(package: &str, bytes: &[u8]) -> bool {
 pub(super) fn inside_zip(head: &[u8]) -> Option<String> {
     let (first, body) = zip_entry(head)?;
     if first == b"mimetype" {
-        // The content of `mimetype` is not compressed, so it can be read here. It ends where the next header begins.
+        // The content of `mimetype` is not compressed, so it can be read here. The content ends where the next header
+        // begins.
         let body = body.get(..200).unwrap_or(body);
         let declared = body.get(..position(body, b"PK").unwrap_or(body.len()))?;
         let declared = mime::parse(std::str::from_utf8(declared).ok()?)?;

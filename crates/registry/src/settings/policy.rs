@@ -8,14 +8,14 @@ use polity_society::tool_group::{ServerName, ToolGroup};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The names that `mcp:NAME` may have: those of the servers, and those of their further groups.
+/// The names that may follow `mcp:` in a rule: the names of the servers, and the names of their further groups.
 pub(super) type Servers = BTreeSet<ServerName>;
 
 /// Reads the rules.
 ///
-/// A mistake in a rule must not widen what agents may do. So a rule that allows is left out if one of its conditions is
-/// wrong; a rule that asks or denies loses the wrong condition, and fits more calls. A rule that does not say what it
-/// decides asks.
+/// A mistake in a rule must not widen what agents may do. So a rule that allows is left out if one of its conditions
+/// is wrong; a rule that asks or denies loses the wrong condition, and fits more calls. A rule without a valid
+/// `decide` asks the person.
 pub(super) fn read(tools: &mut Fields<'_>, servers: &Servers) -> Vec<Rule> {
     let Some(items) = tools.read("policy", "there are no rules", list) else { return Vec::new() };
     let mut rules = Vec::new();
@@ -62,7 +62,7 @@ fn read_rule(tools: &mut Fields<'_>, index: usize, item: Value, servers: &Server
     is_kept.then_some(read)
 }
 
-/// `true` for calls that change something.
+/// The field `write` of a rule: `true` for calls that change something, `false` for calls that only read.
 struct Write(Effect);
 
 impl From<bool> for Write {
@@ -115,6 +115,6 @@ fn is_tool(pattern: &Pattern, servers: &Servers) -> bool {
 fn is_group(pattern: &Pattern, servers: &Servers) -> bool {
     let of_servers = servers.iter().cloned().map(ToolGroup::Server);
     ToolGroup::BUILT_IN.iter().cloned().chain(of_servers).any(|group| pattern.fits(&group.name()))
-        // `mcp:*` may stand there before any server does.
+        // A rule for `mcp:*` makes sense even before the first server is configured.
         || pattern.as_str() == "mcp:*"
 }

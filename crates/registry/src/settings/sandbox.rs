@@ -1,4 +1,4 @@
-//! `tools.sandbox`: what commands may use.
+//! `tools.sandbox`: the network, the files and the limits of commands.
 
 use crate::fields::{self, Fields};
 use crate::problem::Severity;
@@ -6,7 +6,7 @@ use polity_sandbox::{Domains, Limits, Network, TaskLimits};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// What commands may use.
+/// The network, the files and the limits of commands.
 pub use polity_sandbox::Settings as SandboxSettings;
 
 pub(super) fn read(tools: &mut Fields<'_>) -> SandboxSettings {

@@ -28,22 +28,22 @@ pub struct ServerSettings {
 pub enum ServerLaunch<T> {
     /// A program that speaks over its standard input and output.
     Process {
-        /// The program.
+        /// The program to start.
         command: T,
-        /// Its arguments.
+        /// The arguments of the program.
         args: Vec<T>,
-        /// Environment variables that it gets besides the usual ones.
+        /// Environment variables that the program gets besides the usual ones.
         env: BTreeMap<String, T>,
-        /// The directory in which it starts, relative to the configuration directory.
+        /// The directory in which the program starts, relative to the configuration directory.
         cwd: Option<T>,
-        /// Whether it runs in a sandbox.
+        /// Whether the program runs in a sandbox.
         sandbox: ServerSandbox,
     },
     /// A server that speaks streamable HTTP.
     Http {
-        /// Its address.
+        /// The URL of the server's MCP endpoint.
         url: T,
-        /// Headers of each request.
+        /// Headers that polity sends with each request, such as `Authorization`.
         headers: BTreeMap<String, T>,
     },
 }
@@ -95,7 +95,8 @@ impl ServerSettings {
         })
     }
 
-    /// Returns each text that may name variables, with its place below the server.
+    /// Returns each text that may contain `${NAME}`, with the JSON pointer of its field inside the object of the
+    /// server.
     pub(crate) fn texts(&self) -> Vec<(String, &SecretText)> {
         let mut texts = Vec::new();
         let named = |field: &str, name: &String| format!("{field}/{}", fields::escaped(name));
@@ -131,7 +132,7 @@ pub(super) fn read(fields: &mut Fields<'_>) -> BTreeMap<ServerName, ServerSettin
         };
         let Some(mut server) = object.open(&written, &left_out) else { continue };
         let read = read_server(&mut server, &left_out);
-        // The fields of a server that is left out need no further complaints.
+        // Unknown fields are reported only if the server is used.
         if let Some(read) = read {
             server.finish("it has no effect");
             servers.insert(name, read);
@@ -142,7 +143,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> BTreeMap<ServerName, ServerSettin
 }
 
 fn read_server(server: &mut Fields<'_>, left_out: &str) -> Option<ServerSettings> {
-    // Some desktop clients write the transport; the other fields already tell it.
+    // Some desktop clients also write the transport. The other fields already determine the transport, so only `sse`
+    // matters here.
     let transport = server.read("type", left_out, fields::name);
     if transport.is_some_and(|transport| transport == "sse") {
         let what = "the transport sse is not spoken (remove the field if the server speaks streamable HTTP)";
@@ -198,7 +200,8 @@ fn checked<T>(
     read(value).map_err(|what| fields.report(Severity::Error, field, what, left_out)).ok()
 }
 
-/// Reads an object of texts. A wrong one costs the whole server, which must not start with half of its environment.
+/// Reads an object whose values are texts. If one value is invalid, the whole server is left out, because the server
+/// must not start with half of its environment.
 fn named(
     server: &mut Fields<'_>,
     field: &str,
@@ -277,7 +280,8 @@ fn read_groups(server: &mut Fields<'_>) -> BTreeSet<ServerName> {
     groups
 }
 
-/// A group that has the name of another server would give that server's rights away.
+/// Removes and reports groups that have the name of another server: a role that may use that server could otherwise
+/// use this one too.
 fn drop_groups_that_are_servers(object: &mut Fields<'_>, servers: &mut BTreeMap<ServerName, ServerSettings>) {
     let names: BTreeSet<ServerName> = servers.keys().cloned().collect();
     for (name, server) in servers {

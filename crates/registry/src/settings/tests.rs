@@ -216,7 +216,7 @@ fn what_is_no_json_object_is_not_taken() {
     check("[]", "app.json: must contain one JSON object; the file is not used");
 }
 
-/// Returns the problems of `app.json` with these tools and servers, and its settings.
+/// Returns the settings of an `app.json` with these tools and servers, and its problems as text.
 fn of_tools(tools: Value, servers: Value) -> (Settings, String) {
     let (settings, problems) = parsed(&json!({"tools": tools, "mcpServers": servers}).to_string());
     (settings, problems.join("\n"))

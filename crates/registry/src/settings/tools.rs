@@ -1,4 +1,4 @@
-//! `tools`: which tools agents have, and what a call needs.
+//! `tools`: which tools agents have, and which of their calls the person must allow.
 
 use super::policy::{self, Servers};
 use super::sandbox::{self, SandboxSettings};
@@ -10,18 +10,19 @@ use polity_society::tool_group::{Grant, ToolGroup, UnknownGroup};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Which tools agents have, and what a call needs.
+/// Which tools agents have, and which of their calls the person must allow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSettings {
     /// The groups of tools that root has; every other agent has at most these.
     pub root: Vec<Grant>,
-    /// The rules about calls. The first one that fits decides.
+    /// The rules about calls. The first rule that fits a call decides about it.
     pub policy: Vec<Rule>,
     /// The time after which a question to the person expires. The answer is then no.
     pub approval_timeout: Duration,
-    /// The share of the context window above which the definitions of MCP tools are offered by search only.
+    /// If the definitions of all MCP tools would take more than this share of the context window, agents must search
+    /// for these tools.
     pub defer_above: Percent,
-    /// What commands may use.
+    /// The network, the files and the limits of commands.
     pub sandbox: SandboxSettings,
     /// What agents may reach over the web.
     pub web: WebSettings,

@@ -15,7 +15,7 @@ use url::Url;
 pub struct WebSettings {
     /// Hosts and addresses that agents may reach although they are not public.
     pub allow_hosts: Vec<AllowedHost>,
-    /// The provider that searches; without one there is no search.
+    /// The provider of web searches; `None` if agents cannot search the web.
     pub search: Option<SearchSettings>,
 }
 
@@ -24,11 +24,11 @@ pub struct WebSettings {
 pub enum SearchSettings {
     /// A SearXNG instance at this address.
     Searxng(Url),
-    /// A provider with a key.
+    /// A provider that needs a key.
     WithKey {
-        /// The provider.
+        /// Which of the providers to ask.
         provider: SearchProvider,
-        /// Its key.
+        /// The key that the person has got from the provider.
         key: SecretText,
     },
 }
@@ -44,7 +44,8 @@ pub enum SearchProvider {
 }
 
 impl WebSettings {
-    /// Returns the settings as the crate of the web takes them, with each `${NAME}` replaced by what `variable` returns.
+    /// Returns the settings in the form that the crate `web` takes, with each `${NAME}` replaced by what `variable`
+    /// returns.
     ///
     /// # Errors
     ///
@@ -118,7 +119,7 @@ fn read_address(value: Value) -> Result<Url, &'static str> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(WRONG);
     }
-    // The address is shown to people.
+    // The address is shown to people, so it must not contain secrets.
     if !url.username().is_empty() || url.password().is_some() {
         return Err("must not contain a user name or password");
     }

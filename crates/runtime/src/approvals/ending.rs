@@ -1,4 +1,4 @@
-//! Ends questions: the person answers, or the time runs out.
+//! Ends a question about a call when the person answers or when the time limit of the question has passed.
 
 use polity_society::approval::{Answer, Judgement};
 use polity_society::id::{ApprovalId, PermissionId};
@@ -7,7 +7,7 @@ use polity_store::record::Record;
 use polity_store::{Bell, Error, Stopped, Store, Tx, approvals, events, records, tasks};
 use polity_view::ApprovalState;
 
-/// Why an answer to a question was not taken.
+/// Why the person's answer to a question was not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswerError {
     /// There is no question with this id.
@@ -16,7 +16,7 @@ pub enum AnswerError {
     /// The question had already ended.
     #[error("the question `{id}` has ended before: {}", state.as_str())]
     Ended {
-        /// The id of the question.
+        /// The question that the answer was for.
         id: ApprovalId,
         /// How the question ended.
         state: ApprovalState,
@@ -37,7 +37,7 @@ pub enum PermissionError {
     Store(#[from] Error),
 }
 
-/// Takes the answer of the person to a question. The agent that asked continues its turn.
+/// Accepts the person's answer to a question. The agent whose call caused the question then continues its turn.
 pub(crate) async fn answer(
     store: &Store,
     id: ApprovalId,
@@ -64,7 +64,7 @@ pub(crate) async fn answer(
     write.await
 }
 
-/// Ends the questions whose time has passed.
+/// Ends the open questions whose time limit has passed.
 pub(crate) async fn expire(tx: &mut Tx) -> Result<(), Error> {
     for approval in approvals::expired(tx).await? {
         let ending = Ending { state: ApprovalState::Expired, answer: None, note: None };
@@ -73,7 +73,7 @@ pub(crate) async fn expire(tx: &mut Tx) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes a permission. From the next such call on, the person is asked again.
+/// Removes a permission, so that the person is asked again about the next call that it allowed.
 pub(crate) async fn remove_permission(store: &Store, id: PermissionId) -> Result<(), PermissionError> {
     let write = store.write_unless_refused(move |tx| {
         Box::pin(async move {
@@ -87,7 +87,7 @@ pub(crate) async fn remove_permission(store: &Store, id: PermissionId) -> Result
     write.await
 }
 
-/// Stores the permission that an answer gives for later calls, if it gives one.
+/// If the answer allows later calls too (such as `Always`), stores this as a permission.
 async fn permit(tx: &mut Tx, approval: &Approval, answer: Answer) -> Result<(), Error> {
     let asked = &approval.asked;
     let task = match (answer, asked.scope) {
@@ -98,7 +98,7 @@ async fn permit(tx: &mut Tx, approval: &Approval, answer: Answer) -> Result<(), 
     approvals::permit(tx, task, &asked.tool, &asked.role, &asked.remembered).await
 }
 
-/// Ends a question, tells the turn that waits for it, and wakes the agent.
+/// Ends a question, records the judgement in the turn that waits for the answer, and rings the bell of its agent.
 async fn end(tx: &mut Tx, approval: &Approval, ending: &Ending, judgement: Judgement) -> Result<(), Error> {
     if !approvals::end(tx, &approval.id, ending).await? {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Remembers which outside sources the content of each agent came from.
+//! Records from which outside sources (such as the web or an MCP server) each agent has got content.
 
 use crate::tools::copied_from;
 use polity_llm::ToolCall;
@@ -27,7 +27,7 @@ pub(crate) async fn note(
     }
     match result {
         ToolResult::Outside { source: Some(source), .. } => {
-            // A source that a later version wrote is not known here.
+            // Skips a source of a kind that only a later version of polity knows.
             if let Ok(source) = source.parse::<Source>() {
                 seen::read(tx, caller, &source, &call.name).await?;
             }

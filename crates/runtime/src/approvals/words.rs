@@ -4,7 +4,7 @@ use polity_society::policy::{Confinement, Effect, Reason, Remembered, Source, Th
 use polity_store::seen::{self, Holder, Passed, Step};
 use polity_store::{Connection, Conversation, Error};
 
-/// Returns the way of content from a source to an agent: one line for each step, the source first.
+/// Returns how content got from a source to an agent: one line for each step, beginning at the source.
 pub(super) async fn way(
     connection: &mut Connection,
     to: &Conversation,
@@ -29,7 +29,7 @@ fn line(passed: &Passed) -> String {
     }
 }
 
-/// Returns why the person is asked about a call.
+/// Words the reason why the person is asked about a call.
 pub(super) fn why(reason: &Reason) -> String {
     match reason {
         Reason::Rule { index } => format!("rule {} of tools.policy in app.json says so", index + 1),
@@ -54,7 +54,7 @@ fn sandbox(confinement: Confinement) -> &'static str {
     }
 }
 
-/// Returns which calls a permission covers.
+/// Words which calls a permission covers.
 pub(crate) fn permitted(remembered: &Remembered) -> String {
     let Remembered { tool, thing, seen, role: _ } = remembered;
     let changes = |effect: &Effect| match effect {

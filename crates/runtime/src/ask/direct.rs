@@ -65,7 +65,8 @@ pub enum DirectError {
     Ending,
 }
 
-/// After this many answers that do not fit the schema, the call fails. After the first, the model is told why.
+/// After this many answers that do not fit the schema, the call fails. After the first misfit, the model is told what
+/// is wrong and asked again.
 const MISFITS: u32 = 2;
 
 /// After this many empty answers, the call fails.
@@ -143,7 +144,7 @@ fn request(handles: &Handles, lines: &[Line], schema: Option<&Value>) -> Request
     Request { messages, tools: Vec::new(), tool_choice: ToolChoice::None }
 }
 
-/// Makes attempts until one brings an answer or the policy gives up.
+/// Makes attempts until an attempt brings an answer or the policy gives up.
 async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply), DirectError> {
     let mut tried = Tried::nothing();
     loop {

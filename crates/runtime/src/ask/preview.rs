@@ -1,4 +1,4 @@
-//! Shows the request that a model would get now. It asks no model, writes nothing and waits for nobody.
+//! Shows the request that a model would get now. A preview asks no model, writes nothing and waits for nobody.
 
 use super::request::{Manner, make};
 use super::{Round, Wanted, look};
@@ -21,7 +21,8 @@ pub enum Bytes {
     Counted,
 }
 
-/// Builds the next request of a conversation. It uses the same code that builds the requests to models.
+/// Builds the next request of a conversation. Uses the same code as a request that is sent, so the preview shows what
+/// the model would get.
 pub(crate) async fn preview(
     handles: &Handles,
     conversation: &Conversation,
@@ -77,7 +78,8 @@ async fn standing(
 /// Base64 up to this length, in characters, is shown as it is.
 const LONG: usize = 64;
 
-/// Replaces each long piece of base64 with the number of its bytes: in data URLs, and in audio, which has no URL.
+/// Replaces each long piece of base64 with the number of its bytes: in data URLs, and in `input_audio`, which
+/// contains base64 without a URL.
 fn count_bytes(value: &mut Value) {
     match value {
         Value::Object(object) => {

@@ -176,7 +176,8 @@ async fn answer_request(
     Made { request, offered, shown: rendered.shown, costs, unreadable }
 }
 
-/// After the server could not read this many calls of its model, only the system message describes the tools.
+/// If the server could not read this many calls of its model, the next request describes the tools in the system
+/// message only.
 const TOOLS_IN_WORDS: u32 = 2;
 
 /// Returns a tool's name with the names of its parameters: `get_artifact(ref, offset, limit)`.

@@ -11,7 +11,7 @@ use polity_store::Conversation;
 use polity_view::{Event, NextAttempt};
 use std::time::Duration;
 
-/// The event of an attempt that failed.
+/// Builds the event about an attempt that failed.
 pub(super) fn model_failed(
     conversation: &Conversation,
     service: &Service,
@@ -40,7 +40,7 @@ pub(super) fn model_failed(
     }
 }
 
-/// The event that a service was skipped, and that its fallback is asked instead.
+/// Builds the event that a service was skipped, and that its fallback is asked instead.
 pub(super) fn service_skipped(
     conversation: &Conversation,
     service: &Service,
@@ -56,8 +56,8 @@ pub(super) fn service_skipped(
     }
 }
 
-/// The outcome of a call after its last failed attempt. `pause` is the time for
-/// which the service gets no further requests.
+/// Builds the outcome of a call after its last failed attempt. `pause` is the time for which the service gets no
+/// further requests.
 pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Duration>) -> Asked {
     let mut reason = failure.to_string();
     if let Some(advice) = advice(service, failure) {
@@ -69,7 +69,7 @@ pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Durat
     Asked::Failed { service: service.id.clone(), kind: failure.kind, reason }
 }
 
-/// The failure of a request that was not sent because it is larger than the window.
+/// Builds the failure of a request that was not sent because it is larger than the window.
 pub(super) fn does_not_fit(service: &Service, tokens: u64, window: u64) -> CallError {
     let message = format!(
         "the request takes about {tokens} tokens and the context window of service {} has {window}; it was not sent: \
@@ -84,7 +84,7 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
     let id = &service.id;
     let answered = match failure.status {
         None => return is_silent(failure.kind).then(|| service.endpoint.base_url.clone()),
-        // The server answered with 200, and the answer failed later.
+        // The server began its answer with status 200, and the rest of the answer was faulty.
         Some(200) => "was reached".to_owned(),
         Some(status) => format!("was reached and answered with HTTP {status}"),
     };
@@ -109,12 +109,13 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
     }
 }
 
-/// Returns whether this kind of failure means that no server answered. Then the address is the first thing to check.
+/// Returns whether this kind of failure means that no server answered. In that case, the address is the first thing
+/// to check.
 fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }
 
-/// The outcome of a call that the gate did not let in, if no other service can be asked instead.
+/// Builds the outcome of a call that the gate did not let in, if no other service can be asked instead.
 pub(super) fn shut_out(service: &Service, shut: &Shut) -> Asked {
     let kind = match shut {
         Shut::Paused { .. } => FailureKind::RateLimited,
@@ -123,7 +124,7 @@ pub(super) fn shut_out(service: &Service, shut: &Shut) -> Asked {
     Asked::Failed { service: service.id.clone(), kind, reason: format!("{kind}: {}", why(shut)) }
 }
 
-/// The outcome of a call whose service was removed from the configuration, if no other service is left.
+/// Builds the outcome of a call whose service was removed from the configuration, if no other service is left.
 pub(super) fn withdrawn(service: &ServiceId) -> Asked {
     let reason = format!("the service {service} was taken out of the configuration while it was asked");
     Asked::Failed { service: service.clone(), kind: FailureKind::Misconfigured, reason }
@@ -146,7 +147,7 @@ fn may_be_asked_again(after: Duration, now: Timestamp) -> String {
     let after = SignedDuration::from_secs(seconds);
     match now.checked_add(after).and_then(|at| at.round(Unit::Second)) {
         Ok(at) => format!("it may be asked again in {after:#}, at {at}"),
-        // The time is beyond the calendar's last year.
+        // The calendar of the library `jiff` ends before this time.
         Err(_) => format!("it may be asked again in {after:#}"),
     }
 }

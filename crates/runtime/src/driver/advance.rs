@@ -37,7 +37,7 @@ use std::time::Duration;
 /// What happened since the last transaction.
 #[derive(Clone)]
 pub(super) enum Happened {
-    /// Nothing: the driver has just taken up the turn.
+    /// Nothing, for example because the driver has only just loaded the turn.
     Nothing,
     /// The model answered.
     Replied {
@@ -141,7 +141,7 @@ struct Advance {
     open: OpenTurn,
     snapshot: Arc<Snapshot>,
     prepared: HashMap<String, Result<Prepared, Refusal>>,
-    /// Why nobody can be hired with an own worktree, if a call wants that and it is so.
+    /// The refusal of a hire with its own worktree, if a pending call asks for one and no worktree can be made.
     no_worktree: Option<Refusal>,
 }
 
@@ -156,7 +156,7 @@ impl Advance {
         // The agent may have been ended while its model was thinking.
         if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
             if let Happened::Replied { served, .. } = &happened {
-                // Nobody gets the answer, but its cost counts.
+                // Nobody gets the answer of the model, but its cost counts.
                 usage::insert(tx, &self.conversation, self.open.id, served).await?;
             }
             return Ok((turn, Step::Ended));
@@ -167,7 +167,8 @@ impl Advance {
             tasks::set_worked(tx, &self.conversation.task, worked).await?;
         }
         self.take_down(tx, &mut turn, happened).await?;
-        // The driver keeps what has happened, but does nothing more until the agent is resumed.
+        // If the agent is paused or parked, what has happened stays recorded, but the turn goes no further until the
+        // agent is resumed.
         if holds::held(&mut tx.connection, &self.conversation).await? {
             return Ok((turn, Step::Ended));
         }
@@ -296,7 +297,8 @@ impl Advance {
         }
     }
 
-    /// Asks the policy about a call of a society tool. A call that the person has allowed is not asked about again.
+    /// Asks the policy about a call of a society tool. The policy is not asked again about a call that the person has
+    /// allowed.
     async fn ruling(&self, tx: &mut Tx, turn: &Turn, call: &ToolCall) -> Result<Ruling, Error> {
         let Some(group) = group_of(&call.name) else { return Ok(Ruling::Allow) };
         let question = Question { call, acts: vec![Act { group, reach: Reach::Society }] };
@@ -331,7 +333,7 @@ impl Advance {
         self.finish_call(tx, turn, call, done.result, Course::of_society(done.refused)).await
     }
 
-    /// Records that a call of an outside tool has ended, and the artifacts that the tool made.
+    /// Records that a call of an outside tool has ended, and writes the rows of the artifacts that the tool made.
     async fn end_outside(&self, tx: &mut Tx, turn: &mut Turn, ended: Ended) -> Result<(), Error> {
         let Ended { call, reaches, result, refused, stored, made, duration, head, goes_on } = ended;
         if let Some(command) = goes_on {
@@ -396,9 +398,9 @@ impl Advance {
         self.record(tx, turn, turn::finished(call, result)).await
     }
 
-    /// Stores a result as an artifact if it is too long for a model; the model then gets the beginning of the text and
-    /// the reference of the artifact. The file is written while the transaction is open. This hardly ever happens, and
-    /// delays other writers by a few milliseconds.
+    /// Stores a result as an artifact if it is too long for a model; the model then gets the beginning of the text
+    /// and the reference of the artifact. The file is written while the transaction is open, which delays other jobs
+    /// of the writer by a few milliseconds. Such long results are rare.
     async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
         let (text, extension, mime_type) = match &result {
             ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. } => {
@@ -426,8 +428,8 @@ impl Advance {
         let prepared = put_on_disk(&self.handles, mint::artifact(), artifact).await?;
         let reference = prepared.artifact.id.reference();
         tools::store(tx, &self.conversation, prepared).await?;
-        // A text takes more characters in JSON, but their number is not known before.
-        // So the loop halves the beginning until it fits.
+        // Escapes in JSON make a text longer, by a number of characters that is not known beforehand. So the loop
+        // halves the beginning until the result fits.
         let mut shown_characters = limit;
         loop {
             let beginning: String = text.chars().take(shown_characters).collect();
@@ -463,7 +465,8 @@ impl Advance {
         events::append(tx, &event).await
     }
 
-    /// Ends the turn, because the task may call no more models. Tells the person once.
+    /// Ends the turn, because the task has reached a limit and may call no more models. Tells the person once per
+    /// task.
     async fn stop_at_limit(&self, tx: &mut Tx, turn: &mut Turn, reached: &Reached) -> Result<(), Error> {
         let Reached { limit, value } = reached;
         let reason = format!("limit_reached: {limit} = {value}");

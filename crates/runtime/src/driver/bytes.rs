@@ -23,7 +23,7 @@ use std::collections::HashMap;
 /// The answer of a model is compared with the artifacts that its agent may open, up to this many bytes of artifacts.
 const COMPARED: u64 = 16 * 1024 * 1024;
 
-/// The answer is compared with at most this many of these artifacts: the newest of them.
+/// The answer of a model is compared with at most this many artifacts: the newest ones that its agent may open.
 const COMPARED_ARTIFACTS: u32 = 200;
 
 /// Stores the bytes that a model wrote into its answer, and replaces them with references before anything is recorded.
@@ -49,7 +49,7 @@ pub(super) async fn take_bytes_out(
     store(handles, found).await
 }
 
-/// Does the same as [`take_bytes_out`] for the result of a tool that reaches outside.
+/// Does the same as [`take_bytes_out`] for the result of a tool that acts outside.
 pub(super) async fn take_result_out(
     handles: &Handles,
     conversation: &Conversation,
@@ -74,8 +74,8 @@ async fn store(handles: &Handles, found: Found) -> Result<Vec<Prepared>, Error> 
     Ok(stored)
 }
 
-/// Adds the files that an agent may open to the known bytes. A piece from the middle of a file has no signature and is
-/// recognized only by comparison with the file.
+/// Adds the files that an agent may open to `known`, so that pieces of these files are recognized in an answer. A
+/// piece from the middle of a file has no signature, so only comparison with the file can recognize it.
 async fn know_what_one_may_open(
     handles: &Handles,
     conversation: &Conversation,
@@ -244,8 +244,8 @@ fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits
     }
 }
 
-/// Returns a function that collects bytes and returns references to them. If the bytes are too large, it returns
-/// `None`.
+/// Returns a function that collects bytes and returns references to them. The function returns `None` for bytes that
+/// are too large.
 fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -> Option<String> + 'f {
     move |written| {
         limits.check_artifact(written.bytes.len() as u64).ok()?;
@@ -293,8 +293,8 @@ pub(super) async fn prepare_pending(
     turn: &Turn,
 ) -> Result<HashMap<String, Result<Prepared, Refusal>>, Error> {
     let mut prepared = HashMap::new();
-    // When that transaction begins, every started tool has ended or was given up.
-    // So the transaction begins with the calls after them.
+    // When the next transaction begins, every started tool has ended or was given up. So the transaction begins with
+    // the first call that has not started.
     let next = turn.pending().skip_while(|call| turn.has_started(call));
     let within = next.take_while(|call| outside_tool(handles, call).is_none());
     for call in within.filter(|call| turn.refused(call).is_none()) {

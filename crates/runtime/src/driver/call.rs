@@ -6,7 +6,7 @@ use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use serde_json::{Map, Value};
 
-/// The arguments of a call; none if the model did not write an object.
+/// Returns the arguments of a call; `None` if the model wrote something other than a JSON object.
 pub(super) fn arguments(call: &ToolCall) -> Option<&Map<String, Value>> {
     match &call.arguments {
         Arguments::Object(arguments) => Some(arguments),

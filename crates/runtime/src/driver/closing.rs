@@ -49,7 +49,7 @@ pub(crate) enum Finished {
     Returned(Vec<String>),
 }
 
-/// Ends a turn that succeeded. The same transaction consumes exactly the messages that the turn took in.
+/// Ends a turn that succeeded. In the same transaction, marks as done exactly the messages that the turn took in.
 pub(crate) async fn finish(
     tx: &mut Tx,
     handles: &Handles,
@@ -161,8 +161,8 @@ async fn say(
     if matches!(refusal, Refusal::LimitReached { limit: "maxMessageChars", .. }) {
         let whole = keep_whole(tx, handles, conversation, text).await?;
         let mut shown = snapshot.settings.limits.max_message_chars;
-        // A text takes more characters in JSON, and the note about the rest needs room too. The loop halves the
-        // beginning until it fits.
+        // Escapes in JSON make a text longer, and the note about the rest needs room too. So the loop halves the
+        // beginning until the message fits.
         while shown > 0 {
             shown /= 2;
             let characters = usize::try_from(shown).unwrap_or(usize::MAX);
@@ -178,7 +178,7 @@ async fn say(
     Ok(request.map_or(ClosingText::Done, |request| ClosingText::Refused(Unsaid { to, request, reason })))
 }
 
-/// Returns the earlier message, unless it does not fit the schema of the request: then it cannot be the answer.
+/// Returns the earlier message if it can be the answer: if the request has a schema, the message must fit it.
 async fn fitting(
     tx: &mut Tx,
     conversation: &Conversation,
@@ -194,7 +194,7 @@ async fn fitting(
     Ok(fits.then_some(earlier))
 }
 
-/// Gathers the facts that decide to whom the text of a turn goes.
+/// Reads the facts from which the rules decide who gets the closing text of a turn.
 async fn facts(tx: &mut Tx, conversation: &Conversation, open: &OpenTurn) -> Result<ClosingFacts, Error> {
     let worked_on = messages::requests(&mut tx.connection, open.works_on.iter()).await?;
     let mut pending = messages::pending(&mut tx.connection, conversation).await?;
@@ -216,7 +216,7 @@ async fn bounded(
     text: &str,
 ) -> Result<String, Error> {
     let limits = &snapshot.settings.limits;
-    // An escaped character in JSON may take six characters.
+    // One character of a text may take six characters in JSON: an escape such as `\u0001`.
     let most = limits.inline_text_chars.min(limits.max_message_chars / 6);
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     if text.chars().nth(most).is_none() {
@@ -306,8 +306,8 @@ fn oldest_of(asked: &[OpenRequest], asker: &AgentId) -> Option<MessageId> {
     asked.iter().find(|request| request.from == *asker).map(|request| request.id.clone())
 }
 
-/// Tells every asker with an open request to the failed agent to wait no longer. The parent was told already, and the
-/// person can still be answered.
+/// Tells every asker with an open request to the failed agent that no answer will come. Skips the parent, who was
+/// told already, and the person, whose requests the agent can still answer in a later turn.
 async fn tell_askers(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -374,7 +374,7 @@ pub(super) async fn answer_pending(
     Ok(())
 }
 
-/// Tells the parent of a parked agent, or the person.
+/// Tells the parent of a parked agent that the agent is parked. If the parent is the person, the person is told.
 pub(super) async fn tell_parked(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -392,7 +392,7 @@ pub(super) async fn tell_parked(
     apply::tell(tx, snapshot, &task, &parent.unwrap_or_else(AgentId::user), notice, about).await
 }
 
-/// Tells the person that a limit stopped the task, and how much each branch used.
+/// Tells the person that a limit stopped the task, and how much each branch of the tree of agents has spent.
 pub(super) async fn tell_limit(
     tx: &mut Tx,
     snapshot: &Snapshot,

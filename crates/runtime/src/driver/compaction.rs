@@ -15,7 +15,8 @@ use polity_store::{Conversation, Error, events, records, usage};
 use polity_view::{Event, SummarySource};
 use tokio_util::sync::CancellationToken;
 
-/// Replaces the older part of a conversation with a summary. Returns what happened if the turn cannot continue.
+/// Replaces the older part of a conversation with a summary. If this fails or is cut off, returns what happened;
+/// `None` means that the turn continues.
 pub(super) async fn compact(
     handles: &Handles,
     conversation: &Conversation,
@@ -36,7 +37,7 @@ pub(super) async fn compact(
             ..
         }
         | Asked::TooLong(_) => (None, None, None),
-        // A server that is down is no reason to drop the older part of the history.
+        // The server is down. The summary can be made later, so the older part of the history is not replaced now.
         Asked::Failed { service, reason, .. } => return Ok(Some(Happened::Failed { service, reason })),
     };
     polity_points::point!("compaction::summed_up");

@@ -85,8 +85,8 @@ impl Ready {
     }
 }
 
-/// Runs the next call, and the calls that may run at the same time. Commits their start before that. If the driver is
-/// halted meanwhile, this returns `Happened::Nothing`.
+/// Commits the start of the next call and of the calls that may run at the same time, then runs these calls. If the
+/// driver is halted meanwhile, this returns `Happened::Nothing`.
 pub(super) async fn run_outside(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -177,7 +177,8 @@ pub(super) async fn run_outside(
         }
     });
     let ran = tokio::select! {
-        // Tools that have ended have a known outcome, so this branch comes first.
+        // If the tools end and the driver is halted at the same moment, the outcome of the tools must not be lost, so
+        // this branch comes first.
         biased;
         ran = join_all(runs) => ran,
         () = halt.cancelled() => return Ok(Happened::Nothing),

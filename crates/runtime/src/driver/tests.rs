@@ -344,8 +344,8 @@ async fn bytes_that_are_said_reach_the_giver_as_an_artifact() {
     assert_eq!(opened["opened"], json!(id.reference()));
 }
 
-/// Returns a batch of calls, and the error code of each result. Many of the calls are refused, each for another reason,
-/// some before they run.
+/// Returns a batch of calls, and the error code of each result. Many of the calls are refused, each for another
+/// reason. Some of the refusals are decided before the call runs.
 fn batch_with_refusals() -> (Vec<(&'static str, Value)>, Vec<Value>) {
     let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[1; 192]].concat();
     let base64 = base64::engine::general_purpose::STANDARD.encode(png);
@@ -371,7 +371,7 @@ fn batch_with_refusals() -> (Vec<(&'static str, Value)>, Vec<Value>) {
     (calls, codes)
 }
 
-/// The ids of all calls, and the ids of the calls that have results, each in the order of the records.
+/// Returns the ids of all calls, and the ids of the calls that have results, each in the order of the records.
 async fn order_of_calls(world: &World) -> (Vec<String>, Vec<String>) {
     let mut reader = world.store.reader().await.unwrap();
     let history =
@@ -400,7 +400,8 @@ async fn results_are_written_in_the_order_of_the_calls_whatever_is_refused() {
     assert_eq!(said, codes);
 }
 
-/// The recorded call does not show why it was refused, but a restart keeps the refusal.
+/// The record of a call does not contain the content for which the call was refused. The refusal must still survive a
+/// restart.
 #[tokio::test]
 async fn a_refusal_that_waits_for_a_tool_before_it_survives_a_new_start() {
     let world = World::with(&json!({"maxArtifactBytes": 100})).await;
@@ -562,11 +563,12 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
     let told = world
         .query("SELECT receiver || ' ' || (body ->> 'notice') FROM messages WHERE sender = 'system' ORDER BY seq")
         .await;
-    // The writer was asked and has answered. The text that the reader had written for root is handed over.
+    // The reader waits for nobody, because the agent `writer` has answered it. The closing text that the reader had
+    // written for root was held, and is now handed over as a `leftover` notice.
     assert_eq!(told, ["root agent_failed", "root leftover"]);
 }
 
-/// Returns for each request how many of the long messages it is the first to show.
+/// Returns, for each request to the model, how many of the long messages no earlier request has shown.
 async fn new_in_each(world: &World, says: Vec<Say>) -> Vec<usize> {
     let script = drive_root(world, says, Vec::new()).await;
     let asked = script.requests();

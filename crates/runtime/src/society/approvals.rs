@@ -16,13 +16,13 @@ impl Society {
         Ok(ApprovalPage { approvals: approvals.into_iter().map(shown).collect(), next })
     }
 
-    /// Returns one question.
+    /// Returns a question; `None` if there is no question with this id.
     pub async fn approval(&self, id: &ApprovalId) -> Result<Option<ApprovalView>, Error> {
         let mut reader = self.handles.store.reader().await?;
         Ok(approvals::get(&mut reader, id).await?.map(shown))
     }
 
-    /// Takes the answer of the person to a question. The agent that asked continues its turn.
+    /// Accepts the person's answer to a question. The agent whose call caused the question then continues its turn.
     pub async fn answer_approval(
         &self,
         id: ApprovalId,
@@ -39,7 +39,7 @@ impl Society {
         Ok(all.into_iter().map(permission).collect())
     }
 
-    /// Removes a permission.
+    /// Removes a permission, so that the person is asked again about the next call that it allowed.
     pub async fn remove_permission(&self, id: PermissionId) -> Result<(), PermissionError> {
         questions::remove_permission(&self.handles.store, id).await
     }
@@ -74,7 +74,8 @@ fn permission(permission: Permission) -> PermissionView {
         task,
         tool,
         role,
-        // A permission of a later version is shown as it is stored.
+        // This version cannot parse what a later version of polity wrote, so such a permission is shown as it is
+        // stored.
         calls: in_words.map_or_else(|_| calls.to_string(), |remembered| questions::permitted(&remembered)),
         created_at: created_at.as_millis(),
     }

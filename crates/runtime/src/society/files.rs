@@ -43,7 +43,8 @@ pub enum WorkspaceError {
 }
 
 impl Society {
-    /// Returns what is at a path of a workspace of a task. A workspace that nobody has needed yet is an empty directory.
+    /// Returns the file or directory at a path in a workspace of a task. A workspace that no agent has used yet is
+    /// shown as an empty directory.
     pub async fn workspace(
         &self,
         task: &TaskId,
@@ -126,7 +127,8 @@ impl Society {
         Ok(ChangesView { recording, worktrees, commits, files })
     }
 
-    /// Returns the place in which an agent works on a task, or else the place that the task shares.
+    /// Returns the place in which an agent works on a task. Without an agent, returns the place that the agents of
+    /// the task share.
     async fn place(&self, task: &TaskId, agent: Option<&AgentId>) -> Result<Place, WorkspaceError> {
         let mut reader = self.handles.store.reader().await?;
         if !tasks::exists(&mut reader, task).await? {

@@ -1,4 +1,4 @@
-//! Views of the society, for clients and people.
+//! The methods of [`Society`] that read. They return views, which clients show to people.
 
 use super::Society;
 use crate::ask::{Bytes, preview};
@@ -25,7 +25,7 @@ use polity_view::{
 /// An artifact with its bytes.
 #[derive(Debug)]
 pub struct ArtifactContent {
-    /// The facts about the artifact.
+    /// The artifact without its bytes, as clients see it.
     pub artifact: ArtifactView,
     /// The hash of the bytes, in hexadecimal digits. The bytes of an artifact never change.
     pub hash: String,
@@ -41,7 +41,7 @@ impl Society {
         Ok(TaskPage { tasks, next })
     }
 
-    /// Returns one task.
+    /// Returns a task; `None` if there is no task with this id.
     pub async fn task(&self, id: &TaskId) -> Result<Option<TaskView>, Error> {
         let mut moment = self.handles.store.moment().await?;
         readings::tasks::get(&mut moment, id).await
@@ -55,7 +55,7 @@ impl Society {
         Ok(AgentPage { agents, next, as_of: events::newest(&mut moment).await? })
     }
 
-    /// Returns one agent with all details.
+    /// Returns an agent with all details; `None` if there is no agent with this id.
     pub async fn agent(&self, id: &AgentId) -> Result<Option<AgentDetail>, Error> {
         let mut moment = self.handles.store.moment().await?;
         detail(&self.handles, &mut moment, id).await
@@ -71,7 +71,7 @@ impl Society {
         readings::agents::contacts(&mut moment, &snapshot.catalogue, id).await.map(Some)
     }
 
-    /// Returns one role.
+    /// Returns a role; `None` if there is no role with this id.
     pub async fn role(&self, id: &RoleId) -> Result<Option<RoleView>, Error> {
         let mut moment = self.handles.store.moment().await?;
         let Some(role) = roles::get(&mut moment, id).await? else { return Ok(None) };
@@ -87,7 +87,7 @@ impl Society {
         Ok(MessagePage { messages, next })
     }
 
-    /// Returns one message.
+    /// Returns a message; `None` if there is no message with this id.
     pub async fn message(&self, id: &MessageId) -> Result<Option<MessageView>, Error> {
         let snapshot = self.handles.registry.current();
         let mut moment = self.handles.store.moment().await?;
@@ -142,7 +142,7 @@ impl Society {
         Ok(ArtifactPage { artifacts, next })
     }
 
-    /// Returns one artifact.
+    /// Returns an artifact without its bytes; `None` if there is no artifact with this id.
     pub async fn artifact(&self, id: &ArtifactId) -> Result<Option<ArtifactView>, Error> {
         let mut moment = self.handles.store.moment().await?;
         Ok(artifact_rows::get(&mut moment, id).await?.map(artifacts::shown))
@@ -169,18 +169,18 @@ impl Society {
         Ok(Some(ArtifactContent { artifact: artifacts::shown(stored), hash, file }))
     }
 
-    /// Returns the usage that matches a filter.
+    /// Returns the tokens and costs of the model calls that match a filter, in total and grouped.
     pub async fn usage(&self, filter: &UsageFilter) -> Result<UsageView, Error> {
         let mut moment = self.handles.store.moment().await?;
         readings::usage::view(&mut moment, filter).await
     }
 
-    /// Returns a page of events after a number, oldest first.
+    /// Returns the first events with sequence numbers above `seq`, at most `limit` of them, oldest first.
     pub async fn events_after(&self, seq: i64, limit: u32, filter: &EventFilter) -> Result<EventPage, Error> {
         self.events_beside(Side::After(seq), limit, filter).await
     }
 
-    /// Returns the page of events just before a number, oldest first.
+    /// Returns the last events with sequence numbers below `seq`, at most `limit` of them, oldest first.
     pub async fn events_before(
         &self,
         seq: i64,
@@ -270,7 +270,8 @@ pub(super) async fn role_view(connection: &mut Connection, role: Role) -> Result
     })
 }
 
-/// Finds the conversation of an agent in the task that the caller means.
+/// Finds the conversation of an agent in the given task, or in the default task that [`Society::conversation`]
+/// describes.
 pub(super) async fn conversation_of(
     connection: &mut Connection,
     agent: &AgentId,

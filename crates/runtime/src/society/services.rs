@@ -19,12 +19,12 @@ use std::collections::HashMap;
 use std::path::Path;
 
 impl Society {
-    /// Returns the services, in the order of the file.
+    /// Returns the services, in the order of `llmservices.json`.
     pub async fn services(&self) -> Result<Vec<ServiceView>, Error> {
         services(&self.handles).await
     }
 
-    /// Returns one service.
+    /// Returns a service; `None` if there is no service with this id.
     pub async fn service(&self, id: &ServiceId) -> Result<Option<ServiceView>, Error> {
         Ok(self.services().await?.into_iter().find(|service| service.id == *id))
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Finishes the merges that a crash has interrupted. Agents need not wait for it: the next work on a task first finishes
-/// the merge of this task.
+/// Finishes the merges that a crash has interrupted. Agents need not wait for this function: the next work in the
+/// workspaces of a task first finishes the merge of that task.
 pub(super) async fn finish_merges(handles: Arc<Handles>, stop: CancellationToken) {
     let Some(workspaces) = handles.hands.workspaces() else { return };
     for finished in workspaces.recover(&stop).await {
@@ -26,9 +26,9 @@ pub(super) async fn finish_merges(handles: Arc<Handles>, stop: CancellationToken
 /// How often old data is removed.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes expired events and artifacts that were never sent, and forgets old tasks, at start
-/// and every hour, until the society stops. If the clock is set forward, events do not become older.
-/// Their age is counted with the time at start plus the time that has passed since.
+/// Removes expired events and artifacts that were never sent, and forgets old tasks, at start and every hour, until
+/// the society stops. Setting the clock forward makes no event older: ages are measured with the time at start plus
+/// the time that has passed since then.
 pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
     let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
     let mut hours = tokio::time::interval(RETENTION);
@@ -58,9 +58,10 @@ pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken)
     }
 }
 
-/// Removes the worktrees of forgotten tasks, and what their agents have seen of files. A worktree with work that nobody
-/// has merged stays, and so do all directories of the person and the workspaces that tasks share. It goes by what is on
-/// disk, so a removal that was cut off is repeated.
+/// Removes the worktrees of forgotten tasks, the files of their commands, and the notes of what their agents last saw
+/// of files. A worktree with work that nobody has merged stays, and so do all directories of the person and the
+/// workspaces that tasks share. The function looks for tasks with directories on disk, so it also repeats a removal
+/// that was cut off.
 pub(super) async fn clear_workspaces(handles: &Handles, stop: &CancellationToken) -> Result<(), Error> {
     let (workspaces, views) = (handles.hands.workspaces(), handles.hands.views());
     let on_disk: BTreeSet<TaskId> = workspaces

@@ -82,7 +82,7 @@ pub enum WriteError {
     /// The rules refused the write.
     #[error("{message}")]
     Refused {
-        /// The refusal of the rules.
+        /// What the rules refused, with the values that the message mentions.
         refusal: Box<Refusal>,
         /// The refusal in words.
         message: String,
@@ -179,7 +179,7 @@ impl WriteError {
     }
 }
 
-/// The result of a job in a transaction.
+/// The result of a function within a transaction: a value, an error for the person, or an error of the database.
 type Verdict<T> = Result<T, Stopped<WriteError>>;
 
 impl Society {

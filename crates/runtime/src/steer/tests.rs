@@ -57,7 +57,7 @@ impl Running {
         }
     }
 
-    /// Skips the events so far. The task was empty, and may already have become idle.
+    /// Skips the events so far. The task had no work at first, so one of these events may already report it as idle.
     async fn skip(&mut self) {
         let mut reader = self.world.store.reader().await.unwrap();
         if let Some(last) = crate::testing::events_after(&mut reader, self.seen).await.last() {

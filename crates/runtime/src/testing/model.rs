@@ -28,7 +28,7 @@ pub(crate) enum Say {
     Panic,
 }
 
-/// A function of the request.
+/// Computes what the model does with a request.
 type Function = Box<dyn for<'a> Fn(&'a Request) -> BoxFuture<'a, Say> + Send + Sync>;
 
 /// Where the answers come from.
@@ -37,7 +37,7 @@ enum Script {
     InOrder(Mutex<VecDeque<Say>>),
     /// Each role has its own answers. The last answer is repeated.
     ByRole(Mutex<BTreeMap<String, Vec<Say>>>),
-    /// The test decides.
+    /// A function of the test computes each answer from the request.
     Function(Function),
 }
 
@@ -131,7 +131,8 @@ impl ScriptedModel {
         }
     }
 
-    /// Hangs until it is dropped, as a call of this model does. Test tools that must hang call this.
+    /// Waits until the caller drops the future, and counts as a hanging call of this model meanwhile. Test tools that
+    /// must hang call this.
     pub(crate) async fn hang<T>(&self) -> T {
         self.hanging.fetch_add(1, Ordering::SeqCst);
         let _hanging = Hanging(self);
@@ -162,7 +163,7 @@ impl ScriptedModel {
     }
 }
 
-/// Counts down when a hanging call is dropped.
+/// Lowers the number of hanging calls when a hanging call is dropped.
 struct Hanging<'a>(&'a ScriptedModel);
 
 impl Drop for Hanging<'_> {

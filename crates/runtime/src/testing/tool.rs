@@ -36,7 +36,7 @@ impl FakeTool {
         Self { name, reach, after_crash: AfterCrash::Repeat, evidence, needs: Vec::new(), run: Arc::new(run) }
     }
 
-    /// Makes a tool that always returns the same.
+    /// Makes a tool that returns the same result for every call.
     pub(crate) fn returns(name: &'static str, result: Result<Output, Refusal>) -> Self {
         Self::new(name, move |_| {
             let result = result.clone();
@@ -88,7 +88,7 @@ impl Tool for FakeTool {
 /// Returns the tools that polity ships, for tests that do not run them.
 pub(crate) fn shipped_hands() -> Hands {
     let enter = Enter { program: PathBuf::from("/nowhere"), first_arguments: Vec::new() };
-    // With a search, so that all tools are there.
+    // Without a search provider, the table would have no tool for web search.
     let search = polity_web::Search::Tavily { key: polity_web::SearchKey::new("k") };
     let web = polity_web::Settings { search: Some(search), ..polity_web::Settings::default() };
     let nowhere = Path::new("/nowhere");

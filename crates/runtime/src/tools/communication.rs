@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// How many entries `compress_context` keeps by default.
+/// How many of the newest entries of a history `compress_context` leaves as they are, unless the model says
+/// otherwise.
 const KEEP_RECENT: u64 = 6;
 
 pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: SendMessage) -> Ran {

@@ -66,7 +66,8 @@ async fn make_role(
     Ok((role, shown))
 }
 
-/// Adds the required capabilities that the service of a role lacks, and all capabilities that services offer.
+/// Adds to `shown` the required capabilities that the service of a role lacks, and all capabilities that services
+/// offer.
 fn show_unmet(shown: &mut Value, role: &Role, required: &[String], context: &Context<'_>) {
     let catalogue = &context.snapshot.catalogue;
     let service = catalogue.service_for(Some(&role.service));

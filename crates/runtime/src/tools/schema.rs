@@ -101,7 +101,7 @@ fn add_copying(schema: &mut Value, tool: &str, argument: &str) {
 /// The window that is assumed where a service does not declare one, in tokens.
 const ASSUMED_WINDOW: u64 = 128_000;
 
-/// What decides which definitions of MCP tools a request contains.
+/// The facts that decide which definitions of MCP tools a request contains.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offering<'a> {
     /// The context window of the service, in tokens.
@@ -185,7 +185,8 @@ fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool 
     Tool { name: name.to_owned(), description, parameters }
 }
 
-/// Adds a description to the field with this path. A path continues in the items of an array.
+/// Adds a description to the field with this path. If a field is an array, the path continues in the schema of its
+/// items.
 fn describe(schema: &mut Value, path: &[&str], description: &str) {
     let Some((name, rest)) = path.split_first() else {
         if let Some(object) = schema.as_object_mut() {

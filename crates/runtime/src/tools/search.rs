@@ -1,7 +1,8 @@
-//! The tool `search_tools`: finds tools of MCP servers where the definitions of all would take too much of the context
-//! window.
+//! The tool `search_tools`, which finds tools of MCP servers. An agent gets it if the definitions of all these tools
+//! would take too much of the context window.
 //!
-//! What it finds is offered from the next model call on. The history says what was found (`polity_decide::found`).
+//! From the next model call on, the request offers the tools that a search has found. `polity_decide::found` reads
+//! from the history which tools these are.
 
 use super::schema::{Asker, is_of_server};
 use futures::future::{BoxFuture, FutureExt};
@@ -21,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The most tools that one search finds. Each costs its definition in every later request.
+/// The most tools that one search finds. The definition of each found tool takes tokens in every later request.
 const MOST_FOUND: usize = 8;
 
 /// The tool `search_tools`.
@@ -37,7 +38,7 @@ impl SearchTools {
         Self { hands, store, registry }
     }
 
-    /// Returns the rights of the caller at this moment: it finds only what it may use.
+    /// Returns the rights of the caller at this moment, because a search finds only tools that its caller may use.
     async fn rights(&self, caller: &Caller) -> Result<Rights, Error> {
         let mut reader = self.store.reader().await?;
         let chain = agents::chain(&mut reader, &caller.agent).await?;
@@ -61,7 +62,7 @@ impl Tool for SearchTools {
     }
 
     fn group(&self) -> ToolGroup {
-        // It gives no right: it finds nothing that the caller may not use.
+        // A search needs no right of its own, because it finds only tools that the caller may use.
         ToolGroup::Messages
     }
 
@@ -91,7 +92,7 @@ impl Tool for SearchTools {
             tools.retain(|tool| is_of_server(tool.as_ref()) && asker.may_call(tool.name(), &tool.group()));
             let described: Vec<(&str, String)> =
                 tools.iter().map(|tool| (tool.name(), description(tool.as_ref()))).collect();
-            // A search does not depend on the costs.
+            // A search ignores how many tokens a definition takes.
             let definitions: Vec<Definition<'_>> = described
                 .iter()
                 .map(|(name, description)| Definition { name, description, tokens: 0 })

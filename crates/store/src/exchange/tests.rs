@@ -28,7 +28,7 @@ async fn with_tasks() -> (Scratch, Exchanges) {
     (scratch, exchanges)
 }
 
-/// Runs a whole exchange.
+/// Stores an exchange whose request became a message and got an answer.
 async fn exchange(exchanges: &Exchanges, key: &str, request: &str, task: &str, number: i64, reply: &str) {
     exchanges.begin(new(key, request, None)).await.unwrap();
     let message = MessageId::from_sequence(number);

@@ -37,11 +37,11 @@ const REMOVE_EXPIRED: &str = "DELETE FROM events WHERE seq IN (
 pub(crate) const STATEMENTS: &[&str] =
     &[QUICK_CHECK, READ_HEADER, COPY, SHRINK, MUCH_IS_FREE, FIRST_KEPT, COUNT_EXPIRED, REMOVE_EXPIRED];
 
-/// The time limit of the quick check at start. It is enough for more than a gigabyte.
+/// The time limit of the quick check at start. In this time, SQLite checks more than a gigabyte.
 const LOOK: Duration = Duration::from_secs(2);
 /// SQLite executes this many steps between two checks of the time limit. One step reads at most a page.
 const STEPS: i32 = 100;
-/// The most events that one transaction removes, because other writes wait for it.
+/// The most events that one transaction removes, because other writes wait until the transaction is committed.
 pub(super) const BATCH: u32 = 5_000;
 
 /// Result codes of SQLite.
@@ -190,7 +190,7 @@ pub(crate) async fn count_expired(
     Ok(count.unsigned_abs())
 }
 
-/// Removes expired events, at most [`BATCH`] of them, and returns how many. It changes nothing else.
+/// Removes expired events, at most [`BATCH`] of them, and returns how many. Rows of other tables stay.
 pub(crate) async fn maintain(tx: &mut Tx, retention: &Retention, now: Timestamp) -> Result<u64, Error> {
     let first = first_kept(&mut tx.connection, retention, now).await?;
     let query = sqlx::query(REMOVE_EXPIRED).bind(first).bind(BATCH);

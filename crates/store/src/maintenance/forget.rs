@@ -71,8 +71,8 @@ pub(crate) struct Oldest {
     artifacts: BTreeSet<ArtifactId>,
 }
 
-/// Returns the oldest ended task if the database uses more than `most` bytes. It reads a lot, so it takes no write
-/// lock.
+/// Returns the oldest ended task if the database uses more than `most` bytes. The search reads many rows, so it runs
+/// before the write transaction, not in it.
 pub(crate) async fn oldest(connection: &mut SqliteConnection, most: u64) -> Result<Option<Oldest>, Error> {
     if used(connection).await? <= most {
         return Ok(None);

@@ -71,7 +71,7 @@ async fn a_damaged_database_is_refused_at_start_and_a_look_ends_in_time() {
     quick_check(&mut connection, &file).await.unwrap_err();
     // With no time left, the check stops long before the damaged page.
     quick_check_until(&mut connection, &file, Instant::now()).await.unwrap();
-    // The interrupted check leaves no trace: the next one finds the damage.
+    // An interrupted check does not stop later checks on the same connection: this one finds the damage.
     quick_check(&mut connection, &file).await.unwrap_err();
 }
 

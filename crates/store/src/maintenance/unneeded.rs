@@ -1,5 +1,5 @@
-//! Finds artifacts that nobody can need any more. They belong to tasks that ended long ago,
-//! and nothing outside such tasks names them.
+//! Finds artifacts that nobody can need any more. Such artifacts belong to tasks that ended long ago, and nothing
+//! outside such tasks names them.
 
 use crate::{Error, Tx};
 use futures::TryStreamExt;
@@ -44,8 +44,8 @@ const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_
 pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
 
 /// Returns two groups of artifacts. The first group belongs to ended tasks in which nothing has happened since
-/// that time; an artifact that something outside such tasks names is not included.
-/// The person stored the second group before that time and sent it to nobody.
+/// `since`, and nothing outside such tasks names these artifacts. The person stored the second group before `since`
+/// and sent it to nobody.
 pub async fn find(
     connection: &mut SqliteConnection,
     since: Timestamp,
@@ -61,9 +61,9 @@ async fn strays(connection: &mut SqliteConnection, since: Timestamp) -> Result<B
     Ok(ids.into_iter().map(ArtifactId::new).collect())
 }
 
-/// Removes the artifacts that the person stored before that time and sent to nobody, and returns how many.
-/// If somebody sends such an artifact at the same moment, either the message is written first and the artifact stays,
-/// or the artifact is removed first and the message cannot name it.
+/// Removes the artifacts that the person stored before `since` and sent to nobody, and returns how many. If somebody
+/// sends such an artifact at the same moment, either the message is written first and the artifact stays, or the
+/// artifact is removed first and the message cannot name it.
 pub(crate) async fn remove_strays(tx: &mut Tx, since: Timestamp) -> Result<u64, Error> {
     let strays = strays(&mut tx.connection, since).await?;
     if !strays.is_empty() {
@@ -72,7 +72,7 @@ pub(crate) async fn remove_strays(tx: &mut Tx, since: Timestamp) -> Result<u64, 
     Ok(strays.len() as u64)
 }
 
-/// Returns the ended tasks in which nothing has happened since that time.
+/// Returns the ended tasks in which nothing has happened since `since`.
 pub(super) async fn over(connection: &mut SqliteConnection, since: Timestamp) -> Result<Vec<String>, Error> {
     Ok(sqlx::query_scalar(OVER).bind(since.as_millis()).fetch_all(connection).await?)
 }
@@ -85,7 +85,7 @@ pub(super) async fn of_tasks(
     let over = json!(over).to_string();
     let ids: Vec<String> = sqlx::query_scalar(OF_TASKS).bind(&over).fetch_all(&mut *connection).await?;
     if ids.is_empty() {
-        // This saves reading the texts of all other tasks.
+        // Without candidates, the texts of all other tasks need not be read.
         return Ok(BTreeSet::new());
     }
     let mut left = Unnamed::new(&ids);

@@ -1,4 +1,4 @@
-//! Agents for lists and pages.
+//! Reads agents, their contacts and their tasks, for the views.
 
 use super::{Builder, SUMS, as_far_as_it_goes, cut, sound, sum};
 use crate::agents::{self, AgentRow};
@@ -104,7 +104,7 @@ pub async fn list(
     Ok((agents, next))
 }
 
-/// Returns one agent.
+/// Returns an agent; `None` if there is no agent with this id.
 pub async fn get(
     connection: &mut SqliteConnection,
     catalogue: &Catalogue,
@@ -125,7 +125,7 @@ fn select(task: Option<&TaskId>) -> Builder {
     let statement = format!("SELECT * FROM (SELECT *, {STATE} AS state FROM ({AGENTS})) WHERE 1");
     let mut first = SqliteArguments::default();
     for _ in AGENTS.matches('?') {
-        // This fails only for values that cannot be encoded. A text can always be encoded.
+        // `add` fails only for values that cannot be encoded, and a text can always be encoded.
         let _ = first.add(task.map(|task| task.as_str().to_owned()));
     }
     Builder::with_arguments(statement, first)

@@ -1,4 +1,4 @@
-//! Artifacts for lists and pages, newest first.
+//! Reads artifacts for the views, newest first.
 
 use super::{Builder, cut};
 use crate::{Error, artifacts};

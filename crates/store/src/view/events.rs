@@ -1,4 +1,4 @@
-//! Pages of events.
+//! Reads pages of events.
 
 use super::{Builder, sound};
 use crate::{Error, events};

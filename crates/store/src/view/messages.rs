@@ -1,4 +1,4 @@
-//! Messages with their artifacts, for lists and pages.
+//! Reads messages with their artifacts, for the views.
 
 use super::{Builder, artifacts, as_far_as_it_goes, cut_to_room, place_and_size, sound};
 use crate::said::said;

@@ -1,4 +1,4 @@
-//! Tasks for lists and pages, newest first.
+//! Reads tasks for the views, newest first.
 
 use super::{Builder, cut, sum};
 use crate::tasks::Standing;
@@ -50,7 +50,7 @@ pub async fn list(
     Ok((found, next))
 }
 
-/// Returns one task.
+/// Returns a task; `None` if there is no task with this id.
 pub async fn get(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<TaskView>, Error> {
     let mut query = Builder::new(TASKS);
     query.push(" WHERE t.id = ").push_bind(id.as_str().to_owned());

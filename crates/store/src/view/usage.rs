@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 
-/// Returns the usage that matches a filter.
+/// Returns the sums over the model calls that match a filter, in total and by task, agent and service.
 pub async fn view(connection: &mut SqliteConnection, filter: &UsageFilter) -> Result<UsageView, Error> {
     let total = grouped(connection, filter, "").await?.first().map(sum).unwrap_or_default();
     let by_task = grouped(connection, filter, "task").await?;
@@ -36,7 +36,7 @@ pub async fn view(connection: &mut SqliteConnection, filter: &UsageFilter) -> Re
     })
 }
 
-/// Returns the usage of each service.
+/// Returns the sums over all model calls of each service.
 pub async fn by_service(connection: &mut SqliteConnection) -> Result<HashMap<ServiceId, UsageSum>, Error> {
     let rows = grouped(connection, &UsageFilter::default(), "service").await?;
     Ok(rows.iter().map(|row| (ServiceId::new(row.get::<String, _>("service")), sum(row))).collect())

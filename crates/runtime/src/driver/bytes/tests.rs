@@ -184,8 +184,8 @@ proptest! {
         }
     }
 
-    /// Content that is too large is refused. Bytes elsewhere that are too large are left out.
-    /// Neither of the two is recorded anywhere.
+    /// If the content of a `put_artifact` call is too large, the call is refused. Bytes in any other place that are
+    /// too large are left out. In both cases, no record contains the bytes.
     #[test]
     fn what_is_too_large_is_recorded_nowhere(
         place in select(PLACES.to_vec()),
@@ -265,7 +265,8 @@ proptest! {
         );
     }
 
-    /// A text is stored as a file, byte for byte. If there are bytes in it, the recorded call names it by a reference.
+    /// The text of a `put_artifact` call is stored byte for byte. If the text contains encoded bytes, the recorded
+    /// call contains a reference instead of the text.
     #[test]
     fn a_text_with_bytes_in_it_is_stored_as_it_is_and_recorded_nowhere(
         bytes in files(),
@@ -291,7 +292,7 @@ proptest! {
         prop_assert_eq!(same, replied, "{}", place.0);
     }
 
-    /// A piece from the middle of a known file is left out wherever it occurs. Nothing else is left out.
+    /// A piece from the middle of a known file is left out of an answer wherever it occurs. Nothing else is left out.
     #[test]
     fn no_piece_of_what_is_known_is_left_in_an_answer(
         bytes in proptest::collection::vec(any::<u8>(), 300..900),

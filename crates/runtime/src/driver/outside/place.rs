@@ -1,4 +1,4 @@
-//! The places in which agents work, on the side of the runtime: it makes worktrees and commits what agents change.
+//! Makes the worktrees in which agents work, and commits what agents have changed at the end of their turns.
 
 use crate::driver::call::arguments;
 use crate::handles::Handles;
@@ -22,7 +22,8 @@ pub(super) async fn caller(handles: &Handles, conversation: &Conversation) -> Re
     Ok(Caller { agent, task, role: role.unwrap_or_default(), place })
 }
 
-/// Makes the own worktree in which an agent works, if it is not there yet. Its base is the workspace of the hirer.
+/// If the caller works in a worktree, makes this worktree unless it exists. A new worktree contains the files of the
+/// workspace in which the hirer works.
 pub(super) async fn make_worktree(
     handles: &Handles,
     caller: &Caller,
@@ -39,7 +40,8 @@ pub(super) async fn make_worktree(
         agent = hirer;
     }
     drop(reader);
-    // The worktree of an agent may be based on that of its hirer, so the highest one comes first.
+    // The hirer may have a worktree too, which must exist before the worktree of the agent can start from it. So the
+    // worktrees are made from the highest agent down.
     for (owner, hirer) in chain.into_iter().rev() {
         let conversation = Conversation { agent: hirer, task: caller.task.clone() };
         let hirer = self::caller(handles, &conversation).await?;
@@ -50,7 +52,8 @@ pub(super) async fn make_worktree(
     Ok(Ok(()))
 }
 
-/// Returns why the agent cannot hire anybody with an own worktree, if one of its next calls wants that and it is so.
+/// If one of the agent's next calls wants to hire somebody with its own worktree, checks whether a worktree can be
+/// made. If not, returns the refusal.
 pub(in crate::driver) async fn refused_worktree(
     handles: &Handles,
     conversation: &Conversation,
@@ -75,8 +78,8 @@ pub(in crate::driver) async fn refused_worktree(
     })
 }
 
-/// Commits what an agent has changed in its workspace. A failure is logged: the files are there, and the end of the next
-/// turn commits them.
+/// Commits what an agent has changed in its workspace. A failure is only logged: the files stay on disk, and the end
+/// of the next turn commits them.
 pub(in crate::driver) async fn settle(
     handles: &Handles,
     conversation: &Conversation,

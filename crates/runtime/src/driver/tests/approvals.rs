@@ -131,7 +131,7 @@ async fn always_holds_in_later_tasks_until_it_is_removed() {
 
     approvals::remove_permission(&world.store, PermissionId::from_number(1)).await.unwrap();
     assert_eq!((pays("t-3").await, *runs.lock().unwrap()), (1, 2));
-    // For this task: asked again in the next one.
+    // `Answer::Task` allows the call in one task, so the person is asked again in the next task.
     answer(&world, &questions(&world).await[0].id, Answer::Task, None).await;
     let third = Conversation { agent: AgentId::root(), task: TaskId::new("t-3") };
     let twice = vec![Say::Call("pay", json!({})), Say::Text("paid")];

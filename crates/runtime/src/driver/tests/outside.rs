@@ -8,7 +8,7 @@ use polity_society::tool_group::ToolGroup;
 use std::time::Duration;
 use tokio::sync::Barrier;
 
-/// A complete picture of one pixel.
+/// A PNG image of one pixel, in base64.
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

@@ -60,7 +60,7 @@ impl Play {
         Society::start(self.directory.path(), parts).await.unwrap()
     }
 
-    /// Works until the task is idle, or until the script crashes the process.
+    /// Lets the society work until the task is idle, or until the script crashes the process.
     async fn work(&self, society: &Society) -> End {
         let mut newest = society.newest_event();
         let idle = async {

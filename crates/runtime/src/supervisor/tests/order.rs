@@ -1,4 +1,4 @@
-//! Tests in which order a working agent hears the messages of others.
+//! Tests the order in which a working agent hears the messages of other agents.
 
 use super::*;
 use polity_hands::table::Hands;
@@ -155,7 +155,7 @@ impl Stage {
     }
 }
 
-/// Starts the supervisor of a world. It works until the returned token is cancelled, or the runtime ends.
+/// Starts the supervisor of a world. The supervisor works until the returned token is cancelled, or the runtime ends.
 fn supervise(world: &mut World, handles: &Arc<Handles>) -> CancellationToken {
     let stop = CancellationToken::new();
     let (_, unused) = mpsc::unbounded_channel();

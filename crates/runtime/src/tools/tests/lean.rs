@@ -1,5 +1,5 @@
-//! The fixed part of a request is small, because every model pays for it with every call. The tests count it with a
-//! real tokenizer, with the tools as compact JSON, in both languages.
+//! Checks that the fixed part of a request is small, because the user pays for this part with every model call. The
+//! tests count its tokens with a real tokenizer, with the tools as compact JSON, in both languages.
 
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;

@@ -166,7 +166,8 @@ impl Stage {
 
     /// Plays a sequence in a new database. Returns the final state, and the first violation if there is one.
     fn play(&mut self, operations: &[Operation], tracing: Tracing) -> (Play, Result<(), String>) {
-        // The same seed makes ids equal at each run. It applies to this thread, on which everything here runs.
+        // The same seed makes ids equal at each run. The seed applies to this thread, on which the whole sequence
+        // runs.
         fastrand::seed(1);
         let file = self.template.with_file_name("sequence.db");
         std::fs::copy(&self.template, &file).unwrap();

@@ -303,7 +303,7 @@ pub(super) fn overtaking(society: &Society, number: u8) -> Option<(Conversation,
     pick(&all, number).cloned()
 }
 
-/// Returns the closing text of a turn.
+/// Returns the closing text that was drawn, as a payload; `None` if the turn ends without a text.
 pub(super) fn closing_text(society: &Society, by: &Conversation, said: ClosingText) -> Option<DraftPayload> {
     match said {
         ClosingText::Silence => None,

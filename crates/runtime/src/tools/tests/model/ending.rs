@@ -24,7 +24,8 @@ impl Society {
         }
     }
 
-    /// Closes a turn. Returns the conversations whose requests the turn has answered: they waited for its end.
+    /// Closes a turn. Returns the conversations whose requests the turn has answered, because their agents waited for
+    /// the end of the turn.
     pub(super) fn close_turn(&mut self, turn: &Turn, state: &str) -> Vec<Conversation> {
         let answered = self.mail(|message| message.answered_in == Some(turn.id));
         for request in &answered {
@@ -200,8 +201,8 @@ impl Society {
         self.look_at_those_who_waited(released);
     }
 
-    /// Checks the agents that waited for an ended turn, because they may have something to deliver. The agent that was
-    /// noted last is checked first.
+    /// Checks the agents that waited for an ended turn, because they may have something to deliver. The agents are
+    /// checked in reverse order, as the runtime does.
     pub(super) fn look_at_those_who_waited(&mut self, waited: Vec<Conversation>) {
         for of in waited.into_iter().rev().filter(|of| !of.agent.is_user()) {
             self.look(&of, Cause::WaitEnded);

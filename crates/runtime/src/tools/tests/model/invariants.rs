@@ -112,7 +112,7 @@ impl OperationEffect<'_> {
     fn live_before(&self, id: &AgentId) -> bool {
         match self.before(&Key::Agent(id.clone())) {
             Some(Row::Agent(agent)) => agent.ended_at.is_none(),
-            // The agent was hired by this operation.
+            // The agent has no earlier row, because this operation has hired it.
             _ => self.after.agents.get(id).is_some_and(|agent| agent.ended_at.is_none()),
         }
     }
@@ -170,8 +170,8 @@ impl OperationEffect<'_> {
         owner != agent && of_same_task && is_defined
     }
 
-    /// The requests that an answer names went from its receiver to its sender, were read, and were not answered before.
-    /// A supplement names one request that is no longer open.
+    /// Every request that an answer names went from the receiver of the answer to its sender, and was read but not
+    /// answered before. A supplement names one request that is no longer open.
     fn reply_fits(&self, message: &Message) -> bool {
         message.in_reply_to.iter().all(|id| {
             let Some(Row::Message(request)) = self.before(&Key::Message(id.clone())) else { return false };
@@ -355,8 +355,8 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     violations
 }
 
-/// An asker waits for an answer until the turn that gave it has ended. After a turn that ended well, its agent still
-/// waits, or has mail, or all its askers have got an answer or a notice.
+/// An asker keeps waiting until the turn that gave the answer has ended. After a turn that ended well, its agent
+/// still waits, or has mail, or all its askers have got an answer or a notice.
 fn of_turns(rows: &Rows, changes: &Changes) -> Vec<String> {
     let mut violations = Vec::new();
     let ended = |change: &Change| matches!(&change.after, Some(Row::Turn(turn)) if turn.state != "open");

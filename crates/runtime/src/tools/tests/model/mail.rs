@@ -79,8 +79,8 @@ impl Society {
         self.rows.messages.values().filter(is_news).map(on_behalf_of).collect()
     }
 
-    /// Returns the request among these that an id means: the request with this id, or the oldest request
-    /// that was made on behalf of it.
+    /// Returns the request of `among` that an id means: the request with this id, or the oldest request that was made
+    /// on behalf of it.
     fn meant<'m>(&self, among: &[&'m Message], id: &MessageId) -> Option<&'m Message> {
         let itself = among.iter().find(|request| request.id == *id);
         itself.or_else(|| among.iter().find(|request| self.is_on_behalf_of(request, id))).copied()
@@ -396,7 +396,7 @@ impl Society {
         }
     }
 
-    /// The person is shown a message.
+    /// Marks a message to the person as shown.
     pub(super) fn show(&mut self, id: &MessageId) {
         self.change(id, |message| message.state = MessageState::Done);
     }

@@ -1,6 +1,6 @@
-//! The operations as they are drawn. An operation names agents, artifacts and requests by numbers.
-//! A number is used when the operation is performed: it picks one of the agents, artifacts or requests that exist then.
-//! So a sequence still makes sense after some of its operations were left out.
+//! The operations as they are drawn. An operation names agents, artifacts and requests by numbers. When the operation
+//! is performed, each number picks one of the agents, artifacts or requests that exist at that time. So a sequence
+//! still makes sense after some of its operations were left out.
 
 use polity_society::message::MessageType;
 use proptest::prelude::*;
@@ -180,8 +180,8 @@ pub(super) enum Operation {
     BeginTurn {
         mailbox: u8,
     },
-    /// An agent answers a request in the middle of its turn. The asker has written something meanwhile.
-    /// It reads the answer at once and adds nothing.
+    /// An agent answers a request in the middle of its turn. The asker, which holds a text or has told the person
+    /// something, reads the answer at once and ends its turn without a text.
     Overtake {
         request: u8,
     },
@@ -195,7 +195,7 @@ pub(super) enum Operation {
     FailTurn {
         turn: u8,
     },
-    /// The person is shown its oldest message.
+    /// Shows the person the oldest message to them.
     Show,
     Wait {
         milliseconds: i64,

@@ -35,7 +35,7 @@ pub(super) enum Tracing {
 /// How often each operation had each outcome: `ok` or the code of a refusal.
 pub(super) type Outcomes = BTreeMap<(&'static str, String), u32>;
 
-/// The name under which additional outcomes are counted.
+/// The name under which outcomes are counted that an operation has besides `ok` or its refusal.
 pub(super) const BY_THE_WAY: &str = "by the way";
 
 /// A society while a sequence is played: the state that it should have, and the state that the database has.
@@ -66,7 +66,7 @@ impl Played {
         Self { verb, what: what.into(), said: Value::Null, expected: Value::Null }
     }
 
-    /// An operation that nobody could perform.
+    /// Reports that the operation was skipped, because no agent or request fits it.
     fn nothing(verb: &'static str) -> Self {
         Self::silent(verb, format!("nobody can {verb}"))
     }

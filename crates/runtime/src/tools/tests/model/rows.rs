@@ -226,8 +226,9 @@ impl Message {
         self.in_reply_to.len() == 1 && self.about.as_ref() == self.in_reply_to.first()
     }
 
-    /// Whether the receiver has read the request and can answer it. The person gets an answer even after a failure. A
-    /// request to the person counts as read, because nobody knows what the person has read.
+    /// Whether the receiver has read the request and can answer it. A request of the person can be answered even
+    /// after its turn has failed. A request to the person counts as read, because nobody knows what the person has
+    /// read.
     pub(super) fn is_open(&self) -> bool {
         let was_read = match self.state {
             MessageState::InTurn | MessageState::Done => true,
