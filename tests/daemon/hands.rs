@@ -9,7 +9,7 @@ use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::hiring::brief;
-use crate::support::{home, run, start};
+use crate::support::{home, json_lines, run, start};
 
 const BUGGY: &str = "#!/bin/sh\n# Adds two numbers.\necho $(($1 - $2))\n";
 const CHECK: &str = "#!/bin/sh\n[ \"$(sh add.sh 2 3)\" = 5 ] && echo all good\n";
@@ -264,4 +264,50 @@ fn after_kill_9_an_agent_is_told_once_that_its_command_was_interrupted() {
     let left = fs::read_dir("/proc").expect("processes").flatten();
     let lines = left.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
     assert_eq!(lines.filter(|line| String::from_utf8_lossy(line).contains("86417")).count(), 0);
+}
+
+/// Copies a file to artifacts and back, several times.
+fn copier(asked: &Conversation) -> Answer {
+    const COPIES: usize = 4;
+    let (stored, saved) = (asked.results_of("put_artifact"), asked.results_of("get_artifact"));
+    match stored.get(saved.len()) {
+        Some(stored) => {
+            assert_eq!(stored.error(), None, "{stored:?}");
+            let save = json!({"ref": stored.value["ref"], "saveTo": format!("copies/{}.sh", saved.len())});
+            Answer::call("get_artifact", save)
+        }
+        None if saved.len() == COPIES => {
+            let told: Vec<&str> = saved.iter().map(|saved| saved.text.as_str()).collect();
+            Answer::say(told.join("\n"))
+        }
+        None => Answer::call("put_artifact", json!({"type": "program", "path": "add.sh"})),
+    }
+}
+
+/// Kills the process after each request in turn, and at the places where a copy has happened and is not recorded.
+#[test]
+fn kill_9_doubles_and_loses_no_copy() {
+    let points =
+        ["outside::started@1", "outside::ran@2", "outside::started@1", "outside::ran@1", "outside::ran@2"];
+    let server = ScriptedServer::start(copier);
+    let polity = home(&server, &json!({"language": "en"}));
+    let project = project(&polity);
+    let mut arguments = vec!["run", "--data", "data", "work", "--workspace", "project"];
+    for point in points {
+        let died = polity.spawn_with_points(&arguments, &[("POLITY_FAILURE_POINT", point)]).wait();
+        assert_eq!(died.code, None, "{point} was not hit");
+        arguments = vec!["run", "--data", "data", "--resume"];
+    }
+    let running = polity.spawn(&arguments);
+    running.kill9();
+    let output = run(&polity, &["--resume"]).expect_code(0);
+    assert_eq!(output.stdout.matches("\"savedTo\"").count(), 4, "{}", output.stdout);
+    for copy in 0..4 {
+        let copied = fs::read_to_string(project.join(format!("copies/{copy}.sh"))).expect("a copy");
+        assert_eq!(copied, BUGGY);
+    }
+    let left = fs::read_dir(project.join("copies")).expect("copies").count();
+    assert_eq!(left, 4, "a temporary file is left");
+    let stored = polity.run(&["artifacts", "--data", "data", "--json"]).expect_code(0);
+    assert_eq!(json_lines(&stored.stdout).len(), 4, "{}", stored.stdout);
 }

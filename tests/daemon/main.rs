@@ -34,6 +34,7 @@ mod machine;
 mod maintenance;
 mod models;
 mod notes;
+mod orders;
 mod output;
 mod power;
 mod protocol;
