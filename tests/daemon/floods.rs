@@ -147,7 +147,6 @@ fn a_whole_answer_of_tiny_values_takes_little_memory() {
 const LONG: usize = 16 << 20;
 
 #[test]
-#[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
 fn a_long_line_costs_little_processor_time() {
     let mut begin = event(&json!({"content": "x".repeat(LONG)}));
     begin.push_str("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
