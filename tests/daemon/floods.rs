@@ -10,7 +10,7 @@ use crate::support::app;
 use crate::support::serving::{Answered, Serving};
 
 /// Number of answers that arrive at the same time.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 4;
 /// Most memory that answers of which the daemon keeps little may add together, in MiB.
 const LITTLE: u64 = 80;
 /// Most memory that answers may add together, whatever they contain, in MiB.
@@ -118,8 +118,7 @@ const TOO_MUCH: &str = "an answer of more than 32 MiB";
 
 #[test]
 fn endless_tiny_events_take_little_memory() {
-    // As long as an event of a usual server, but its other fields cost no time to parse.
-    let again = format!(": {}\n{}", "-".repeat(150), event(&json!({"content": "x"}))).repeat(1_000);
+    let again = event(&json!({"content": "x"})).repeat(1_000);
     check_flood("tiny events", LITTLE, "text/event-stream", Vec::new(), again.into_bytes(), &[TOO_MUCH]);
 }
 
