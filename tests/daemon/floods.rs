@@ -10,7 +10,7 @@ use crate::support::app;
 use crate::support::serving::{Answered, Serving};
 
 /// Number of answers that arrive at the same time.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 4;
 /// Most memory that answers of which the daemon keeps little may add together, in MiB.
 const LITTLE: u64 = 80;
 /// Most memory that answers may add together, whatever they contain, in MiB.
@@ -147,7 +147,6 @@ fn a_whole_answer_of_tiny_values_takes_little_memory() {
 const LONG: usize = 16 << 20;
 
 #[test]
-#[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
 fn a_long_line_costs_little_processor_time() {
     let mut begin = event(&json!({"content": "x".repeat(LONG)}));
     begin.push_str("data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");

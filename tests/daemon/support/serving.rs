@@ -8,7 +8,7 @@ use polity_tests::{Polity, Running};
 use serde_json::Value;
 
 /// Longest time that a passing test waits for one answer.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A daemon that accepts requests.
 pub(crate) struct Serving {
