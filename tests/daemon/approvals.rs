@@ -269,7 +269,9 @@ fn an_assistant_asks_its_user_for_the_daemon() {
     let result = json!({"action": "accept", "content": {"decision": "deny", "reason": "not here"}});
     assistant.say(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}));
     let followed = assistant.hear("\"id\":11,");
-    assert_eq!(followed["result"]["structuredContent"]["approvals"], json!([]), "{followed}");
+    let followed = &followed["result"]["structuredContent"];
+    assert_eq!(followed["approvals"], json!([]), "{followed}");
+    assert!(followed["messages"].to_string().contains("not here"), "root was not told: {followed}");
     let asked = &rows(&polity, &["approvals", "--all"])[0];
     assert_eq!((&asked["state"], &asked["reason"]), (&json!("denied"), &json!("not here")));
 

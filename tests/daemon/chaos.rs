@@ -15,6 +15,10 @@ use society::{AGENTS, right_answer};
 
 use crate::support::{app, events, json_lines, letters, service, start};
 
+/// The longest wait for the end of a run. A run needs half a minute alone and several on a machine that is busy, because
+/// thirty agents take turns.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 /// Maximum number of attempts of a call.
 const ATTEMPTS: u64 = 6;
 
@@ -61,7 +65,7 @@ fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
 
     let running = start(&polity, &["go", "--json"]);
     let began = Instant::now();
-    let ended = running.wait().expect_code(0);
+    let ended = running.wait_within(PATIENCE).expect_code(0);
     let took = began.elapsed();
     for server in &servers {
         server.assert_clean();

@@ -40,6 +40,11 @@ impl Client {
         self.exchange(Method::GET, headers, None).await
     }
 
+    /// Ends the session that the headers name.
+    pub async fn relay_end(&self, headers: &[(String, String)]) -> Result<(), Error> {
+        self.exchange(Method::DELETE, headers, None).await.map(drop)
+    }
+
     async fn exchange(
         &self,
         method: Method,

@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Polling interval while waiting for a new daemon.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// How long to wait for the daemon to end a session after the client has gone.
+const FAREWELL: Duration = Duration::from_secs(2);
+
 /// Capacity of the queue of messages to standard output.
 const WAITING: usize = 64;
 
@@ -60,20 +63,27 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
             }
             // In a session, a closed connection stops nothing, so the daemon gets the message too.
         }
-        let id = message["method"].is_string().then(|| message["id"].to_string());
+        // An answer of the client has the id of a request of the daemon, which may be the id of a request, too.
+        let key = match message["method"].is_string() {
+            true => message["id"].to_string(),
+            false => format!("answer {}", message["id"]),
+        };
         let headers = headers(&message, &agreed.borrow());
-        let passing =
-            tokio::spawn(pass(client.clone(), headers, message, Arc::clone(&agreed), answers.clone()));
-        // An answer of the client has the id of a request of the daemon, which is not one of these.
-        if let Some(id) = id {
-            under_way.insert(id, passing);
-        }
+        let passing = pass(client.clone(), headers, message, Arc::clone(&agreed), answers.clone());
+        under_way.insert(key, tokio::spawn(passing));
     }
     // Standard input is closed, so the client has gone and nobody reads the answers.
     for passing in under_way.into_values() {
         passing.abort();
     }
     stream.abort();
+    let agreed = agreed.borrow().clone();
+    if agreed.session.is_some() {
+        // Without this, calls in the session would wait on for nobody. If the daemon has gone, they have ended anyway.
+        let farewell = headers(&Value::Null, &agreed);
+        let ending = client.relay_end(&farewell);
+        let _ = tokio::time::timeout(FAREWELL, ending).await;
+    }
     drop(answers);
     if let Err(error) = writer.await {
         complain(&format!("failed to write answers to standard output: {error}"));
