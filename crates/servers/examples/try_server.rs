@@ -1,11 +1,12 @@
-//! Tries an MCP server: connects, lists its tools, and calls some of them.
+//! Connects to an MCP server, lists its tools, and calls the tools that the command line names.
 //!
 //! ```text
 //! try_server [--call TOOL ARGUMENTS EXPECTED]... --url URL
 //! try_server [--call TOOL ARGUMENTS EXPECTED]... COMMAND [ARGUMENT]...
 //! ```
 //!
-//! A call fails if its result does not contain `EXPECTED`. A result is shown as JSON, with the kinds of its files.
+//! A call fails if its result does not contain `EXPECTED`. The example prints each result as JSON, with the types
+//! of its files.
 
 use polity_hands::call::{Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};
 use polity_hands::table::Toolbox;
