@@ -13,10 +13,10 @@ use polity_view::{EventFilter, MessageFilter, MessageView, TaskState};
 use std::collections::VecDeque;
 use tokio::sync::watch;
 
-/// Events per read.
+/// Maximum number of events that one read of the database returns.
 const PAGE: u32 = 500;
 
-/// Tokens spent on a request.
+/// The tokens that the society has spent on a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Tokens sent to models.
@@ -39,9 +39,9 @@ pub(crate) enum Update {
 /// Progress that a client can show before the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// A line about an event.
+    /// A line that describes an event of the task.
     Happened(String),
-    /// An interim message to the person, and its text.
+    /// An interim message to the person: its id and its text.
     Said(MessageId, String),
 }
 
@@ -74,7 +74,7 @@ impl<'a> Follower<'a> {
     pub(crate) async fn begin(society: &'a Society, sent: &'a Sent, form: Form) -> Result<Self, Problem> {
         let newest = society.newest_event();
         let accepted = society.exchanges().event_of(&sent.message, &sent.task).await.map_err(of_store)?;
-        // The event of an old exchange may have been deleted.
+        // The event of an old exchange may have been deleted. Then all remaining events of the task are read.
         let seen = accepted.unwrap_or(0);
         let filter = EventFilter { task: Some(sent.task.clone()), ..EventFilter::default() };
         let (told, usage, answer) = (VecDeque::new(), Usage::default(), sent.answer.clone());
