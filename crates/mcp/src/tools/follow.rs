@@ -22,7 +22,7 @@ const WAIT_SECONDS: u64 = 20;
 /// Longest waiting time, in seconds.
 const LONGEST_WAIT_SECONDS: u64 = 600;
 
-/// Events per read.
+/// Maximum number of events that one read of the database returns.
 const PAGE: u32 = 200;
 
 /// Maximum number of event lines in a result. If there are more, the oldest are left out, because they matter least.
@@ -62,7 +62,7 @@ pub(crate) struct TaskMessage {
     pub(crate) attachments: Vec<ArtifactView>,
 }
 
-/// Waits until the person gets a message, the task is idle, or the time is over.
+/// Waits until the person gets a message, the task is idle, or the waiting time is over. Returns what has happened.
 pub(crate) async fn follow(
     society: &Society,
     arguments: FollowTask,
