@@ -123,7 +123,8 @@ struct Shared {
 struct State {
     /// Maximum number of callers that are admitted at the same time.
     limit: usize,
-    /// Number of places that a lower limit has removed while callers still had them.
+    /// Number of places that the next leaving callers must not give back, because the limit was lowered while
+    /// callers still had these places.
     owed: usize,
     /// When the pause that the service asked for ends.
     closed_until: Option<Instant>,

@@ -30,7 +30,7 @@ use transport::{Cut, Transport};
 /// how long the call takes. An answer may have at most 32 MiB.
 #[derive(Clone, Debug)]
 pub struct HttpModel {
-    /// One client per connect timeout, because the library sets that timeout per client.
+    /// One client for each connect timeout, because `reqwest` sets that timeout for a whole client.
     clients: Arc<Mutex<HashMap<Duration, reqwest::Client>>>,
 }
 
@@ -102,8 +102,9 @@ impl ChatModel for HttpModel {
     }
 }
 
-/// An empty body for the library. The transport replaces it with the real body. The library must not write the real
-/// body: its buffer doubles each time it is full, so it would copy megabytes of media again and again.
+/// An empty body for the library `async-openai`. The transport replaces it with the real body. The library must not
+/// write the real body: its buffer doubles each time it is full, so it would copy megabytes of media again and
+/// again.
 const IN_TRANSPORT: () = ();
 
 /// The data that is needed to read the answer to one request or to report a failure.
@@ -134,7 +135,7 @@ impl Exchange {
         assemble_whole(answer, self.prompt_tokens).map_err(|failure| self.in_answer(failure))
     }
 
-    /// Converts an error of the library into a call error.
+    /// Converts an error of the library `async-openai` into a call error.
     fn failed(&self, error: OpenAIError) -> CallError {
         // The transport recorded the true cause. The library's error contains less of it.
         if let Some(cut) = self.cut.get() {

@@ -1,6 +1,6 @@
-//! Sends one request to the server and receives the response. This is the layer below the library.
+//! Sends one request to the server and receives the response, for the library `async-openai`.
 //!
-//! The library loses the status and the headers of failures, and it accepts any text as a stream. So the transport
+//! The library loses the status and the headers of failures, and it accepts any text as a stream. So this transport
 //! handles failures itself, and gives the library only responses that can be an answer.
 
 use crate::chat::{CallError, FailureKind};
@@ -36,7 +36,8 @@ pub(super) struct Transport {
     pub(super) secrets: Arc<[SecretString]>,
     /// The request's body, as JSON.
     pub(super) body: Bytes,
-    /// Why the body of the answer was cut off. `Exchange` reads it, because the library does not pass the reason on.
+    /// Why the body of the answer was cut off. `Exchange` reads this field, because `async-openai` does not pass
+    /// the reason on.
     pub(super) cut: Arc<OnceLock<Cut>>,
     /// The client's time limit for making a connection. The error names this limit.
     pub(super) connect: Duration,
@@ -248,7 +249,7 @@ enum Read {
     Cut(Bytes, Cut),
 }
 
-/// Builds the response that the library gets. The library needs no headers.
+/// Builds the response for `async-openai`, which needs no headers.
 fn answer_of(body: impl Into<reqwest::Body>) -> Response {
     Response::from(http::Response::new(body.into()))
 }

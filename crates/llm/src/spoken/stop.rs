@@ -2,12 +2,12 @@
 
 use super::lenient::Fault;
 
-/// The reason why a form was not read as a call.
+/// The reason why a part of the text was not read as a call.
 #[derive(Clone, Debug)]
 pub(super) enum Stop {
-    /// The model did not mean the form as a call.
+    /// The model did not mean this part as a call.
     Text,
-    /// The model meant the form as a call, if the rest of the text confirms it.
+    /// The model meant this part as a call, if the rest of the text confirms it.
     Broken(Broken, When),
 }
 
