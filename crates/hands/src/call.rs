@@ -57,12 +57,12 @@ impl fmt::Debug for Invocation {
 pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Progress {
-    /// Passes each report to `report`, which must not block.
+    /// Makes a receiver that passes each report to the function `report`, which must not block.
     pub fn new(report: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(report))
     }
 
-    /// Drops all reports.
+    /// Makes a receiver that drops all reports.
     pub fn none() -> Self {
         Self::new(|_| {})
     }
@@ -73,14 +73,14 @@ impl Progress {
     }
 }
 
-/// The content of a result.
+/// The text or the JSON of a result, without its files.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
     /// A text from outside. The model reads the text as a quotation from `origin`.
     Text {
         /// Where the text comes from, on one line, such as a path or an address.
         origin: String,
-        /// The quoted text, of any length that the tool allows.
+        /// The quoted text, which the tool has already cut to size.
         text: String,
     },
     /// JSON, which the model reads unchanged.

@@ -47,7 +47,7 @@ impl Hands {
         self
     }
 
-    /// Sets the runner of commands, through which the runtime also ends commands.
+    /// Sets the runner of commands. The runtime also uses it to end commands.
     #[must_use]
     pub fn with_commands(mut self, commands: Arc<Commands>) -> Self {
         self.commands = Some(commands);
@@ -59,14 +59,14 @@ impl Hands {
         self.commands.as_ref()
     }
 
-    /// Sets the store of what agents have seen of files.
+    /// Sets the record of which content of files each agent has seen.
     #[must_use]
     pub fn with_views(mut self, views: Arc<Views>) -> Self {
         self.views = Some(views);
         self
     }
 
-    /// Returns the store of what agents have seen of files; `None` if no tool works on files.
+    /// Returns the record of which content of files each agent has seen; `None` if no tool works on files.
     pub fn views(&self) -> Option<&Arc<Views>> {
         self.views.as_ref()
     }

@@ -20,10 +20,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The end of the file names.
+/// The file names of stored views end with this text.
 const SUFFIX: &str = ".views.jsonl";
 
-/// The content that each agent last viewed or wrote of each file.
+/// Remembers the hash of the content that each agent last viewed or wrote of each file.
 #[derive(Debug)]
 pub struct Views {
     directory: PathBuf,

@@ -185,7 +185,7 @@ async fn plan(
         let message = format!("there is no task `{task}`");
         return Err(Problem::refused(StatusCode::NOT_FOUND, "unknown_task", message));
     }
-    // If the client names a task that is not the task of the conversation, the named task counts.
+    // If the client names a task that is not the task of the conversation, the named task takes precedence.
     let before = before.filter(|before| named.is_none() || before.task == named);
     let asked_back = match before.as_ref().and_then(|before| before.answer.as_ref()) {
         Some(answer) => society.message(answer).await.map_err(of_store)?.filter(open_question),
@@ -245,7 +245,7 @@ async fn send(
     let (task, message) = match society.write(post).await {
         Ok(posted) => (posted.task, posted.id),
         // The message was sent before with other instructions, because clients write the date into their instructions.
-        // The message that was sent counts.
+        // The exchange then uses the message that was sent before.
         Err(error @ WriteError::KeyReused) => {
             let posted = exchanges.posted(&post_key(&key)).await.map_err(of_store)?;
             posted.ok_or_else(|| refused(&error))?

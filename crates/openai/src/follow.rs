@@ -161,7 +161,8 @@ impl<'a> Follower<'a> {
 
     /// Finds the message that is the answer, if there is one. It is either the agent's last message to the person, once
     /// the turn that sent it has ended, or a question that an agent asked the person after the request. If both exist,
-    /// the earlier message counts: an agent that asks often ends its turn with a remark about the question.
+    /// the earlier message is the answer, because an agent that asks often ends its turn with a remark about its
+    /// question.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
         let questions = self.questions().await?;
@@ -170,7 +171,8 @@ impl<'a> Follower<'a> {
         if self.form == Form::Free || first.is_none() || first == question {
             return Ok(first);
         }
-        // Only the message that answers the request itself was checked against the schema. Later remarks do not count.
+        // Only the message that answers the request itself was checked against the schema, so a later remark cannot be
+        // the answer.
         let request = self.society.message(&self.sent.awaits).await.map_err(of_store)?;
         let answer = request.and_then(|request| request.answered_by);
         Ok(answer.filter(|answer| *answer > self.sent.message).or(first))

@@ -8,8 +8,8 @@ use std::time::Duration;
 pub(crate) struct Failures(u32);
 
 impl Failures {
-    /// Counts one more failure. `lasted` is the duration of the connection that failed. A failure after
-    /// [`Bounds::settled`] or more is the first of a new row.
+    /// Counts one more failure. `lasted` is the duration of the connection that failed. If it lasted at least
+    /// [`Bounds::settled`], the count begins anew with this failure.
     pub(crate) fn after(self, lasted: Duration, bounds: &Bounds) -> Self {
         if lasted >= bounds.settled { Self(1) } else { Self(self.0.saturating_add(1)) }
     }

@@ -27,7 +27,7 @@ pub(crate) struct Person {
 pub(crate) enum Unusable {
     /// The directory has no `.git`.
     NoRepository,
-    /// `.git` has a form that polity does not follow for safety. Holds the reason.
+    /// `.git` is a link or has another form that polity refuses to follow, for safety. Holds the reason.
     Odd(String),
     /// The repository has no commit yet.
     NoCommit,

@@ -40,7 +40,7 @@ pub(crate) enum Endings {
 /// What a merge does with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Writes the new version, or deletes the file, with these line ends.
+    /// Writes the new version with these line ends, or deletes the file if there is no new version.
     Change(Endings),
     /// Nothing, because the file already has the new version.
     Nothing,

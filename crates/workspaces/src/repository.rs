@@ -227,7 +227,7 @@ impl Repository {
         }
     }
 
-    /// Returns the commit without parents with which the history of a commit began.
+    /// Returns the oldest commit in the history of a commit: the commit that has no parents.
     pub(crate) async fn first_commit(&self, commit: &str) -> Result<Option<String>, Problem> {
         let call = self.call(&["rev-list", "--first-parent", "--max-parents=0", commit]);
         Ok(self.word(call).await?.lines().last().map(str::to_owned))

@@ -20,7 +20,7 @@ pub(crate) struct Committed<'a> {
     /// The name of the workspace in the repository: `main`, or the id of the agent.
     pub(crate) workspace: &'a str,
     pub(crate) directory: &'a Path,
-    /// What polity remembers of the files since it last read them.
+    /// The metadata and hashes of the files that polity has read before.
     pub(crate) seen: Arc<Mutex<Seen>>,
 }
 

@@ -91,7 +91,7 @@ impl Commands {
         }
     }
 
-    /// Sets what the machine can enforce, so that [`Self::machine`] need not find it out again.
+    /// Sets what the machine can enforce. [`Self::machine`] then returns this value and starts no test processes.
     #[must_use]
     pub fn on(self, machine: Machine) -> Self {
         Self { machine: OnceCell::new_with(Some(machine)), ..self }

@@ -5,10 +5,10 @@
 use crate::files::text::{BYTE_ORDER_MARK, Ending, lines};
 use std::ops::{Range, RangeInclusive};
 
-/// Maximum number of places that a refusal names.
+/// If a quoted text occurs several times in the file, the refusal names at most this many of the places.
 const MAX_PLACES: usize = 10;
 
-/// Maximum number of places that are counted.
+/// If a quoted text occurs several times in the file, the places are counted up to this number.
 const MAX_COUNT: usize = 1000;
 
 /// A change that a model asks for.

@@ -114,7 +114,7 @@ mod tests {
         check("", None);
         check(" \n ", None);
         assert_eq!(nearest("", "a"), None);
-        // The search would take too long, so there is none.
+        // For a text and a quotation as large as these, no search takes place.
         assert_eq!(nearest(&"a line\n".repeat(100_000), &"another\n".repeat(1000)), None);
     }
 

@@ -3,13 +3,13 @@
 use crate::files::text::lines;
 use std::ops::RangeInclusive;
 
-/// Number of lines that are shown before and after a change.
+/// Number of unchanged lines that [`snippet`] shows before and after a change.
 const AROUND: usize = 4;
 
-/// Maximum number of lines that are shown of a change. The model knows what it wrote.
+/// Maximum number of lines that [`snippet`] shows. More are not needed, because the model knows what it wrote.
 const MAX_SNIPPET_LINES: usize = 60;
 
-/// Maximum number of characters of a line that are shown of a change.
+/// [`snippet`] and [`excerpt`] cut each line after this many characters.
 const MAX_SNIPPET_LINE_CHARS: usize = 300;
 
 /// A part of a text, with line numbers.

@@ -129,7 +129,7 @@ impl Transport {
                     Err(ended) => ended,
                 };
                 let message = ended.failure().message;
-                // The first reason counts.
+                // If a reason was recorded before, `set` keeps that reason.
                 let _ = cut.set(ended);
                 Some((Err(std::io::Error::other(message)), (pieces, so_far)))
             }

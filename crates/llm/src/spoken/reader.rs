@@ -17,7 +17,7 @@ pub(super) struct Reader<'a> {
     is_tagged: bool,
     is_after_prose: bool,
     calls: Vec<SpokenCall>,
-    /// The first broken call. It does not count if the rest of the text shows that the text is not a call.
+    /// The first broken call. Ignored if the rest of the text shows that the text is not a call.
     broken: Option<Broken>,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Broken {
     pub(super) problem: String,
 }
 
-/// The condition on the rest of the text under which the answer counts as a broken call.
+/// What the rest of the text must look like, so that the answer is reported as a broken call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     /// No condition.

@@ -1,4 +1,4 @@
-//! The body of `POST /v1/chat/completions`: which fields count, which are ignored, and which are refused because
+//! The body of `POST /v1/chat/completions`: which fields the route uses, which it ignores, and which it refuses because
 //! ignoring them would mislead the client.
 
 use crate::conversation::Conversation;
