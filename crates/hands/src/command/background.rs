@@ -48,8 +48,8 @@ impl Commands {
         let Owner { agent, task } = Owner::of(&caller);
         let note = Note { id, agent, task, command, over: None };
         let cancel = CancellationToken::new();
-        // The command goes on the board before anything is awaited. So whoever stops the agent from now on finds
-        // the command.
+        // The command goes on the board before anything is awaited. So a caller that stops the agent from now on
+        // finds the command and ends it.
         let posted = self.board.post(note.id.clone(), note.owner(), cancel.clone());
         posted.map_err(|full| failed(BASH, full.to_string()))?;
         // A separate tokio task starts the command. So if the runtime drops this call halfway, the command is still

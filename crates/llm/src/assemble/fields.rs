@@ -1,10 +1,10 @@
-//! Joins opaque fields that arrive in pieces.
+//! Joins the pieces of fields that only the service understands, such as `reasoning_content`.
 
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-/// Joins a piece of an opaque field to the earlier pieces. Strings and arrays grow, objects merge, and any other value
-/// replaces the earlier value. `null` changes nothing.
+/// Joins a piece of a field to the earlier pieces. Strings and arrays grow, objects merge, and any other value replaces
+/// the earlier value. `null` changes nothing.
 pub(super) fn merge(fields: &mut Map<String, Value>, name: String, piece: Value) {
     if piece.is_null() {
         return;
