@@ -99,7 +99,7 @@ impl Workspaces {
     }
 
     /// Returns the directory that an agent works in. Makes the workspace that the task shares if it does not exist.
-    /// Does not make worktrees; that is the task of [`Self::hire`].
+    /// Does not make worktrees, because [`Self::hire`] does.
     pub async fn directory(
         &self,
         task: &TaskId,

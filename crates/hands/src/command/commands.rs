@@ -40,7 +40,7 @@ pub struct Commands {
     pub(super) listener: OnceLock<Listener>,
 }
 
-/// A command to run.
+/// A command to run, with its limits and the agent that runs it.
 pub(super) struct Order<'a> {
     pub(super) command: String,
     pub(super) limits: Limits,

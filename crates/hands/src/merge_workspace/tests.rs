@@ -1,4 +1,4 @@
-//! The tool `merge_workspace`.
+//! Tests of the tool `merge_workspace`.
 
 use super::MergeWorkspace;
 use crate::call::{Arguments, Attempt, Caller, Content, Invocation, Output, Place, Progress, Root};

@@ -209,8 +209,8 @@ fn lines(
     flow
 }
 
-/// Returns the lines up to and including the match number `matches`, and whether more matches follow. The context
-/// lines of the matches that follow are left out, too.
+/// Cuts the lines after the first `matches` matches. Also returns whether more matches follow. The context lines before
+/// the next match are left out, too.
 fn within(lines: &[Line], matches: usize) -> (&[Line], ControlFlow<()>) {
     let is_match = |(_, line): &(usize, &Line)| line.kind == LineKind::Match;
     let Some((at, _)) = lines.iter().enumerate().filter(is_match).nth(matches) else {

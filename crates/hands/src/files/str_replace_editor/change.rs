@@ -1,4 +1,4 @@
-//! The commands `create`, `str_replace` and `insert`.
+//! Carries out the commands `create`, `str_replace` and `insert`.
 
 use crate::call::{Attempt, Output};
 use crate::files::desk::{Desk, refused};

@@ -1,4 +1,4 @@
-//! The command `view`.
+//! Carries out the command `view`: returns a directory or a text as text, and any other file as it is.
 
 use crate::call::{File, Output};
 use crate::files::desk::{Desk, refused};

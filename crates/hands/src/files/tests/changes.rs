@@ -1,4 +1,4 @@
-//! The commands `create`, `str_replace` and `insert`.
+//! Tests of the commands `create`, `str_replace` and `insert`.
 
 use crate::call::{Access, Attempt};
 use crate::files::testing::{Bench, json_of, text};

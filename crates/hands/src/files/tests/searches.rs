@@ -1,4 +1,4 @@
-//! The tool `search_files`.
+//! Tests of the tool `search_files`.
 
 use crate::call::Source;
 use crate::files::Bounds;
