@@ -1,10 +1,10 @@
-//! Replaces a file so that a crash leaves the old content or the new one.
+//! Replaces a file so that after a crash it has either the old or the new content, never a part.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Replaces a file by a rename. The new content is on disk when this returns.
+/// Replaces a file by renaming a new file. When this returns, the new content is safely on disk.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let unfinished = path.with_extension("unfinished");
     let mut file = File::create(&unfinished)?;

@@ -1,4 +1,4 @@
-//! What can go wrong with a file of a workspace.
+//! The errors of operations on files of a workspace.
 
 use crate::path::WorkspacePath;
 use polity_society::problem::{Fault, FieldProblem};
@@ -6,7 +6,7 @@ use polity_society::refusal::Refusal;
 use std::fmt;
 use std::io;
 
-/// What a path leads to.
+/// The type of what exists at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A regular file.
@@ -20,7 +20,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the kind of a file, as the system names it.
+    /// Converts the file type of the operating system.
     pub fn of(kind: cap_std::fs::FileType) -> Self {
         if kind.is_file() {
             Self::File
@@ -45,62 +45,62 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why an operation on a file of a workspace failed. Nothing was changed.
+/// Why an operation on a file of a workspace failed. The operation has changed nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// There is nothing at the path.
+    /// The path does not exist.
     #[error("{0} does not exist")]
     NotFound(WorkspacePath),
     /// The operation needs a regular file.
     #[error("{path} is {kind}, not a file")]
     NotAFile {
-        /// The path.
+        /// The path that the operation was given.
         path: WorkspacePath,
-        /// What is there.
+        /// The type of what exists at the path.
         kind: Kind,
     },
-    /// The operation needs a directory, and there or on the way is none.
+    /// The operation needs a directory, but the path, or a component of the path, is not a directory.
     #[error("{0} is not a directory, or is below something that is not")]
     NotADirectory(WorkspacePath),
     /// The file is larger than the limit of the operation.
     #[error("{path} has {bytes} bytes; at most {limit} can be read at once")]
     TooLarge {
-        /// The path.
+        /// The path that the operation was given.
         path: WorkspacePath,
-        /// Its size.
+        /// The size of the file in bytes.
         bytes: u64,
-        /// The limit in bytes.
+        /// The maximum size in bytes for this operation.
         limit: u64,
     },
-    /// A symbolic link on the way leads out of the workspace.
+    /// A symbolic link in the path leads out of the workspace.
     #[error("a symbolic link on the way to {0} leads out of the workspace")]
     Escapes(WorkspacePath),
-    /// The path, or a directory on the way to it, is a symbolic link. No write passes through one.
+    /// The path, or a directory in the path, is a symbolic link. Writes never follow links.
     #[error("{0} is, or is below, a symbolic link; nothing is written through symbolic links")]
     ThroughLink(WorkspacePath),
     /// The workspace is read-only.
     #[error("the workspace is read-only")]
     ReadOnly,
-    /// The path is one of those that are never written.
+    /// The path is in the list of paths that agents' tools never write.
     #[error("{path} is never written: {reason}")]
     Protected {
-        /// The path.
+        /// The path that the operation was given.
         path: WorkspacePath,
-        /// Why it is protected.
+        /// Why agents' tools never write this path.
         reason: &'static str,
     },
-    /// The permissions of the file allow nobody to write it.
+    /// The permissions of the file allow no user to write it.
     #[error("{0} is write-protected by its permissions")]
     WriteProtected(WorkspacePath),
-    /// The file does not have the content that the writer expected.
+    /// The file does not have the content that the caller expected.
     #[error("{0} has changed")]
     Changed(WorkspacePath),
-    /// The operating system refused.
+    /// Another error of the operating system.
     #[error("cannot {operation} {path}")]
     Io {
-        /// What was to be done, such as `read`.
+        /// The failed operation, such as `read`.
         operation: &'static str,
-        /// The path.
+        /// The path that the operation was given.
         path: WorkspacePath,
         /// The error of the operating system.
         source: io::Error,
@@ -108,21 +108,22 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Returns the error of an operation, sorted by what the caller can do about it.
+    /// Chooses the variant for an error of the operating system, so that the advice fits.
     pub(crate) fn new(operation: &'static str, path: &WorkspacePath, source: io::Error) -> Self {
         let path = path.clone();
         match source.kind() {
             io::ErrorKind::NotFound => Self::NotFound(path),
-            // A name on the way is a file.
+            // A component of the path is a file.
             io::ErrorKind::NotADirectory => Self::NotADirectory(path),
-            // cap-std reports a way out as an error that no system call returned.
+            // If a path leads out of the directory, cap-std returns this kind of error without an error code of the
+            // system.
             io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => Self::Escapes(path),
             _ => Self::Io { operation, path, source },
         }
     }
 
-    /// Returns the refusal that the model reads. `tool` is the name of the tool that wanted the operation, and `argument`
-    /// that of the argument that holds the path.
+    /// Returns the refusal that the model reads. `tool` is the name of the tool, and `argument` the name of its
+    /// argument for the path.
     pub fn into_refusal(self, tool: &str, argument: &str) -> Refusal {
         match self {
             Self::NotFound(_) | Self::NotAFile { .. } | Self::NotADirectory(_) | Self::TooLarge { .. } => {

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::fmt;
 
-/// The BLAKE3 hash of a file's content. In JSON it is written in hexadecimal.
+/// The BLAKE3 hash of a file's content. Serialized in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ContentHash(blake3::Hash);
 
 impl ContentHash {
-    /// Returns the hash of a content.
+    /// Computes the hash of a content.
     pub fn of(content: &[u8]) -> Self {
         Self(blake3::hash(content))
     }

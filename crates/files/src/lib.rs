@@ -1,17 +1,20 @@
-//! The files below one directory: opening, reading, listing and writing them so that no path leaves the directory.
+//! Opens, reads, lists and writes the files below one directory, so that no path can lead out of the directory.
 //!
-//! A caller opens a directory as a [`Workspace`] and has it read a path that a model wrote ([`path`]). Reading follows
-//! links inside the workspace and returns what the file holds, or a [`FileError`] with advice. Writing asks first whether
-//! the path is [`protected`], compares the file with what the caller expects, and then puts the new content in its place
-//! by a rename, so that a crash leaves the old content or the new one. [`durable`] does the same for polity's own files.
+//! A caller opens a directory as a [`Workspace`] and lets it parse a path that a model wrote ([`path`]). Reading
+//! follows links that stay inside the workspace, and returns the content or a [`FileError`] with advice. Writing
+//! first checks whether the path is [`protected`], then compares the file with what the caller expects, and then
+//! puts the new content in its place by a rename. So after a crash the file has the old or the new content.
+//! [`durable`] does the same for polity's own files.
 //!
-//! Every operation starts at a directory handle of cap-std. On Linux, cap-std has the kernel resolve the whole path
-//! beneath the handle (`openat2` with `RESOLVE_BENEATH`); where this system call does not exist or a sandbox forbids it,
-//! and on macOS, cap-std opens the path name by name and follows links itself. Our own use of `openat2` would need the
-//! same second way, which is the part that is easily done wrong. Writes go further: they follow no link at all.
+//! Every operation begins at a directory handle of the library cap-std. On Linux, cap-std lets the kernel resolve
+//! the whole path beneath the handle (`openat2` with `RESOLVE_BENEATH`). If this system call does not exist or is
+//! forbidden, and on macOS, cap-std opens the path component by component and resolves links itself. We use cap-std
+//! instead of `openat2`, because we would need the same fallback, which is easy to get wrong. Writes are stricter:
+//! they follow no links at all.
 //!
-//! The operations block, so async code calls them in `spawn_blocking`. This crate must not know tools, agents, tasks, git,
-//! or where a workspace is. It decides nothing about who may change what, apart from the paths that nobody may write.
+//! The operations block, so async code must call them in `spawn_blocking`. This crate must not know tools, agents,
+//! tasks, git, or where a workspace is. It does not decide who may change what, except for the paths that no agent
+//! may write.
 
 pub mod durable;
 pub mod path;
@@ -24,7 +27,7 @@ mod read;
 mod workspace;
 mod write;
 
-/// Helpers for the tests of this crate and of the crates above.
+/// Helpers for the tests of this crate and of the crates that depend on it.
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 

@@ -1,4 +1,4 @@
-//! Lists a directory: what is in it, and what is in its subdirectories.
+//! Lists a directory and its subdirectories.
 
 use crate::fault::{FileError, Kind};
 use crate::path::{WorkspacePath, on_one_line};
@@ -9,27 +9,29 @@ use cap_std::fs::Dir;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// Names that a listing shows of the directory itself.
+/// Maximum number of names that a listing shows of the directory itself.
 const MAX_NAMES: usize = 500;
 
-/// Names that a listing shows of each subdirectory, so that `node_modules` does not hide its neighbours.
+/// Maximum number of names that a listing shows of each subdirectory, so that a large one such as `node_modules`
+/// leaves room for the others.
 const MAX_NAMES_BELOW: usize = 50;
 
-/// Lines of a whole listing.
+/// Maximum number of lines of a whole listing.
 const MAX_LINES: usize = 1000;
 
-/// What a directory contains.
+/// The content of a directory and of its subdirectories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// A line for each file or directory, sorted: its path below the listed directory. A directory ends with `/`, and a
-    /// symbolic link is followed by `->` and its target. Where names were left out, a line says how many.
+    /// One line for each file or directory, sorted: its path relative to the listed directory. The line of a
+    /// directory ends with `/`. The line of a symbolic link ends with `->` and the target. If names are left out, a
+    /// line says how many.
     pub lines: Vec<String>,
 }
 
-/// What a directory contains itself, without its subdirectories.
+/// The content of a directory, without its subdirectories.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entries {
-    /// The entries, sorted by name.
+    /// The entries that are shown, sorted by name.
     pub entries: Vec<Entry>,
     /// Number of entries that were left out.
     pub left_out: usize,
@@ -38,15 +40,15 @@ pub struct Entries {
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The name.
+    /// The name, without the path of the directory.
     pub name: String,
-    /// What the name stands for. Links are not followed.
+    /// The type of the entry itself. Links are not followed.
     pub kind: Kind,
-    /// The size of a regular file, in bytes.
+    /// The size in bytes; `None` unless the entry is a regular file.
     pub bytes: Option<u64>,
 }
 
-/// The names that come first in a directory.
+/// The first names of a directory, in alphabetical order.
 struct Names {
     first: BTreeMap<OsString, Kind>,
     left_out: usize,
@@ -59,7 +61,7 @@ pub(crate) fn list(dir: &Dir, path: &WorkspacePath) -> Result<Listing, FileError
     let mut lines = Vec::new();
     for (name, kind) in &names.first {
         lines.push(line(&dir, "", name, *kind));
-        // A directory that was swapped with a link, or that we may not read, is listed without its content.
+        // A directory that was replaced by a link meanwhile, or that cannot be read, is listed without its content.
         if *kind == Kind::Directory
             && lines.len() < MAX_LINES
             && let Ok(below) = dir.open_dir_nofollow(name)
@@ -89,7 +91,7 @@ pub(crate) fn entries(dir: &Dir, path: &WorkspacePath) -> Result<Entries, FileEr
     Ok(Entries { entries: names.first.iter().map(entry).collect(), left_out: names.left_out })
 }
 
-/// Reads the names of a directory. However many there are, only the first ones of the sorted names are kept.
+/// Reads the names of a directory, and keeps the first `limit` names in alphabetical order.
 fn names(dir: &Dir, limit: usize) -> std::io::Result<Names> {
     let mut names = Names { first: BTreeMap::new(), left_out: 0 };
     for entry in dir.entries()? {
@@ -98,7 +100,7 @@ fn names(dir: &Dir, limit: usize) -> std::io::Result<Names> {
         if name == OsStr::new(".git") || is_temporary(&name) {
             continue;
         }
-        // The entry may have gone since its name was read.
+        // The entry may have been removed since its name was read.
         let Ok(kind) = entry.file_type() else { continue };
         names.first.insert(name, Kind::of(kind));
         if names.first.len() > limit {

@@ -1,20 +1,20 @@
-//! Paths in a workspace, as models write them. Pure: nothing here looks at a file.
+//! Paths in a workspace, as models write them. Pure: no function accesses a file.
 
 use std::fmt;
 use std::path::Path;
 
-/// The longest path in bytes. The kernel accepts no longer one.
+/// The longest path in bytes. The kernel rejects longer paths.
 const MAX_PATH_BYTES: usize = 4096;
 
-/// The longest name of a file in bytes. File systems accept no longer one.
+/// The longest name of a file in bytes. File systems reject longer names.
 const MAX_NAME_BYTES: usize = 255;
 
-/// The name under which models know the workspace, whatever its real directory is.
+/// The name of the workspace that models read instead of its real directory. Models write `/workspace/…`.
 const ALIAS: &str = "workspace";
 
-/// A path in a workspace: names below its directory, without `.`, `..`, empty names and NUL.
+/// A path in a workspace: the names below its directory. No name is empty, `.`, `..`, or contains NUL.
 ///
-/// The type says nothing about the files: a name on the way may still be a symbolic link.
+/// The path need not exist, and any of its directories may be a symbolic link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkspacePath(Vec<String>);
 
@@ -41,10 +41,11 @@ impl WorkspacePath {
         Self::default()
     }
 
-    /// Reads a path that a model wrote. `roots` are the absolute paths of the workspace's directory.
+    /// Parses a path that a model wrote. `roots` are the absolute paths by which the directory of the workspace is
+    /// known.
     ///
-    /// A path may be relative, absolute inside a root, or begin with `/workspace`. `\` separates names like `/`, so a
-    /// file with `\` in its name cannot be named. `..` removes the name before it.
+    /// A path may be relative, absolute inside a root, or begin with `/workspace`. `\` separates names like `/`, so
+    /// a file whose name contains `\` cannot be reached. `..` removes the name before it.
     pub fn parse(written: &str, roots: &[&Path]) -> Result<Self, PathFault> {
         if written.contains('\0') {
             return Err(PathFault::Nul);
@@ -69,38 +70,38 @@ impl WorkspacePath {
         Ok(Self(names.into_iter().map(str::to_owned).collect()))
     }
 
-    /// Returns the path of names that a directory listed.
+    /// Makes a path from names that were read from a directory.
     pub fn of(names: &[String]) -> Self {
         Self(names.to_vec())
     }
 
-    /// Returns the path of a file that is known by a relative path below a directory.
+    /// Makes the path of a file from a directory and a path relative to the directory.
     pub fn below(directory: &[String], relative: &str) -> Self {
         Self(directory.iter().cloned().chain(relative.split('/').map(str::to_owned)).collect())
     }
 
-    /// Returns the names, from the workspace downwards.
+    /// Returns the names, the outermost first.
     pub fn names(&self) -> &[String] {
         &self.0
     }
 
-    /// Returns whether this is the workspace itself.
+    /// Returns whether this path is the workspace itself.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the last name, which the workspace itself lacks.
+    /// Returns the last name; `None` for the workspace itself.
     pub fn name(&self) -> Option<&str> {
         self.0.last().map(String::as_str)
     }
 
-    /// Returns the directory that contains the path. The workspace itself has none.
+    /// Returns the directory that contains the path; `None` for the workspace itself.
     pub fn parent(&self) -> Option<Self> {
         let (_, above) = self.0.split_last()?;
         Some(Self(above.to_vec()))
     }
 
-    /// Returns the path on one line: control characters are escaped.
+    /// Returns the path with control characters escaped, so that it is a single line.
     pub fn on_one_line(&self) -> String {
         on_one_line(&self.to_string())
     }
@@ -112,7 +113,7 @@ impl fmt::Display for WorkspacePath {
     }
 }
 
-/// Escapes control characters, so that the name of a file fills one line and no more.
+/// Escapes control characters and line separators, so that the text is a single line.
 pub fn on_one_line(text: &str) -> String {
     let breaks = |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
     let mut line = String::with_capacity(text.len());
@@ -126,14 +127,15 @@ pub fn on_one_line(text: &str) -> String {
     line
 }
 
-/// Returns whether a path that does not begin with a separator means a place outside: the home directory or a drive.
+/// Returns whether a path without `/` at its beginning still means a place outside the workspace: `~` or a drive
+/// letter.
 fn is_elsewhere(written: &str) -> bool {
     let first = written.split('/').next().unwrap_or_default();
     let is_drive = matches!(first.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic());
     first == "~" || is_drive
 }
 
-/// Returns the names of a relative path, or `None` if it climbs out.
+/// Returns the names of a relative path, or `None` if `..` leads out of the workspace.
 fn relative(written: &str) -> Option<Vec<&str>> {
     let mut names = Vec::new();
     for name in written.split('/') {
@@ -148,7 +150,7 @@ fn relative(written: &str) -> Option<Vec<&str>> {
     Some(names)
 }
 
-/// Returns the names of an absolute path. Nothing is above `/`.
+/// Returns the names of an absolute path. `..` at the top has no effect.
 fn absolute(written: &str) -> Vec<&str> {
     let mut names = Vec::new();
     for name in written.split('/') {
@@ -163,7 +165,7 @@ fn absolute(written: &str) -> Vec<&str> {
     names
 }
 
-/// Returns the names below a root of the workspace, or below its alias.
+/// Returns the names below a root of the workspace or below `/workspace`; `None` for any other path.
 fn below_root<'a>(names: Vec<&'a str>, roots: &[&Path]) -> Option<Vec<&'a str>> {
     let roots: Vec<String> =
         roots.iter().filter_map(|root| Some(root.to_str()?.replace('\\', "/"))).collect();
@@ -171,7 +173,7 @@ fn below_root<'a>(names: Vec<&'a str>, roots: &[&Path]) -> Option<Vec<&'a str>> 
     if let Some(root) = roots.iter().find(|root| names.starts_with(root)) {
         return Some(names[root.len()..].to_vec());
     }
-    // A real directory `/workspace` above the root is not the workspace.
+    // If the workspace really is below a directory `/workspace`, that name does not mean the workspace.
     let alias_is_free = roots.iter().all(|root| root.first() != Some(&ALIAS));
     (alias_is_free && names.first() == Some(&ALIAS)).then(|| names[1..].to_vec())
 }

@@ -1,13 +1,14 @@
-//! Files that agents' tools never write, because a program of the person would run what they say.
+//! Files that agents' tools never write, because a program of the person would execute their content.
 
 use crate::path::WorkspacePath;
 
-/// A file or a directory that is never written, wherever in the workspace it is, with everything below it.
+/// A file or directory that agents' tools never write. Applies anywhere in the workspace, and to everything below
+/// the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protected {
-    /// The names that follow each other in a path, in lower case.
+    /// Successive components of the path, in lower case.
     pub names: &'static [&'static str],
-    /// Why it is protected.
+    /// Why the path is protected, for the refusal.
     pub reason: &'static str,
 }
 
@@ -15,15 +16,17 @@ const fn protected(names: &'static [&'static str], reason: &'static str) -> Prot
     Protected { names, reason }
 }
 
-/// Everything that is never written. Sandboxes mount the same paths read-only.
+/// All paths that agents' tools never write. Sandboxes mount the same paths read-only.
 pub const PROTECTED: &[Protected] = &[
-    // Git runs hooks, and programs that its configuration names (core.fsmonitor, core.sshCommand, filters, aliases).
-    // A forged index or object would also make later commits lie. In a worktree `.git` is a file that names a directory.
+    // Git runs hooks, and programs that its configuration names (core.fsmonitor, core.sshCommand, filters,
+    // aliases). A forged index or object would also falsify later commits. In a worktree, `.git` is a file that
+    // names a directory.
     protected(&[".git"], "Git's own files; only the system commits"),
     protected(&[".hg"], "Mercurial runs hooks that its configuration names"),
     protected(&[".jj"], "Jujutsu runs programs that its configuration names"),
     protected(&[".husky"], "Git runs these hooks"),
-    // Editors run tasks when a folder is opened, and start the language servers and tools that settings name.
+    // When an editor opens a folder, it runs tasks and starts the language servers and tools that these settings
+    // name.
     protected(&[".vscode"], "Visual Studio Code can start programs that these settings name"),
     protected(&[".vs"], "Visual Studio can start programs that these settings name"),
     protected(&[".idea"], "JetBrains editors can start programs that these settings name"),
@@ -36,12 +39,12 @@ pub const PROTECTED: &[Protected] = &[
     protected(&[".nvim.lua"], "Neovim runs it when it starts in this directory"),
     protected(&[".dir-locals.el"], "Emacs evaluates it when it opens a file of this directory"),
     protected(&[".dir-locals-2.el"], "Emacs evaluates it when it opens a file of this directory"),
-    // Containers of editors run commands on the host before they are built.
+    // Before editors build these containers, they run commands on the host.
     protected(&[".devcontainer"], "editors run its commands when they open the folder"),
     protected(&[".devcontainer.json"], "editors run its commands when they open the folder"),
-    // Shells run it when they enter the directory.
+    // Direnv runs this file when a shell enters the directory.
     protected(&[".envrc"], "direnv runs it when a shell enters the directory"),
-    // Other agents run hooks and start the servers that these files name.
+    // Other coding agents run the hooks and start the servers that these files name.
     protected(&[".claude", "settings.json"], "coding agents run the hooks that it names"),
     protected(&[".claude", "settings.local.json"], "coding agents run the hooks that it names"),
     protected(&[".claude", "hooks"], "coding agents run these hooks"),
@@ -52,7 +55,7 @@ pub const PROTECTED: &[Protected] = &[
     protected(&[".codex"], "coding agents start the servers that it names"),
 ];
 
-/// Returns what protects a path, if anything does.
+/// Returns the entry of [`PROTECTED`] that a path matches, if any.
 pub fn protection(path: &WorkspacePath) -> Option<&'static Protected> {
     let names: Vec<String> = path.names().iter().map(|name| folded(name)).collect();
     let is_at = |at: usize, entry: &Protected| {
@@ -62,8 +65,8 @@ pub fn protection(path: &WorkspacePath) -> Option<&'static Protected> {
     PROTECTED.iter().find(|entry| (0..names.len()).any(|at| is_at(at, entry)))
 }
 
-/// Returns a name as a careless file system would compare it: without case, without the characters that macOS ignores,
-/// without the dots, spaces and streams that Windows drops.
+/// Returns a name in the form in which lenient file systems compare it: in lower case, without the characters that
+/// macOS ignores, and without the trailing dots, spaces and streams (`name:stream`) that Windows drops.
 fn folded(name: &str) -> String {
     let is_ignored = |character: char| {
         matches!(character,
@@ -72,7 +75,7 @@ fn folded(name: &str) -> String {
     let visible: String = name.chars().filter(|character| !is_ignored(*character)).collect();
     let before_stream = visible.split(':').next().unwrap_or_default();
     let folded = before_stream.trim_end_matches(['.', ' ']).to_lowercase();
-    // The short name under which Windows file systems also know `.git`.
+    // `git~1` is the short name that Windows file systems give to `.git`.
     if folded == "git~1" { ".git".to_owned() } else { folded }
 }
 

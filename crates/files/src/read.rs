@@ -7,16 +7,16 @@ use rustix::fs::OFlags;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// What a path leads to, symbolic links followed.
+/// The type and size of what a path leads to, after following symbolic links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metadata {
-    /// What is there.
+    /// The type of what exists at the path.
     pub kind: Kind,
-    /// The size in bytes.
+    /// The size in bytes of the file that the path leads to.
     pub bytes: u64,
 }
 
-/// Returns the path as the directory handle takes it.
+/// Converts a path for cap-std, relative to the directory handle.
 pub(crate) fn as_relative(path: &WorkspacePath) -> PathBuf {
     if path.is_root() { PathBuf::from(".") } else { path.names().iter().collect() }
 }
@@ -26,18 +26,19 @@ pub(crate) fn metadata(dir: &Dir, path: &WorkspacePath) -> Result<Metadata, File
     Ok(Metadata { kind: Kind::of(found.file_type()), bytes: found.len() })
 }
 
-/// Opens a regular file for reading. Symbolic links are followed as long as they stay in the workspace.
+/// Opens a regular file for reading, and returns its size. Follows symbolic links that stay in the workspace.
 pub(crate) fn open(dir: &Dir, path: &WorkspacePath) -> Result<(std::fs::File, u64), FileError> {
-    // Opening a device may have effects, so we look first.
+    // The type is checked before opening, because opening a device may have effects.
     only_file(path, metadata(dir, path)?.kind)?;
     open_file(dir, &as_relative(path), path)
 }
 
-/// Opens the regular file with this name in a directory. `path` names it in errors.
+/// Opens the regular file `name` in a directory, and returns its size. Errors show `path`.
 pub fn open_file(dir: &Dir, name: &Path, path: &WorkspacePath) -> Result<(std::fs::File, u64), FileError> {
     let error = |error| FileError::new("read", path, error);
     let mut options = OpenOptions::new();
-    // Meanwhile somebody may have put a pipe or a terminal there. It must neither block nor take over the process.
+    // The file may have been replaced by a pipe or a terminal after the check. These flags prevent that opening a
+    // pipe blocks, or that a terminal becomes the controlling terminal of this process.
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
     let file = dir.open_with(name, &options).map_err(error)?;
     let found = file.metadata().map_err(error)?;
@@ -45,9 +46,9 @@ pub fn open_file(dir: &Dir, name: &Path, path: &WorkspacePath) -> Result<(std::f
     Ok((file.into_std(), found.len()))
 }
 
-/// Opens a directory. Symbolic links are followed as long as they stay in the workspace.
+/// Opens a directory. Follows symbolic links that stay in the workspace.
 pub(crate) fn open_directory(dir: &Dir, path: &WorkspacePath) -> Result<Dir, FileError> {
-    // Opening a pipe would block.
+    // The type is checked before opening, because opening a pipe would block.
     if metadata(dir, path)?.kind != Kind::Directory {
         return Err(FileError::NotADirectory(path.clone()));
     }
@@ -68,7 +69,7 @@ pub(crate) fn read(dir: &Dir, path: &WorkspacePath, limit: u64) -> Result<Vec<u8
         return Err(too_large(bytes));
     }
     let mut content = Vec::new();
-    // The file may grow while it is read.
+    // The file may grow while it is read, so the limit is checked again.
     let read = file.take(limit.saturating_add(1)).read_to_end(&mut content);
     read.map_err(|error| FileError::new("read", path, error))?;
     let length = content.len() as u64;

@@ -1,4 +1,4 @@
-//! Somebody who swaps files while others work on them.
+//! A thread that swaps two files while a test works on them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-/// Swaps that the test waits for.
+/// Number of swaps after which a test may stop.
 const SWAPS: usize = 3000;
 
-/// Swaps two names again and again until it is dropped.
+/// A thread that swaps two paths repeatedly. Dropping this ends the thread.
 pub struct Swapper {
     stop: Arc<AtomicBool>,
     swaps: Arc<AtomicUsize>,
@@ -17,7 +17,7 @@ pub struct Swapper {
 }
 
 impl Swapper {
-    /// Starts to swap these two names.
+    /// Starts to swap the two paths.
     pub fn start(one: PathBuf, other: PathBuf) -> Self {
         let (stop, swaps) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let thread = thread::spawn({
@@ -32,7 +32,7 @@ impl Swapper {
         Self { stop, swaps, thread: Some(thread) }
     }
 
-    /// Returns whether a test should go on.
+    /// Returns whether the test should continue, because there were too few swaps.
     pub fn is_going(&self) -> bool {
         self.swaps.load(Ordering::Relaxed) < SWAPS
     }
@@ -55,7 +55,7 @@ fn swap(one: &Path, other: &Path) {
     }
 }
 
-/// Exchanges two names at once where the system can.
+/// Exchanges two paths atomically. Returns `false` if the system cannot do this.
 #[cfg(target_os = "linux")]
 fn exchanged(one: &Path, other: &Path) -> bool {
     use rustix::fs::{CWD, RenameFlags, renameat_with};

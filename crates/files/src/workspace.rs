@@ -1,4 +1,4 @@
-//! An open directory in which an agent works.
+//! An open directory that an agent works in.
 
 use crate::fault::FileError;
 use crate::list::{self, Entries, Listing};
@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// Whether the person vouches for the files of a workspace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// The person vouches for the files.
+    /// The person vouches for the files. Reading them has no effect on what an agent may do later.
     Trusted,
-    /// An agent that reads a file of the workspace has seen [`Source::Files`].
+    /// Strangers may have written the files. An agent that reads a file has seen the source [`Source::Files`].
     Untrusted,
 }
 
@@ -26,13 +26,13 @@ pub enum Trust {
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the workspace {directory}")]
 pub struct OpenError {
-    /// The directory.
+    /// The path that the caller gave.
     pub directory: PathBuf,
     /// The error of the operating system.
     pub source: io::Error,
 }
 
-/// An open directory in which an agent works.
+/// An open directory that an agent works in.
 #[derive(Debug)]
 pub struct Workspace {
     dir: Dir,
@@ -43,7 +43,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// Opens a directory. Its files count as untrusted until [`Self::with_trust`] says otherwise.
+    /// Opens a directory. Its files are untrusted, unless the caller uses [`Self::with_trust`].
     pub fn open(directory: &Path, access: Access) -> Result<Self, OpenError> {
         let error = |source| OpenError { directory: directory.to_owned(), source };
         let real = directory.canonicalize().map_err(error)?;
@@ -52,14 +52,14 @@ impl Workspace {
         Ok(Self { dir, directory: real, given, access, trust: Trust::Untrusted })
     }
 
-    /// Says whether the person vouches for the files.
+    /// Sets whether the person vouches for the files.
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
         self
     }
 
-    /// Returns the absolute path of the directory, without symbolic links.
+    /// Returns the absolute path of the directory, with all symbolic links resolved.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -69,7 +69,7 @@ impl Workspace {
         self.access
     }
 
-    /// Returns the source that an agent has seen after it has read a file.
+    /// Returns the source that an agent has seen after reading a file; `None` for trusted files.
     pub fn source(&self) -> Option<Source> {
         match self.trust {
             Trust::Trusted => None,
@@ -77,22 +77,22 @@ impl Workspace {
         }
     }
 
-    /// Reads a path that a model wrote.
+    /// Parses a path that a model wrote.
     pub fn path(&self, written: &str) -> Result<WorkspacePath, PathFault> {
         WorkspacePath::parse(written, &[&self.directory, &self.given])
     }
 
-    /// Returns what a path leads to. Links are followed inside the workspace.
+    /// Returns the type and size of what a path leads to. Follows links that stay inside the workspace.
     pub fn metadata(&self, path: &WorkspacePath) -> Result<Metadata, FileError> {
         read::metadata(&self.dir, path)
     }
 
-    /// Reads a file of at most `limit` bytes. Links are followed inside the workspace.
+    /// Reads a file of at most `limit` bytes. Follows links that stay inside the workspace.
     pub fn read(&self, path: &WorkspacePath, limit: u64) -> Result<Vec<u8>, FileError> {
         read::read(&self.dir, path, limit)
     }
 
-    /// Opens a regular file for reading, and returns its size. Links are followed inside the workspace.
+    /// Opens a regular file for reading, and returns its size. Follows links that stay inside the workspace.
     pub fn open_file(&self, path: &WorkspacePath) -> Result<(File, u64), FileError> {
         read::open(&self.dir, path)
     }
@@ -115,20 +115,20 @@ impl Workspace {
         }
     }
 
-    /// Puts a file with this content at the path if the path holds what is expected. Makes missing directories, keeps
-    /// the permissions of a file that exists, and follows no link.
+    /// Writes a file if the present content of the path is `expected`. Makes missing directories, keeps the
+    /// permissions of an existing file, and follows no links.
     pub fn write(&self, path: &WorkspacePath, expected: Expected, content: &[u8]) -> Result<(), FileError> {
         self.check_write(path)?;
         write::write(&self.dir, &self.directory, path, expected, content)
     }
 
-    /// Removes the temporary files that a killed process left beside a path.
+    /// Removes the temporary files that a killed process has left in the directory of a path.
     pub fn sweep(&self, path: &WorkspacePath) -> Result<(), FileError> {
         self.check_write(path)?;
         write::sweep(&self.dir, path)
     }
 
-    /// Opens a directory. Links are followed inside the workspace.
+    /// Opens a directory. Follows links that stay inside the workspace.
     pub fn open_directory(&self, path: &WorkspacePath) -> Result<Dir, FileError> {
         read::open_directory(&self.dir, path)
     }

@@ -1,8 +1,8 @@
 //! Writes files below a directory handle.
 //!
-//! A file is written to a temporary file in the same directory, which then takes its place. So nobody reads half a
-//! file, and a hard link to the old content keeps the old content. No symbolic link on the way is followed: a link could
-//! lead to a protected file inside the workspace.
+//! A write makes a temporary file in the same directory and renames it to the target. So no reader sees half of a
+//! file, and a hard link to the old content keeps the old content. A write follows no symbolic link, because a link
+//! could lead to a protected file inside the workspace.
 
 use crate::fault::{FileError, Kind};
 use crate::hash::ContentHash;
@@ -17,39 +17,40 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// The names of temporary files begin like this. Listings, searches and commits leave them out.
+/// Prefix of the names of temporary files. Listings, searches and commits leave out files with this prefix.
 pub const TEMPORARY_PREFIX: &str = ".polity-writing-";
 
-/// The permissions that a write keeps. The bits that let a program run as somebody else are dropped.
+/// The permission bits that a write keeps. It drops the bits that make a program run as another user (setuid,
+/// setgid).
 const KEPT_MODE: u32 = 0o777;
 
-/// The permissions to write, for anybody.
+/// The write permissions of owner, group and others.
 const WRITE_BITS: u32 = 0o222;
 
-/// What a writer expects to find at the path.
+/// What the caller of a write expects at the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// Whatever there is.
+    /// The caller does not care what exists at the path.
     Anything,
-    /// No file.
+    /// The path must not exist.
     Absent,
-    /// A file with this content.
+    /// The path must be a file with this content.
     Content(ContentHash),
 }
 
-/// Only one writer of this process at a time compares a file with what it expects and puts the new file in its place.
-/// Several locks let different workspaces be written at the same time.
+/// Protects comparing and renaming, so that two writers in this process cannot both replace the same old content.
+/// There are several locks, so that writes in different workspaces rarely wait for each other.
 static LOCKS: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
 
-/// Tells the temporary files of this process from those that a killed process left.
+/// Distinguishes the temporary files of this process from those that a killed process has left.
 static PROCESS: LazyLock<String> = LazyLock::new(|| format!("{:016x}", fastrand::u64(..)));
 
-/// Returns whether a file of this name is one that a write has not finished.
+/// Returns whether a name belongs to a temporary file of an unfinished write.
 pub fn is_temporary(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX))
 }
 
-/// Returns the error if a path is never written.
+/// Returns an error if agents' tools never write this path.
 pub(crate) fn check_protection(path: &WorkspacePath) -> Result<(), FileError> {
     match protection(path) {
         Some(entry) => Err(FileError::Protected { path: path.clone(), reason: entry.reason }),
@@ -57,7 +58,7 @@ pub(crate) fn check_protection(path: &WorkspacePath) -> Result<(), FileError> {
     }
 }
 
-/// Puts a file with this content at the path.
+/// Writes a file with this content, if the path has what the caller expects.
 pub(crate) fn write(
     root: &Dir,
     directory: &Path,
@@ -75,17 +76,18 @@ pub(crate) fn write(
     let temporary = Temporary::create(&parent, content, old).map_err(error)?;
     {
         let _alone = lock(directory);
-        // Looks again: the file may have changed while the temporary file was written.
+        // Checks again, because the file may have changed while the temporary file was written.
         mode(&parent, name, path)?;
         check(&parent, name, path, expected)?;
         temporary.take_place_of(name).map_err(error)?;
     }
-    // Otherwise a power cut could lose the new name, after the society has recorded the change.
+    // Syncs the directory. Without this, a power cut could lose the rename after the society has recorded the
+    // change.
     let synced = parent.open(".").and_then(|directory| directory.sync_all());
     synced.map_err(error)
 }
 
-/// Removes the temporary files that a killed process left in the directory of a path.
+/// Removes the temporary files that a killed process has left in the directory of a path.
 pub(crate) fn sweep(root: &Dir, path: &WorkspacePath) -> Result<(), FileError> {
     let Some(above) = path.parent() else { return Ok(()) };
     let parent = match parent(root, &above, Missing::Reported) {
@@ -97,21 +99,22 @@ pub(crate) fn sweep(root: &Dir, path: &WorkspacePath) -> Result<(), FileError> {
     for entry in parent.entries().map_err(error)? {
         let name = entry.map_err(error)?.file_name();
         if is_temporary(&name) && !name.to_str().is_some_and(|name| name.starts_with(&own)) {
-            // Another process may have removed it meanwhile, or may still need it and will then fail without harm.
+            // Another process may have removed this file already. If it still needs the file, its write fails
+            // without harm.
             let _ = parent.remove_file(&name);
         }
     }
     Ok(())
 }
 
-/// What happens to directories that do not exist.
+/// What to do with directories that do not exist.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Created,
     Reported,
 }
 
-/// Opens a directory name by name without following any link.
+/// Opens a directory component by component, without following links.
 fn parent(root: &Dir, path: &WorkspacePath, missing: Missing) -> Result<Dir, FileError> {
     let io = |error| FileError::new("open", path, error);
     let mut dir = root.try_clone().map_err(io)?;
@@ -119,7 +122,7 @@ fn parent(root: &Dir, path: &WorkspacePath, missing: Missing) -> Result<Dir, Fil
         let mut below = dir.open_dir_nofollow(name);
         if missing == Missing::Created && is_missing(&below) {
             match dir.create_dir(name) {
-                // Somebody else has just made it.
+                // Another writer has made the directory meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => made.map_err(io)?,
             }
@@ -142,7 +145,7 @@ fn is_link(dir: &Dir, name: &str) -> bool {
     dir.symlink_metadata(name).is_ok_and(|found| found.file_type().is_symlink())
 }
 
-/// Returns the permissions of the file that is to be replaced, or `None` if there is no file.
+/// Returns the permissions of the file to replace, or `None` if the file does not exist.
 fn mode(parent: &Dir, name: &str, path: &WorkspacePath) -> Result<Option<u32>, FileError> {
     let found = match parent.symlink_metadata(name) {
         Ok(found) => found,
@@ -157,11 +160,11 @@ fn mode(parent: &Dir, name: &str, path: &WorkspacePath) -> Result<Option<u32>, F
         }
     }
     let mode = found.permissions().mode() & KEPT_MODE;
-    // Replacing a file needs no permission to write it, so its owner's wish is checked here.
+    // A rename replaces even a write-protected file, so the permissions are checked here.
     if mode & WRITE_BITS == 0 { Err(FileError::WriteProtected(path.clone())) } else { Ok(Some(mode)) }
 }
 
-/// Compares the file with what the writer expects.
+/// Compares the present content of the file with what the caller expects.
 fn check(parent: &Dir, name: &str, path: &WorkspacePath, expected: Expected) -> Result<(), FileError> {
     let now = || match read::open_file(parent, Path::new(name), path) {
         Ok((file, _)) => {
@@ -183,7 +186,7 @@ fn check(parent: &Dir, name: &str, path: &WorkspacePath, expected: Expected) -> 
 fn lock(directory: &Path) -> MutexGuard<'static, ()> {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(directory);
     let at = usize::try_from(hash % LOCKS.len() as u64).unwrap_or_default();
-    // The lock protects no data that a panic could leave half changed.
+    // The lock protects no data, so a panic of another thread leaves nothing half changed.
     LOCKS[at].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -191,7 +194,7 @@ fn own_prefix() -> String {
     format!("{TEMPORARY_PREFIX}{}-", *PROCESS)
 }
 
-/// A temporary file. It is removed unless it takes the place of another file.
+/// A temporary file. Dropping this removes the file, unless it was renamed to its target.
 struct Temporary<'a> {
     parent: &'a Dir,
     name: Option<String>,
@@ -224,7 +227,7 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // If it cannot be removed, listings and commits leave it out anyway.
+            // If the removal fails, listings and commits still leave the file out.
             let _ = self.parent.remove_file(name);
         }
     }

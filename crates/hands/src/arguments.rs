@@ -1,4 +1,4 @@
-//! Reads the arguments of a call into a type, and says everything that is wrong with them.
+//! Reads the arguments of a call into a Rust type, and refuses a call whose arguments do not fit.
 
 use crate::call::Arguments;
 use polity_society::problem::{Fault, FieldProblem};
@@ -9,13 +9,14 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// The arguments of a tool: a struct whose fields are the arguments.
+/// The arguments of one tool, as a struct with one field for each argument.
 pub trait Argued: DeserializeOwned + JsonSchema {
-    /// The names of the arguments.
+    /// The names of the arguments, as the description for models spells them.
     const NAMES: &'static [&'static str];
 }
 
-/// Reads arguments. Names may be written in another style (`old_str`, `oldStr`), and `null` counts as missing.
+/// Reads arguments. A name may be written in another style (`oldStr` for `old_str`), and `null` means that the
+/// argument is missing.
 pub fn read<T: Argued>(arguments: &Arguments) -> Result<T, Refusal> {
     let mut arguments = written::with_names(arguments.clone(), T::NAMES);
     arguments.retain(|_, value| !value.is_null());
@@ -28,7 +29,7 @@ pub fn read<T: Argued>(arguments: &Arguments) -> Result<T, Refusal> {
     })
 }
 
-/// Returns the schema of a type without descriptions, titles and formats, as small as servers accept it.
+/// Returns the JSON Schema of a type, simplified by [`plain`].
 pub fn schema_of<T: Argued>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -37,11 +38,11 @@ pub fn schema_of<T: Argued>() -> Value {
     plain(settings.into_generator().into_root_schema_for::<T>().to_value())
 }
 
-/// Words of a schema that models do not need.
+/// Keywords of JSON Schema that [`plain`] removes.
 const NEEDLESS: &[&str] = &["title", "$schema", "format", "default", "description", "minimum", "maximum"];
 
-/// Removes from a schema what models do not need and some servers do not accept: titles, formats, defaults, descriptions
-/// of the Rust types, and `null` among the types of an optional field.
+/// Removes from a schema what models do not need and some servers do not accept: the keywords in `NEEDLESS`, and
+/// `null` among the types of an optional field.
 pub fn plain(value: Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(plain_object(object)),
@@ -58,7 +59,8 @@ fn plain_object(object: Map<String, Value>) -> Map<String, Value> {
                 let properties = properties.into_iter().map(|(name, schema)| (name, plain(schema)));
                 plainer.insert(key, Value::Object(properties.collect()));
             }
-            // An optional argument may be left out, so `null` needs no mention.
+            // The schema lists required arguments, so a model can leave out an optional argument instead of sending
+            // `null`.
             ("type", Value::Array(types)) => {
                 let mut named = types.into_iter().filter(|name| name != "null");
                 let (first, second) = (named.next(), named.next());

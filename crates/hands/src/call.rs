@@ -1,4 +1,4 @@
-//! A call of a tool: what goes in, and what comes out.
+//! The input and the output of a tool call.
 
 use bytes::Bytes;
 use polity_society::id::CommandId;
@@ -12,31 +12,31 @@ use tokio_util::sync::CancellationToken;
 /// The arguments of a call, as the model wrote them.
 pub type Arguments = Map<String, Value>;
 
-/// Whether a call runs for the first time.
+/// Whether the call runs for the first time, or again after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
-    /// The call was not started before.
+    /// No earlier process has started the call.
     First,
-    /// The call was started before the process died. It may have happened.
+    /// A process that died had started the call, so the effects of the call may already exist.
     AfterCrash,
 }
 
-/// The input of one run.
+/// The input of one run of a call.
 #[derive(Clone)]
 pub struct Invocation {
-    /// Who calls, and where it works.
+    /// The agent that calls, its task, and its workspace.
     pub caller: Caller,
     /// The arguments of the call, as the model wrote them.
     pub arguments: Arguments,
-    /// The same key for each run of the same call, so that the other side can recognise a repetition.
+    /// Equal for every run of the same call, so that the system that receives the call can detect a repetition.
     pub idempotency_key: String,
     /// What [`crate::tool::Tool::prepare`] returned for this call.
     pub evidence: Value,
-    /// Whether the call runs for the first time.
+    /// Whether the call runs for the first time, or again after a crash.
     pub attempt: Attempt,
-    /// Cancelled when nobody waits for the result any more. The tool then ends what it started.
+    /// Cancelled when the runtime no longer needs the result. The tool then ends the work that it has started.
     pub cancel: CancellationToken,
-    /// Takes short reports on how the call is going.
+    /// Takes short reports on the progress of the call.
     pub progress: Progress,
     /// Decides to which hosts redirects may lead a web request of this call.
     pub hosts: Hosts,
@@ -54,22 +54,22 @@ impl fmt::Debug for Invocation {
     }
 }
 
-/// Takes short reports on how a call is going. The receiver drops reports that come too fast.
+/// Takes short reports on the progress of a call. The receiver may drop reports that come too fast.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Progress {
-    /// Makes a sink from a function. The function must not block.
+    /// Makes a receiver that passes each report to the function `report`, which must not block.
     pub fn new(report: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(report))
     }
 
-    /// Makes a sink that drops all reports.
+    /// Makes a receiver that drops all reports.
     pub fn none() -> Self {
         Self::new(|_| {})
     }
 
-    /// Reports in a few words what the call does at the moment, or what it has just printed.
+    /// Reports in a few words what the call is doing, or passes on the latest output.
     pub fn report(&self, what: &str) {
         (self.0)(what);
     }
@@ -99,11 +99,11 @@ impl Hosts {
 /// The content of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// A text from outside. The model reads it as quoted content of this origin, such as a path or an address.
+    /// A text from outside. The model reads the text as a quotation from `origin`.
     Text {
-        /// What the text is, in a few words on one line.
+        /// Where the text comes from, on one line, such as a path or an address.
         origin: String,
-        /// The text.
+        /// The quoted text, which the tool has already cut to size.
         text: String,
     },
     /// JSON, which the model reads unchanged.
@@ -113,11 +113,11 @@ pub enum Content {
 /// A file in a result. The runtime stores it as an artifact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// The content.
+    /// The bytes, exactly as received or read.
     pub bytes: Bytes,
-    /// The MIME type that its origin claims, if it claims one.
+    /// The MIME type that the server or the tool claims for the file; absent if neither claims one.
     pub declared_mime: Option<String>,
-    /// The name of the file, if it has one.
+    /// The file name to show; absent if the file has no name.
     pub filename: Option<String>,
 }
 
@@ -126,39 +126,40 @@ pub struct File {
 pub struct Output {
     /// The text or JSON of the result.
     pub content: Content,
-    /// The files of the result, such as images. A model that can read them sees them beside the content.
+    /// Files that belong to the result, such as images. A model that can read a file gets it together with the
+    /// content.
     pub files: Vec<File>,
-    /// Where the content comes from, if it does not come from the society itself.
+    /// The outside source of the content. Absent if all content is from the society itself.
     pub source: Option<Source>,
-    /// The command that goes on in the background. Its end is reported to the agent.
+    /// The background command that the call started. The agent gets a notice when the command ends.
     pub goes_on: Option<CommandId>,
 }
 
 impl Output {
-    /// Makes a result that consists of JSON.
+    /// Makes a result that consists of JSON only.
     pub fn json(value: Value) -> Self {
         Self { content: Content::Json(value), files: Vec::new(), source: None, goes_on: None }
     }
 
-    /// Makes a result that consists of a text from outside.
+    /// Makes a result that consists of a text from outside only.
     pub fn text(origin: impl Into<String>, text: impl Into<String>) -> Self {
         let content = Content::Text { origin: origin.into(), text: text.into() };
         Self { content, files: Vec::new(), source: None, goes_on: None }
     }
 
-    /// Adds a file.
+    /// Adds a file to the result.
     pub fn with_file(mut self, file: File) -> Self {
         self.files.push(file);
         self
     }
 
-    /// Names a command that goes on in the background.
+    /// Sets the background command that the call started.
     pub fn going_on(mut self, command: CommandId) -> Self {
         self.goes_on = Some(command);
         self
     }
 
-    /// Names the source of the content.
+    /// Sets the outside source of the content.
     pub fn from_source(mut self, source: Source) -> Self {
         self.source = Some(source);
         self

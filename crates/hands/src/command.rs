@@ -1,14 +1,16 @@
-//! Commands: runs the shell commands of agents in a sandbox.
+//! Runs the shell commands of agents in a sandbox.
 //!
-//! The path of a command: *arguments (`bash`) → `commands` (opens the workspace, reads the settings) → `plan` (which
-//! rights the command gets, without IO) → `polity_sandbox` → `report` (what the model reads)*.
+//! The stages of a command: `bash` reads the arguments; `commands` opens the workspace and reads the settings;
+//! `plan` decides, without IO, which directories the command may read and write; `polity_sandbox` runs the command;
+//! `report` describes the end to the model.
 //!
-//! A command in the background has a `note` on disk from before its start, and a place on the `board` while it runs.
-//! `background` sees it to its end, writes the end into the note, and reports it to the [`Listener`], who has its agent
-//! told. The note is closed once the listener has recorded the end, so that a crash at any point loses no end;
-//! [`Commands::recover`] returns what is not closed.
+//! A background command has a `note` on disk from before its start, and an entry on the `board` while it runs. When
+//! the command ends, `background` writes the end into the note and calls the [`Listener`], which records a notice
+//! for the agent. The note is closed only after that record is committed. So no end is lost if polity crashes in
+//! between: at the next start, [`Commands::recover`] returns the commands whose notes are still open.
 //!
-//! `live` knows all commands that run and ends the heaviest of a task that exceeds its limits (`sums`).
+//! `live` lists all running commands. If the commands of a task together exceed a limit of the task (`sums`),
+//! `live` ends the command that uses the most.
 
 mod sums;
 

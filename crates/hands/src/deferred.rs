@@ -1,34 +1,35 @@
-//! Offers a search for tools where the definitions of all tools would take too much of a context window. Pure.
+//! Searches for tools. A search is offered instead of the tools if their definitions would take too much of the
+//! context window. Pure.
 
 use std::collections::BTreeSet;
 
-/// A match of a word in a tool's name counts as much as this many matches in its description.
+/// A query word in a tool's name counts as much as this many query words in its description.
 const NAME_WEIGHT: f64 = 3.0;
 
-/// A word that only begins like the wanted one (`file`, `files`) counts this much of an equal one.
+/// Weight of two words of which one begins with the other (`file` and `files`), compared with two equal words.
 const BEGINNING_WEIGHT: f64 = 0.5;
 
-/// Words with fewer characters match only if they are equal.
+/// A word with fewer characters than this matches only an equal word.
 const SHORTEST_BEGINNING: usize = 3;
 
-/// A definition of a tool, as far as a search reads it.
+/// The parts of a tool's definition that the search reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Definition<'a> {
-    /// The name that models call.
+    /// The name by which models call the tool.
     pub name: &'a str,
-    /// The description for models.
+    /// The description that models read.
     pub description: &'a str,
-    /// Estimated tokens of the whole definition in a request.
+    /// Estimated tokens that the whole definition takes in a request.
     pub tokens: u64,
 }
 
-/// Returns whether the definitions together exceed a budget in tokens, so that only the search is offered.
+/// Returns whether the definitions together exceed a budget in tokens, so that the search is offered instead.
 pub fn is_deferred(tools: &[Definition<'_>], budget: u64) -> bool {
     tools.iter().fold(0, |sum: u64, tool| sum.saturating_add(tool.tokens)) > budget
 }
 
-/// Returns the names of the tools that fit a query best, at most `limit`, the best first. Equally good tools keep their
-/// order. A tool that shares no word with the query is left out.
+/// Returns the names of at most `limit` tools, those that fit the query best first. Equally good tools keep their
+/// order. A tool that has no word in common with the query is left out.
 pub fn search<'a>(query: &str, tools: &[Definition<'a>], limit: usize) -> Vec<&'a str> {
     let wanted = words(query);
     let indexed: Vec<Indexed> = tools.iter().map(Indexed::new).collect();
@@ -41,12 +42,12 @@ pub fn search<'a>(query: &str, tools: &[Definition<'a>], limit: usize) -> Vec<&'
             found.push((if is_named { f64::INFINITY } else { score }, tool.name));
         }
     }
-    // A stable sort, so that equally good tools keep their order.
+    // The sort is stable, so equally good tools keep their order.
     found.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     found.into_iter().take(limit).map(|(_, name)| name).collect()
 }
 
-/// The words of a definition.
+/// The words in a tool's name and description.
 struct Indexed {
     name: BTreeSet<String>,
     description: BTreeSet<String>,
@@ -57,20 +58,20 @@ impl Indexed {
         Self { name: words(tool.name), description: words(tool.description) }
     }
 
-    /// Returns how well a word fits: 0 if it does not occur.
+    /// Returns how well the definition fits a word: 0 if the word does not occur.
     fn score(&self, word: &str) -> f64 {
         NAME_WEIGHT * likeness(word, &self.name) + likeness(word, &self.description)
     }
 }
 
-/// Returns how much a word tells: a word of few tools more than a word of many.
+/// Returns the weight of a word: the fewer tools have the word, the higher.
 fn rarity(word: &str, tools: &[Indexed]) -> f64 {
     let having = tools.iter().filter(|tool| tool.score(word) > 0.0).count();
     let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     (1.0 + (count(tools.len()) + 0.5) / (count(having) + 0.5)).ln()
 }
 
-/// Returns how well a word fits the most similar of some words, from 0 to 1.
+/// Compares a word with the most similar of the words `among`: 1 if equal, 0 if none is similar.
 fn likeness(word: &str, among: &BTreeSet<String>) -> f64 {
     if among.contains(word) {
         return 1.0;
@@ -82,8 +83,9 @@ fn likeness(word: &str, among: &BTreeSet<String>) -> f64 {
     if similar { BEGINNING_WEIGHT } else { 0.0 }
 }
 
-/// Splits a text into words in lower case: at everything that is no letter and no digit, and between `lower` and `Upper`
-/// of a name. A run of characters of a script without spaces becomes its pairs of neighbours.
+/// Splits a text into words in lower case. A word ends at a character that is no letter and no digit, and between
+/// the two words of a name such as `fileName`. In a script without spaces, such as Chinese, each pair of
+/// neighbouring characters becomes a word.
 fn words(text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let mut run = Run::default();
@@ -103,7 +105,7 @@ fn words(text: &str) -> BTreeSet<String> {
     words
 }
 
-/// Neighbouring characters of one kind.
+/// Neighbouring characters that belong to one word.
 #[derive(Default)]
 struct Run {
     characters: Vec<char>,
@@ -130,8 +132,9 @@ impl Run {
     }
 }
 
-/// Returns whether a character belongs to a script whose words are not separated by spaces, or carry endings that make
-/// whole words hard to find: Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese.
+/// Returns whether a character belongs to a script whose words cannot be found by splitting at spaces. Some of
+/// these scripts have no spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese); Korean words have endings that hide
+/// equal words.
 fn is_unspaced(character: char) -> bool {
     matches!(u32::from(character),
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF

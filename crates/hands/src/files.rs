@@ -1,8 +1,9 @@
-//! The tools of the group `files`: one that views and changes files, and one that searches them.
+//! The tools of the group `files`: one to view and change files, and one to search them.
 //!
-//! The path of a change: the arguments and the file become an `Edit` and a text; `edit` makes the new text or says what
-//! is wrong, purely; `views` decides whether the agent may change the file; the workspace writes it. The evidence of a
-//! change is the hash before and after, so a run after a crash can tell whether the change has already happened.
+//! The stages of a change: `str_replace_editor` reads the arguments and the file; `edit` makes the new text or says
+//! why it cannot (pure); `views` decides whether the agent may change the file; `Workspace` writes the file. The
+//! recorded evidence of a change is the hash of the file before and after, so that a repeated run after a crash can
+//! tell whether the change has already happened.
 
 mod bounds;
 mod browse;

@@ -1,13 +1,13 @@
 //! Tools that act outside the society: on the files of a workspace, with commands, on the web, on MCP servers.
 //!
-//! The runtime records a call and asks this crate to act. It finds the [`tool::Tool`] by its name in [`table::Hands`],
-//! checks the caller's right to the tool's group, commits that the call starts, and then runs it with an
-//! [`call::Invocation`]. The tool returns an [`call::Output`]: text or JSON, and any number of files, which the runtime
-//! stores as artifacts and routes to the model like every other content.
+//! The runtime records each call and runs it through this crate: it finds the [`tool::Tool`] by name in
+//! [`table::Hands`], checks the caller's right to the tool's group, commits that the call starts, and then runs the
+//! tool with a [`call::Invocation`]. The tool returns a [`call::Output`]: text or JSON, and any number of files.
+//! The runtime stores the files as artifacts and routes them to the model like all other content.
 //!
-//! [`tool`], [`call`], [`table`] and [`arguments`] are the seam: whatever implements a tool needs only these. [`places`]
-//! opens the caller's workspace. The crates `files` and `workspaces` know the files and the worktrees, `sandbox` runs the
-//! commands, and `web` sends the requests.
+//! An implementation of a tool needs only [`tool`], [`call`], [`table`] and [`arguments`]. [`places`] opens the
+//! workspace of the caller. The crates behind the tools are `files` (files of a workspace), `workspaces`
+//! (directories and worktrees), `sandbox` (commands) and `web` (requests).
 //!
 //! This crate must not know SQL, models, turns or messages. It does not decide who may do what.
 

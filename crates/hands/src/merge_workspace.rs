@@ -13,20 +13,21 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Files that the answer names. The agent can look at the others.
+/// Maximum number of changed files that the answer lists.
 const NAMED_FILES: usize = 100;
 
-/// Answers whether an agent is a descendant of the caller. Only the runtime knows the society.
+/// Returns whether an agent is a descendant of the caller. The runtime provides this, because only it knows the
+/// society.
 pub type IsDescendant = Arc<dyn Fn(&Caller, &AgentId) -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// The tool `merge_workspace`.
+/// Merges the branch of a descendant into the workspace of the caller.
 pub struct MergeWorkspace {
     workspaces: Arc<Workspaces>,
     is_descendant: IsDescendant,
 }
 
 impl MergeWorkspace {
-    /// Makes the tool.
+    /// `is_descendant` decides whose work a caller may merge.
     pub fn new(workspaces: Arc<Workspaces>, is_descendant: IsDescendant) -> Self {
         Self { workspaces, is_descendant }
     }
@@ -60,7 +61,7 @@ impl Tool for MergeWorkspace {
     }
 
     fn after_crash(&self, _arguments: &Arguments) -> AfterCrash {
-        // A merge that was cut off is finished first, and the repetition then brings only what is new.
+        // The repeated call first finishes a merge that was cut off. So it can only add what is still missing.
         AfterCrash::Repeat
     }
 

@@ -1,4 +1,4 @@
-//! Opens the workspaces of agents for the tools that work on files.
+//! Opens the workspaces of callers for the tools that work on files.
 
 use crate::call::{Caller, Root};
 use futures::future::{BoxFuture, FutureExt};
@@ -8,9 +8,9 @@ use polity_workspaces::Workspaces;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Opens the workspaces of callers.
+/// Opens workspaces. Tests implement this with a fixed directory.
 pub trait Places: Send + Sync {
-    /// Opens the workspace in which the caller works, and makes it if need be.
+    /// Opens the workspace in which the caller works. Makes the directory if it does not exist.
     fn open<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Workspace>, Refusal>>;
 }
 
@@ -21,7 +21,7 @@ impl Places for Workspaces {
             let workspace = Workspace::open(&opened.directory, opened.access);
             let workspace =
                 workspace.map_err(|error| Refusal::WorkspaceRefused { reason: error.to_string() })?;
-            // A directory of the person may contain what strangers wrote.
+            // A directory of the person may contain files that strangers wrote, so its content counts as untrusted.
             let trust = match caller.place.root {
                 Root::Made => Trust::Trusted,
                 Root::Person { .. } => Trust::Untrusted,

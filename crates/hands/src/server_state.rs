@@ -1,41 +1,42 @@
-//! How an MCP server is doing.
+//! The state of the MCP servers, for the person.
 
 use polity_society::tool_group::ServerName;
 
-/// How an MCP server is doing.
+/// The state of one MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerState {
     /// The name of the server in the configuration.
     pub name: ServerName,
-    /// How it is doing.
+    /// The state of the connection.
     pub standing: Standing,
 }
 
-/// How an MCP server is doing.
+/// The state of the connection to an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The server is being started for the first time.
     Starting,
-    /// The server is connected.
+    /// The server is connected, and its tools are known.
     Connected {
-        /// Number of its tools.
+        /// Number of tools that agents can get.
         tools: usize,
-        /// Number of tools that agents do not get, because their number or size is above a bound.
+        /// Number of tools that agents cannot get, because the server has too many or their definitions are too
+        /// large.
         left_out: usize,
     },
-    /// The server has never been connected since it was configured. It is tried again after a pause.
+    /// The server was never connected since it was configured. The next attempt follows after a pause.
     Failed {
         /// Why the last start failed.
         why: String,
     },
-    /// The server was connected, and is started again after a pause.
+    /// The connection was lost. The next attempt to start the server follows after a pause.
     Restarting {
         /// Why the connection ended, or why the last start failed.
         why: String,
     },
-    /// The server is not started, because its configuration cannot be used.
+    /// The configuration of the server cannot be used, so it is not started.
     Unusable {
-        /// What is wrong.
+        /// What is wrong with the configuration.
         why: String,
     },
 }

@@ -1,4 +1,4 @@
-//! The table of the tools that polity ships. A new tool is one file and one line here.
+//! The table of the tools that polity ships. To add a tool, write its file and add it here.
 
 use crate::command::{CommandTools, Commands, SettingsSource};
 use crate::files::{Bounds, Files, SearchFiles, StrReplaceEditor};
@@ -11,17 +11,18 @@ use polity_workspaces::Workspaces;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The directory of all workspaces, in the data directory.
+/// The directory of all workspaces, relative to the data directory.
 const WORKSPACES: &str = "workspaces";
 
-/// The homes, the temporary directories and the output of commands, in the data directory.
+/// The directory of the commands' homes, temporary files and output, relative to the data directory.
 const COMMANDS: &str = "commands";
 
-/// Returns the tools of a society with these directories. `enter` is the program that sets up the sandbox of a command.
-/// `sandbox` returns what the person allows to commands, and `web` what agents may reach over the web.
-/// The runtime adds `merge_workspace`, because only the society knows who is below whom.
+/// Returns the tools of a society with this data directory and configuration directory. `enter` is the program that
+/// sets up the sandbox of a command. `sandbox` returns what the person allows commands to do, and `web` which
+/// addresses agents may reach. The runtime adds `merge_workspace`, because only the society knows the descendants
+/// of an agent.
 pub fn shipped(data: &Path, config: &Path, enter: Enter, sandbox: SettingsSource, web: WebSettings) -> Hands {
-    // Commands run in other directories, where a relative path would mean something else.
+    // Relative paths become absolute, because commands run in other directories.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let (data, config) = (absolute(data), absolute(config));
     let workspaces = Arc::new(Workspaces::new(data.join(WORKSPACES)));

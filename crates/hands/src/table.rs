@@ -10,7 +10,7 @@ use polity_workspaces::Workspaces;
 use std::fmt;
 use std::sync::Arc;
 
-/// All tools that act outside the society.
+/// The table of all tools that act outside the society, with the parts that they share.
 #[derive(Clone, Default)]
 pub struct Hands {
     tools: Vec<Arc<dyn Tool>>,
@@ -21,83 +21,83 @@ pub struct Hands {
 }
 
 impl Hands {
-    /// Makes a table without tools.
+    /// Makes an empty table.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Adds a tool.
+    /// Adds a tool that always exists.
     #[must_use]
     pub fn with(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// Adds tools that may change while agents work.
+    /// Adds a set of tools that may change while agents work.
     #[must_use]
     pub fn with_box(mut self, toolbox: Arc<dyn Toolbox>) -> Self {
         self.boxes.push(toolbox);
         self
     }
 
-    /// Sets the workspaces in which the tools work.
+    /// Sets the workspaces that the tools work in.
     #[must_use]
     pub fn in_workspaces(mut self, workspaces: Arc<Workspaces>) -> Self {
         self.workspaces = Some(workspaces);
         self
     }
 
-    /// Sets the runner of the commands that the tools start.
+    /// Sets the runner of commands. The runtime also uses it to end commands.
     #[must_use]
     pub fn with_commands(mut self, commands: Arc<Commands>) -> Self {
         self.commands = Some(commands);
         self
     }
 
-    /// Returns the runner of commands, if there is one.
+    /// Returns the runner of commands; `None` if no tool runs commands.
     pub fn commands(&self) -> Option<&Arc<Commands>> {
         self.commands.as_ref()
     }
 
-    /// Sets what the agents have seen of the files in the workspaces.
+    /// Sets the record of which content of files each agent has seen.
     #[must_use]
     pub fn with_views(mut self, views: Arc<Views>) -> Self {
         self.views = Some(views);
         self
     }
 
-    /// Returns what the agents have seen of the files in the workspaces, if there are any.
+    /// Returns the record of which content of files each agent has seen; `None` if no tool works on files.
     pub fn views(&self) -> Option<&Arc<Views>> {
         self.views.as_ref()
     }
 
-    /// Returns the workspaces in which the tools work, if there are any.
+    /// Returns the workspaces that the tools work in; `None` if no tool needs a workspace.
     pub fn workspaces(&self) -> Option<&Arc<Workspaces>> {
         self.workspaces.as_ref()
     }
 
-    /// Returns the tools that exist now, in the order in which models see them.
+    /// Returns the tools that exist now, in the order in which models read them.
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let live = self.boxes.iter().flat_map(|toolbox| toolbox.tools());
         self.tools.iter().cloned().chain(live).collect()
     }
 
-    /// Waits until the tools of servers that are being started are known, but only for a short time.
+    /// Waits briefly for servers that are being started, so that their tools are known.
     pub async fn settled(&self) {
         join_all(self.boxes.iter().map(|toolbox| toolbox.settled())).await;
     }
 
-    /// Returns how the MCP servers are doing, by name.
+    /// Returns the state of each MCP server.
     pub fn servers(&self) -> Vec<ServerState> {
         self.boxes.iter().flat_map(|toolbox| toolbox.servers()).collect()
     }
 
-    /// Ends everything that the tools keep running between calls, and waits for the end.
+    /// Ends all background work of the tools, such as MCP servers, and waits until it has ended.
     pub async fn shut_down(&self) {
         join_all(self.boxes.iter().map(|toolbox| toolbox.shut_down())).await;
     }
 
-    /// Returns the tool with this name.
+    /// Returns the tool with this name, if it exists now.
     pub fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
         let fixed = self.tools.iter().find(|tool| tool.name() == name).cloned();
         fixed.or_else(|| {

@@ -1,4 +1,4 @@
-//! What a tool is.
+//! The interface that each tool implements.
 
 use crate::call::{Arguments, Invocation, Output};
 use crate::server_state::ServerState;
@@ -10,24 +10,24 @@ use polity_society::written;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What happens to a call that was running when the process died.
+/// What the runtime does after a crash with a call that was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterCrash {
-    /// The call runs again, with the same key.
+    /// Runs the call again, with the same idempotency key.
     Repeat,
-    /// The call runs again with the evidence that [`Tool::prepare`] returned, and finds out by itself whether it has
-    /// already happened.
+    /// Runs the call again with the evidence that [`Tool::prepare`] returned. The tool then finds out whether the
+    /// call has already happened.
     Verify,
-    /// The call does not run again. The model is told that the outcome is unknown.
+    /// Does not run the call again. The model is told that the outcome is unknown.
     Never,
 }
 
-/// The texts that describe a tool to a model.
+/// Where the description of a tool comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// The prompts of the current language describe the tool.
+    /// The files in `prompts/` describe the tool, in the current language.
     FromPrompts,
-    /// The tool has its own description, which is the same in every language.
+    /// The tool brings its own description, which is the same in every language.
     Own(String),
 }
 
@@ -45,9 +45,9 @@ pub struct Act {
 /// calls with the argument are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// The name of the argument.
+    /// The name of the argument, as in the schema.
     pub argument: &'static str,
-    /// The group.
+    /// The tool group that the agent needs.
     pub group: ToolGroup,
     /// What a call with this argument reaches besides.
     pub reach: Reach,
@@ -67,13 +67,13 @@ pub fn acts(tool: &dyn Tool, arguments: &Arguments) -> Vec<Act> {
 
 /// A tool that acts outside the society.
 pub trait Tool: Send + Sync {
-    /// Returns the name that models call.
+    /// Returns the name by which models call the tool.
     fn name(&self) -> &str;
 
-    /// Returns the group to which an agent needs the right.
+    /// Returns the tool group that an agent needs.
     fn group(&self) -> ToolGroup;
 
-    /// Returns the arguments that need the right to a further group. They are optional.
+    /// Returns the arguments for which an agent needs a further tool group. These arguments are optional.
     fn needs(&self) -> &[Needs] {
         &[]
     }
@@ -86,16 +86,17 @@ pub trait Tool: Send + Sync {
         Words::FromPrompts
     }
 
-    /// Returns what a call with these arguments reaches. The policy decides by it.
+    /// Returns what a call with these arguments reaches, for example a host. The policy uses this to decide about
+    /// the call.
     fn reach(&self, arguments: &Arguments) -> Reach;
 
-    /// Returns whether a call with these arguments changes anything.
+    /// Returns whether a call with these arguments only reads, or changes anything.
     fn effect(&self, arguments: &Arguments) -> Effect {
         self.reach(arguments).effect()
     }
 
-    /// Returns what happens to a call with these arguments after a crash. Unless a tool knows better, only calls that read
-    /// run again.
+    /// Returns what happens to a call with these arguments after a crash. By default, only calls that read are
+    /// repeated.
     fn after_crash(&self, arguments: &Arguments) -> AfterCrash {
         match self.effect(arguments) {
             Effect::Reads => AfterCrash::Repeat,
@@ -103,37 +104,38 @@ pub trait Tool: Send + Sync {
         }
     }
 
-    /// Returns evidence by which a later run can tell whether this call has happened. The runtime records it with the
-    /// start of the call, before [`Self::run`]. A refusal ends the call.
+    /// Returns evidence by which a later run can tell whether this call has happened. The runtime commits the
+    /// evidence with the start of the call, before [`Self::run`]. If this method returns a refusal, the call does
+    /// not run.
     fn prepare<'a>(&'a self, _invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         async { Ok(Value::Null) }.boxed()
     }
 
-    /// Returns what a call would change, such as a diff, for a person who must allow it. Changes nothing.
+    /// Returns what a call would change, such as a diff, for a person who must approve the call. Changes nothing.
     fn preview<'a>(&'a self, _invocation: &'a Invocation) -> BoxFuture<'a, Option<String>> {
         async { None }.boxed()
     }
 
-    /// Runs a call. A refusal is told to the model.
+    /// Runs a call. If this method returns a refusal, the model reads it.
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>>;
 }
 
 /// A set of tools that may change while agents work, such as those of an MCP server.
 pub trait Toolbox: Send + Sync {
-    /// Returns the tools that exist now.
+    /// Returns the tools that exist now, for example those of the servers that are connected.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
-    /// Waits until the tools of servers that are being started are known, but only for a short time.
+    /// Waits briefly for servers that are being started, so that their tools are known.
     fn settled(&self) -> BoxFuture<'_, ()> {
         async {}.boxed()
     }
 
-    /// Returns how the MCP servers that have these tools are doing, by name.
+    /// Returns the state of the MCP servers that provide these tools.
     fn servers(&self) -> Vec<ServerState> {
         Vec::new()
     }
 
-    /// Ends everything that these tools keep running, and waits for the end.
+    /// Ends all background work of these tools, and waits until it has ended.
     fn shut_down(&self) -> BoxFuture<'_, ()> {
         async {}.boxed()
     }

@@ -1,10 +1,10 @@
-//! What each agent knows of the files: the content that it last viewed or wrote.
+//! Remembers which content each agent last viewed or wrote of each file.
 //!
-//! An agent must not overwrite what somebody else has written since it looked. [`Views`] keeps the hash of what each
-//! agent last saw of each file, in one append-only file for each task, so that a restart forgets nothing. [`may_change`]
-//! decides, and is pure.
+//! An agent must not overwrite changes that it has not seen. [`Views`] stores the hash of the content that each
+//! agent last saw of each file, in an append-only file for each task, so that a restart forgets nothing.
+//! [`may_change`] decides by these hashes whether a change is allowed (pure).
 //!
-//! The methods read and write files, so async code calls them in `spawn_blocking`.
+//! The methods block, so async code must call them in `spawn_blocking`.
 
 mod rule;
 mod stored;
@@ -20,10 +20,10 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The names of the files end like this.
+/// The file names of stored views end with this text.
 const SUFFIX: &str = ".views.jsonl";
 
-/// What each agent last saw of each file.
+/// Remembers the hash of the content that each agent last viewed or wrote of each file.
 #[derive(Debug)]
 pub struct Views {
     directory: PathBuf,
@@ -31,12 +31,12 @@ pub struct Views {
 }
 
 impl Views {
-    /// Keeps the views in this directory, which is made when it is first needed.
+    /// Stores the views in this directory, which is made when it is first needed.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), tasks: Mutex::default() }
     }
 
-    /// Returns the content that the caller last viewed or wrote at the path.
+    /// Returns the hash of the content that the caller last viewed or wrote at the path.
     pub fn seen(&self, caller: &Caller, path: &WorkspacePath) -> Result<Option<ContentHash>, ViewsError> {
         let task = self.task(&caller.task);
         let mut task = locked(&task);
@@ -44,10 +44,11 @@ impl Views {
         Ok(task.get(&Key::new(caller, path)))
     }
 
-    /// Notes the content that the caller has just viewed or written.
+    /// Notes the hash of the content that the caller has just viewed or written.
     ///
-    /// If the note cannot be stored, it holds until the process ends, and a warning is logged: what the caller did has
-    /// already happened. After a restart the caller is then at worst asked to view the file again.
+    /// If the note cannot be stored on disk, it is kept in memory and a warning is logged. It is too late for an
+    /// error, because the caller has already viewed or written the file. After a restart, the caller may have to
+    /// view the file again.
     pub fn note(&self, caller: &Caller, path: &WorkspacePath, content: ContentHash) {
         let task = self.task(&caller.task);
         let mut task = locked(&task);
@@ -57,7 +58,7 @@ impl Views {
         }
     }
 
-    /// Returns the tasks that have views.
+    /// Returns the tasks that have a file of views.
     pub fn tasks(&self) -> Vec<TaskId> {
         let Ok(files) = std::fs::read_dir(&self.directory) else { return Vec::new() };
         let task = |name: String| {
@@ -81,7 +82,8 @@ impl Views {
     }
 }
 
-/// Returns the name of a task's file. Characters that could mean a directory are written as their numbers.
+/// Returns the name of a task's file. Characters other than letters, digits, `-` and `_` are written as `%` and
+/// their code in hexadecimal.
 fn file_name(task: &TaskId) -> String {
     let mut name = String::new();
     for character in task.as_str().chars() {
@@ -94,7 +96,7 @@ fn file_name(task: &TaskId) -> String {
     name + SUFFIX
 }
 
-/// A panic cannot leave the maps half changed.
+/// A panic cannot leave the maps half changed, so a poisoned lock can be used.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

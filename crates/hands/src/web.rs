@@ -1,6 +1,7 @@
-//! The tools of the group `web`: pages, requests and search. `polity_web` decides where a request may go.
+//! The tools of the group `web`: fetch a page, send a request, search. `polity_web` decides which addresses they
+//! reach.
 //!
-//! The settings are asked for at every call, so a change applies to the next one.
+//! Each call reads the settings anew, so a change applies to the next call.
 
 mod access;
 mod fetch_page;
@@ -27,7 +28,7 @@ pub struct WebTools {
 }
 
 impl WebTools {
-    /// Makes the tools. `files` takes the answers that agents save.
+    /// `files` writes the answers that an agent saves in its workspace.
     pub fn new(settings: WebSettings, files: Files) -> Self {
         let access = Arc::new(Access::new(Arc::clone(&settings)));
         Self {

@@ -13,7 +13,7 @@ use calls::Calls;
 use fields::merge;
 use serde_json::{Map, Value};
 
-/// Message fields that the API defines for answers. They are never kept as opaque extras.
+/// Message fields that the API defines for answers. `extra` keeps all other fields for the service.
 const STANDARD: [&str; 7] =
     ["role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio"];
 

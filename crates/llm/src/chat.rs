@@ -81,12 +81,12 @@ pub enum Message {
     },
 }
 
-/// A medium with the line of text that names it.
+/// A picture, a sound or another file, with the line of text that names it.
 #[derive(Clone, Debug)]
 pub struct Media {
     /// A line that tells the model from which artifact, file and call the medium came.
     pub label: String,
-    /// The medium itself.
+    /// The picture, the sound or the file.
     pub part: Part,
 }
 

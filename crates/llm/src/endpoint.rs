@@ -75,7 +75,7 @@ impl Default for Timeouts {
     }
 }
 
-/// The switches of contract section 4. The defaults suit the strictest server.
+/// The switches for how one server differs from others. The defaults suit the strictest server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Dialect {

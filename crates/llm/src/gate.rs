@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 /// The gate of one service, shared by all its callers.
 ///
-/// The gate lets in as many callers at once as the service takes, first come, first served. It lets in nobody during a
-/// pause that the service asked for. If the service fails again and again, the gate opens a circuit: for a while it
-/// lets in nobody, then one caller at a time, until the service answers a call.
+/// The gate admits as many callers at once as the service accepts, in the order in which they come. It admits no caller
+/// during a pause that the service asked for. If the service fails again and again, the gate opens a circuit: for a
+/// while it admits no caller, then one caller at a time, until the service answers a call.
 #[derive(Clone, Debug)]
 pub struct Gate {
     shared: Arc<Shared>,
@@ -78,13 +78,13 @@ pub struct GateStatus {
 pub enum GateCircuit {
     /// The circuit lets all callers in.
     Closed,
-    /// The circuit lets nobody in for a while.
+    /// The circuit lets no caller in for a while.
     Open,
     /// One call tests whether the service works, or is about to test it.
     HalfOpen,
 }
 
-/// Permission to make one call. Dropping it gives the place back.
+/// Permission to make one call. Dropping this frees the caller's place for another caller.
 #[derive(Debug)]
 #[must_use = "dropping the pass gives the place back at once"]
 pub struct Pass {
@@ -123,7 +123,7 @@ struct Shared {
 struct State {
     /// Maximum number of callers that are admitted at the same time.
     limit: usize,
-    /// Number of places that a lower limit has removed while callers still had them.
+    /// Number of places to remove when callers leave, because the limit was lowered while these places were in use.
     owed: usize,
     /// When the pause that the service asked for ends.
     closed_until: Option<Instant>,
@@ -217,8 +217,8 @@ impl Gate {
         }
     }
 
-    /// Lets nobody in for a while. A pause that has begun can become longer, but never shorter. Calls that have begun
-    /// continue.
+    /// Begins a pause, in which the gate admits no caller. A pause that has begun can become longer, but never shorter.
+    /// Calls that have begun continue.
     pub fn pause(&self, duration: Duration) {
         // A pause that overflows the clock must be a mistake: ignore it.
         let Some(until) = Instant::now().checked_add(duration) else {
@@ -360,7 +360,7 @@ impl State {
         }
     }
 
-    /// Decides what a caller that already has a place does next.
+    /// Decides what a caller does next that already has one of the limited places.
     fn enter(&mut self, patience: Patience, failed_before: u64) -> NextMove {
         let step = self.step(patience, failed_before);
         match step {

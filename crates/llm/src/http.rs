@@ -118,8 +118,9 @@ impl ChatModel for HttpModel {
     }
 }
 
-/// An empty body for the library. The transport replaces it with the real body. The library must not write the real
-/// body: its buffer doubles each time it is full, so it would copy megabytes of media again and again.
+/// An empty body for the library `async-openai`. The transport replaces it with the real body. The library must not
+/// write the real body: its buffer doubles each time it is full, so it would copy megabytes of media again and
+/// again.
 const IN_TRANSPORT: () = ();
 
 /// The data that is needed to read the answer to one request or to report a failure.
@@ -172,7 +173,7 @@ impl Exchange {
         reply.map_err(|failure| self.in_answer(failure))
     }
 
-    /// Converts an error of the library into a call error.
+    /// Converts an error of the library `async-openai` into a call error.
     fn failed(&self, error: OpenAIError) -> CallError {
         match error {
             OpenAIError::Boxed(error) => match error.downcast::<CallError>() {

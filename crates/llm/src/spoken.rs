@@ -4,7 +4,8 @@
 //! calls, but only if the answer consists of nothing else. In case of doubt it returns [`Spoken::Text`]: a missed call
 //! costs one turn, but a call that the model did not mean changes something in the society.
 //!
-//! A text is in a *tag form* if it has a mark such as `<tool_call>`, which models write only around calls.
+//! A *form* is a way of writing calls, such as JSON, XML tags or Python. A text is in a *tag form* if it has a mark
+//! such as `<tool_call>`, which models write only around calls.
 
 mod begun;
 mod cursor;

@@ -11,8 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 /// An endpoint whose settings are resolved, ready for a call.
 ///
-/// This type implements [`Config`] because the library's own implementation reads an organisation and a project from
-/// the environment and sends them to every server.
+/// This type implements [`Config`] because the implementation in `async-openai` reads an organisation and a project
+/// from the environment and sends them to every server.
 #[derive(Debug)]
 pub(crate) struct Target {
     url: String,
@@ -78,7 +78,7 @@ impl Config for Target {
         self.headers.clone()
     }
 
-    /// Returns the address of the chat call. Ignores the path that the library asks for.
+    /// Returns the address of the chat call. Ignores the path that `async-openai` asks for.
     fn url(&self, _path: &str) -> String {
         self.url.clone()
     }

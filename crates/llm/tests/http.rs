@@ -22,10 +22,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Longer than any step of a passing test takes.
+/// A time limit that no step of a passing test reaches.
 const AT_LAST: Duration = Duration::from_secs(60);
 
-/// A server that calls a function for each answer and records all requests.
+/// A server that calls a function to make each answer, and records all requests.
 struct Server {
     address: String,
     seen: Seen,

@@ -19,7 +19,7 @@ impl Refusal {
         Self { code: "not_found".to_owned(), message: message.to_owned(), details: None }
     }
 
-    /// The daemon is shutting down and does not wait for calls.
+    /// Reports that the daemon is shutting down and therefore ends calls that are waiting.
     pub(crate) fn ending() -> Self {
         let message = "the daemon is shutting down; tasks continue when it is back";
         Self { code: "unavailable".to_owned(), message: message.to_owned(), details: None }

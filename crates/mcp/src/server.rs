@@ -29,7 +29,7 @@ const INSTRUCTIONS: &str = "A society of LLM agents. Give its root agent a task 
     until it is finished; the last final message is the answer. Agents may ask the user: messages with expectsAnswer; \
     pass the question on, and answer with answer_question. Results that are files are artifacts: read_artifact.";
 
-/// Resources per page.
+/// Maximum number of resources in one page of the list.
 const RESOURCES: u32 = 200;
 
 /// Maximum number of progress lines that wait to be sent; when the queue is full, newer lines are dropped.

@@ -34,7 +34,7 @@ use tokio::sync::mpsc;
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum Tool {
     GiveTask,
-    /// Waits for news in a task and reports them.
+    /// Waits for news in a task and reports the news.
     FollowTask,
     SendMessage,
     AnswerQuestion,

@@ -1,5 +1,5 @@
-//! Turns a request into a message: chooses the receiver and the task, and recognizes a request that was already sent.
-//! `docs/openai.md` has the rule.
+//! Turns a request into a message: chooses the receiver and the task, and recognizes a request that was already
+//! sent. `docs/openai.md` explains the rules.
 
 use crate::conversation::{Between, Conversation};
 use crate::part::Attached;
@@ -100,7 +100,7 @@ pub(crate) async fn open(
 /// How long after [`Standing::last`] a request can count as a repetition.
 const REPEATED_WITHIN: Duration = Duration::from_mins(30);
 
-/// The state of the newest exchange with the same request.
+/// The facts that decide whether a request repeats the newest exchange with the same request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Standing {
     state: ExchangeState,
@@ -126,7 +126,7 @@ impl Standing {
     }
 }
 
-/// Returns the earlier exchange if a new request counts as a repetition of it.
+/// Returns `newest` if the present request counts as a repetition of it.
 async fn repeated(
     society: &Society,
     newest: Exchange,
@@ -185,7 +185,7 @@ async fn plan(
         let message = format!("there is no task `{task}`");
         return Err(Problem::refused(StatusCode::NOT_FOUND, "unknown_task", message));
     }
-    // If the client names a task that is not the task of the conversation, the named task counts.
+    // If the client names a task that is not the task of the conversation, the named task takes precedence.
     let before = before.filter(|before| named.is_none() || before.task == named);
     let asked_back = match before.as_ref().and_then(|before| before.answer.as_ref()) {
         Some(answer) => society.message(answer).await.map_err(of_store)?.filter(open_question),
@@ -199,7 +199,7 @@ async fn plan(
     Ok(NewExchange { key, request, agent: between.agent.clone(), receiver, task, awaits })
 }
 
-/// Whether a message is a question to the person that has no answer yet.
+/// Returns whether a message is a question to the person that has no answer yet.
 fn open_question(message: &MessageView) -> bool {
     message.expects == Expects::Answer && message.answered_by.is_none()
 }
@@ -245,7 +245,7 @@ async fn send(
     let (task, message) = match society.write(post).await {
         Ok(posted) => (posted.task, posted.id),
         // The message was sent before with other instructions, because clients write the date into their instructions.
-        // The message that was sent counts.
+        // The exchange then uses the message that was sent before.
         Err(error @ WriteError::KeyReused) => {
             let posted = exchanges.posted(&post_key(&key)).await.map_err(of_store)?;
             posted.ok_or_else(|| refused(&error))?

@@ -13,10 +13,10 @@ use polity_view::{EventFilter, MessageFilter, MessageView, TaskState};
 use std::collections::VecDeque;
 use tokio::sync::watch;
 
-/// Events per read.
+/// Maximum number of events that one read of the database returns.
 const PAGE: u32 = 500;
 
-/// Tokens spent on a request.
+/// The tokens that the society has spent on a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     /// Tokens sent to models.
@@ -39,9 +39,9 @@ pub(crate) enum Update {
 /// Progress that a client can show before the answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
-    /// A line about an event.
+    /// A line that describes an event of the task.
     Happened(String),
-    /// An interim message to the person, and its text.
+    /// An interim message to the person: its id and its text.
     Said(MessageId, String),
 }
 
@@ -74,7 +74,7 @@ impl<'a> Follower<'a> {
     pub(crate) async fn begin(society: &'a Society, sent: &'a Sent, form: Form) -> Result<Self, Problem> {
         let newest = society.newest_event();
         let accepted = society.exchanges().event_of(&sent.message, &sent.task).await.map_err(of_store)?;
-        // The event of an old exchange may have been deleted.
+        // The event of an old exchange may have been deleted. Then all remaining events of the task are read.
         let seen = accepted.unwrap_or(0);
         let filter = EventFilter { task: Some(sent.task.clone()), ..EventFilter::default() };
         let (told, usage, answer) = (VecDeque::new(), Usage::default(), sent.answer.clone());
@@ -161,7 +161,8 @@ impl<'a> Follower<'a> {
 
     /// Finds the message that is the answer, if there is one. It is either the agent's last message to the person, once
     /// the turn that sent it has ended, or a question that an agent asked the person after the request. If both exist,
-    /// the earlier message counts: an agent that asks often ends its turn with a remark about the question.
+    /// the earlier message is the answer, because an agent that asks often ends its turn with a remark about its
+    /// question.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
         let questions = self.questions().await?;
@@ -170,7 +171,8 @@ impl<'a> Follower<'a> {
         if self.form == Form::Free || first.is_none() || first == question {
             return Ok(first);
         }
-        // Only the message that answers the request itself was checked against the schema. Later remarks do not count.
+        // Only the message that answers the request itself was checked against the schema, so a later remark cannot be
+        // the answer.
         let request = self.society.message(&self.sent.awaits).await.map_err(of_store)?;
         let answer = request.and_then(|request| request.answered_by);
         Ok(answer.filter(|answer| *answer > self.sent.message).or(first))

@@ -1,9 +1,9 @@
 //! An OpenAI-compatible endpoint for a running society: any client of a chat model can talk to it.
 //!
-//! *Body → [`question`] → [`exchange`] → a message to root → [`follow`] → [`answer`].* Two routes parse bodies and
-//! write answers, each in its own format ([`chat`], [`responses`]); [`serve`] contains what they share. Clients send
-//! the whole conversation each time. Only the current question is sent on; a fingerprint of the earlier messages
-//! identifies the task ([`conversation`]). `docs/openai.md` has the rule.
+//! The stages of a request: *body → [`question`] → [`exchange`] → a message to root → [`follow`] → [`answer`].* Two
+//! routes parse bodies and write answers, each in its own format ([`chat`], [`responses`]); [`serve`] contains what
+//! they share. Clients send the whole conversation each time. Only the current question is sent to the agent; a
+//! fingerprint of the earlier messages identifies the task ([`conversation`]). `docs/openai.md` explains the rules.
 //!
 //! This crate knows nothing about SQL, models, prompts or access control, and fetches nothing from the network.
 

@@ -18,24 +18,24 @@ pub(crate) struct Problem {
 /// Whether clients should retry automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
-    /// The client decides by the status.
+    /// The client decides by the HTTP status whether to retry.
     AsUsual,
     /// A retry would fail in the same way.
     Useless,
 }
 
 impl Problem {
-    /// A field of the request is invalid; `param` is the path of the field in the body.
+    /// Reports an invalid field of the request. `param` is the path of the field in the body.
     pub(crate) fn invalid(code: &'static str, param: impl Into<String>, message: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..Self::refused(StatusCode::BAD_REQUEST, code, message) }
     }
 
-    /// The request is well-formed but refused.
+    /// Reports a request that is well-formed but refused.
     pub(crate) fn refused(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, param: None, message: message.into(), again: Again::Useless }
     }
 
-    /// A defect of the daemon. The details go to the log, not to the client.
+    /// Reports a defect of the daemon. The details go to the log, not to the client.
     pub(crate) fn internal(error: &dyn std::error::Error) -> Self {
         tracing::error!(error = %polity_view::in_full(error), "a request failed");
         let message = "the daemon could not do this; its log says why";
@@ -45,7 +45,7 @@ impl Problem {
         }
     }
 
-    /// The daemon is shutting down or cannot use its disk; a later retry may succeed.
+    /// Reports that the daemon is shutting down or cannot use its disk. A later retry may succeed.
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self {
             again: Again::AsUsual,

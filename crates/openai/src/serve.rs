@@ -37,7 +37,8 @@ const ROOM_FOR_WORDS: usize = 8 << 20;
 /// Longest silence of a stream before it sends a keep-alive comment.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Maximum number of pieces that wait for a slow client; when the queue is full, the follower waits.
+/// Maximum number of events of a streamed answer that wait for a slow client. When the queue is full, the task that
+/// writes the answer waits.
 const PIECES: usize = 64;
 
 /// The header with the id of the task, in requests and in answers.
@@ -418,7 +419,7 @@ async fn say(pieces: &mpsc::Sender<Frame>, frames: Vec<Frame>) -> Reached {
     Reached::Yes
 }
 
-/// Sends the pieces of an answer as they come.
+/// Sends the events of a streamed answer as soon as they are known.
 async fn tell(
     shared: &Shared,
     asked: &Asked,

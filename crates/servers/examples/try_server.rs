@@ -1,4 +1,4 @@
-//! Tries an MCP server: connects, lists its tools, and calls some of them.
+//! Connects to an MCP server, lists its tools, and calls the tools that the command line names.
 //!
 //! ```text
 //! try_server [--timeout MS] [--call TOOL ARGUMENTS EXPECTED]... --url URL

@@ -1,20 +1,21 @@
-//! Decides how long to wait before a server is started again.
+//! Computes the pause before a failed server is started again.
 
 use crate::bounds::Bounds;
 use std::time::Duration;
 
-/// How many times in a row a server has failed.
+/// The number of failures of a server in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failures(u32);
 
 impl Failures {
-    /// Counts one more failure. `lasted` is how long the connection lasted before it failed. If that was long enough,
-    /// a new count begins.
+    /// Counts one more failure. `lasted` is the duration of the connection that failed. If it lasted at least
+    /// [`Bounds::settled`], the count begins anew with this failure.
     pub(crate) fn after(self, lasted: Duration, bounds: &Bounds) -> Self {
         if lasted >= bounds.settled { Self(1) } else { Self(self.0.saturating_add(1)) }
     }
 
-    /// Returns the pause before the next start.
+    /// Returns the pause before the next start: the first pause, doubled for each further failure, up to the
+    /// longest pause.
     pub(crate) fn pause(self, bounds: &Bounds) -> Duration {
         let doubled = 2_u32.saturating_pow(self.0.saturating_sub(1));
         bounds.first_pause.saturating_mul(doubled).min(bounds.longest_pause)

@@ -1,45 +1,48 @@
-//! Limits on what a server may send, and on how long polity waits for a server.
+//! Limits on what an MCP server may send, and on how long polity waits for it.
 
 use std::time::Duration;
 
-/// Limits on what a server may send, and on how long polity waits for a server.
+/// Limits on what an MCP server may send, and on how long polity waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Time for the start of a server, until its tools are known. `npx` and `uvx` may download the server meanwhile.
+    /// Maximum time from the start of a server until its tools are known. `npx` and `uvx` may download the server
+    /// in this time.
     pub start: Duration,
-    /// Time for which a model call waits for the tools of a server that was just configured.
+    /// Maximum time for which a model call waits for the tools of a server that was just configured.
     pub first_list: Duration,
-    /// Time for a server to end by itself when it is stopped. Then it is killed.
+    /// Time that a stopped server has to end by itself, before it is killed.
     pub stop: Duration,
-    /// Time for a server to take a message that cancels a call. A server that takes longer is started again.
+    /// Maximum time for a server to read the message that cancels a call. After that, the server is started again.
     pub unread: Duration,
-    /// Time for which a call waits for a server that is starting again.
+    /// Maximum time for which a tool call waits while the server is being started again.
     pub reconnect: Duration,
-    /// Pause before a server that has failed once is started again. The pause doubles with each further failure.
+    /// Pause before a server is started again after its first failure. Each further failure doubles the pause.
     pub first_pause: Duration,
-    /// The longest pause before a server is started again.
+    /// Longest pause before a server is started again.
     pub longest_pause: Duration,
-    /// A connection that has lasted this long is a success: the next pause is the first one again.
+    /// If a connection has lasted this long when it fails, the next pause is [`Self::first_pause`] again.
     pub settled: Duration,
-    /// Pause between two reads of a list of tools that changes.
+    /// Minimum pause between two reads of the list of tools, for a server that reports changes often.
     pub list_pause: Duration,
-    /// Bytes of the longest message of a server.
+    /// Maximum size of a message from a server, in bytes.
     pub message_bytes: usize,
-    /// Messages that a server may send in one go. After that it may send one per [`Self::message_every`].
+    /// Number of messages that a server may send at once. After that, it may send one message per
+    /// [`Self::message_every`].
     pub messages: u32,
-    /// The shortest average time between two messages of a server.
+    /// The shortest average interval between two messages of a server.
     pub message_every: Duration,
-    /// Number of tools of a server. Further tools are left out.
+    /// Maximum number of tools of a server. Further tools are left out.
     pub tools: usize,
-    /// Characters of the description of a tool. The rest is cut off.
+    /// Maximum number of characters of a tool's description. The rest is cut off.
     pub description_chars: usize,
-    /// Bytes of the schema of a tool's arguments. A tool with a larger schema is left out.
+    /// Maximum size in bytes of the schema of a tool's arguments. A tool with a larger schema is left out.
     pub schema_bytes: usize,
-    /// Characters of the text of a result. The rest is cut off.
+    /// Maximum number of characters of the text of a result. The rest is cut off.
     pub text_chars: usize,
-    /// Files of a result. Further files are left out.
+    /// Maximum number of files of a result. Further files are left out.
     pub files: usize,
-    /// Characters of a reason for a failure, of a report on progress, and of a line of standard error.
+    /// Maximum number of characters of the reason for a failure, of a progress report, and of a line of standard
+    /// error.
     pub line_chars: usize,
 }
 

@@ -1,4 +1,4 @@
-//! One call over a connection.
+//! Calls a tool over the connection to its server.
 
 use crate::bounds::Bounds;
 use crate::errors::in_transport;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The reason why a call has no result, in words for a model.
+/// Why a call has no result. The model reads the message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("the server is not running; it is started again as soon as possible")]
@@ -38,7 +38,7 @@ pub(crate) enum Failure {
     Nonsense,
 }
 
-/// The receivers of progress reports, one for each running call.
+/// The receivers of progress reports: one for each running call.
 #[derive(Clone)]
 pub(crate) struct Sinks {
     running: Arc<Mutex<HashMap<ProgressToken, Progress>>>,
@@ -50,7 +50,7 @@ impl Sinks {
         Self { running: Arc::default(), line_chars: bounds.line_chars }
     }
 
-    /// Passes a report on to the call that it belongs to.
+    /// Passes a report of the server on to the receiver of its call.
     pub(crate) async fn report(&self, report: ProgressNotificationParam) {
         let sink = self.running.lock().await.get(&report.progress_token).cloned();
         if let Some(sink) = sink {
@@ -70,9 +70,9 @@ pub(crate) struct Connection {
     sinks: Sinks,
     /// Number of messages that were dropped because they were too long.
     too_long: watch::Receiver<u64>,
-    /// Each call that waits for its answer holds a copy.
+    /// Each call that waits for an answer holds a clone, so the reference count tells how many calls are waiting.
     waiting: Arc<()>,
-    /// Cancelled if the server does not take what is sent to it.
+    /// Cancelled when the server does not read what is sent to it. The task of the server then ends the connection.
     stuck: CancellationToken,
     bounds: Bounds,
 }
@@ -88,7 +88,7 @@ impl Connection {
         Self { peer, sinks, too_long, waiting: Arc::new(()), stuck, bounds }
     }
 
-    /// Calls a tool. If the call ends without an answer, the server is told that nobody waits for it.
+    /// Calls a tool. If the call ends without an answer, tells the server that the result is no longer needed.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -116,7 +116,7 @@ impl Connection {
             too_long.mark_unchanged();
             too_long
         };
-        // Reports wait for the lock, so none can come before its sink is known.
+        // `report` needs the same lock. So no report can be handled before the receiver of this call is registered.
         let mut running = self.sinks.running.lock().await;
         let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let handle = sent.map_err(failure)?;
@@ -141,7 +141,9 @@ impl Connection {
                     return read(answer.unwrap_or(Err(ServiceError::TransportClosed)));
                 }
                 Ok(()) = pending.too_long.changed() => {
-                    // The message that was dropped does not tell whose it was. If only one call waits, it was its.
+                    // A dropped message does not tell to which call it belongs. If only one call is waiting, the
+                    // message was the answer to that call. The count is 2 then: the connection also holds a
+                    // reference.
                     if Arc::strong_count(&pending.waiting) == 2 {
                         return Err(Failure::TooLong(self.bounds.message_bytes));
                     }
@@ -151,14 +153,14 @@ impl Connection {
     }
 }
 
-/// A call that waits for its answer. Dropping it cancels the call.
+/// A call that is waiting for its answer. Dropping this cancels the call at the server.
 struct Pending {
     handle: Option<RequestHandle<RoleClient>>,
     sinks: Sinks,
     too_long: watch::Receiver<u64>,
     waiting: Arc<()>,
     stuck: CancellationToken,
-    /// Time for the server to take the message that cancels the call.
+    /// Maximum time for the server to read the message that cancels the call.
     patience: Duration,
 }
 
@@ -174,7 +176,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         let Some(handle) = self.handle.take() else { return };
         let (sinks, stuck, patience) = (self.sinks.clone(), self.stuck.clone(), self.patience);
-        // Without a runtime, the connection is gone too.
+        // Outside a Tokio runtime, the connection does not exist any more, so there is nothing to cancel.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 sinks.running.lock().await.remove(&handle.progress_token);

@@ -1,4 +1,4 @@
-//! What the person configures for one server.
+//! The configuration of a server.
 
 use secrecy::{ExposeSecret, SecretString};
 use std::collections::BTreeMap;
@@ -6,37 +6,37 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
-/// Minimum length of a secret that is hidden in texts. A shorter one would be found in harmless words, too.
+/// Minimum length of a secret that is replaced in texts. A shorter value would also occur in harmless words.
 const LEAST_SECRET: usize = 6;
 
-/// One server.
+/// The configuration of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How the server is reached.
+    /// How to start or reach the server.
     pub launch: Launch,
-    /// Time limit for a call of one of its tools.
+    /// Time limit for each call of the server's tools.
     pub timeout: Duration,
 }
 
-/// How a server is reached.
+/// How to start or reach a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Launch {
-    /// A process that speaks over its standard input and output.
+    /// A process that exchanges messages over its standard input and output.
     Process(Process),
-    /// A server that is reached over streamable HTTP.
+    /// A server that is reached over the MCP transport "streamable HTTP".
     Http(Http),
 }
 
-/// A process that speaks over its standard input and output.
+/// A process that exchanges messages over its standard input and output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// The program.
+    /// The program to start.
     pub command: String,
-    /// The arguments of the program.
+    /// The command line arguments.
     pub args: Vec<String>,
-    /// Variables that are added to the environment. They often contain keys.
+    /// Variables to add to the environment. Their values often contain keys.
     pub env: BTreeMap<String, Secret>,
-    /// The working directory.
+    /// The working directory. If absent, the launcher chooses one.
     pub cwd: Option<PathBuf>,
     /// Whether the process runs in a sandbox.
     pub sandbox: Sandbox,
@@ -45,33 +45,33 @@ pub struct Process {
 /// Whether the process of a server runs in a sandbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sandbox {
-    /// The process has the rights of polity itself.
+    /// The process has the same rights as polity.
     #[default]
     Off,
-    /// The process runs in a sandbox.
+    /// The launcher puts the process into a sandbox.
     On,
 }
 
-/// A server that is reached over streamable HTTP.
+/// A server that is reached over the MCP transport "streamable HTTP".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Http {
-    /// The address.
+    /// The address of the MCP endpoint.
     pub url: Url,
-    /// Headers that are added to each request. They often contain keys.
+    /// Headers to add to each request. Their values often contain keys.
     pub headers: BTreeMap<String, Secret>,
 }
 
-/// A value that is never shown.
+/// A value that must not appear in logs or other output.
 #[derive(Clone, Debug)]
 pub struct Secret(SecretString);
 
 impl Secret {
-    /// Makes a secret of a value.
+    /// Wraps a value.
     pub fn new(value: impl Into<String>) -> Self {
         Self(SecretString::from(value.into()))
     }
 
-    /// Returns the value.
+    /// Returns the value in plain text.
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
     }
@@ -86,7 +86,7 @@ impl PartialEq for Secret {
 impl Eq for Secret {}
 
 impl Launch {
-    /// Replaces the secrets of this server in a text that people or models see.
+    /// Replaces the secrets of this server in a text for people or models by `[secret]`.
     pub(crate) fn hide_secrets(&self, text: &str) -> String {
         let (values, query) = match self {
             Self::Process(process) => (process.env.values(), None),

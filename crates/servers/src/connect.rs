@@ -1,4 +1,4 @@
-//! Opens a connection to a server.
+//! Opens the connection to a server.
 
 use crate::call::{Connection, Sinks};
 use crate::config::{Http, Launch, Process};
@@ -29,27 +29,28 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of redirects that are followed.
+/// Maximum number of redirects to follow for a request.
 const MOST_REDIRECTS: usize = 5;
 
 /// Time limit for opening a TCP or TLS connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A connection that was just opened.
+/// A connection to a server that has completed the handshake.
 pub(crate) struct Opened {
     pub(crate) connection: Arc<Connection>,
     pub(crate) running: RunningService<RoleClient, Handler>,
-    /// The processes of the server, if polity has started it.
+    /// The processes of the server. Absent for a server over HTTP.
     pub(crate) tree: Option<Box<dyn Tree>>,
-    /// Notified when the server says that its tools have changed.
+    /// Notified when the server reports that its tools have changed.
     pub(crate) changed: Arc<Notify>,
     /// Cancelled when the connection has ended.
     pub(crate) closed: CancellationToken,
-    /// Cancelled if the server does not take what is sent to it.
+    /// Cancelled when the server does not read what is sent to it.
     pub(crate) stuck: CancellationToken,
 }
 
-/// Takes what a server sends without being asked. Declines all its requests, because the client offers no capability.
+/// Handles notifications and requests that a server sends on its own. Declines all requests, because the client
+/// offers no capabilities.
 pub(crate) struct Handler {
     sinks: Sinks,
     changed: Arc<Notify>,
@@ -71,9 +72,9 @@ impl ClientHandler for Handler {
     }
 }
 
-/// Connects to a server. Tries the current generation of the protocol first; the library changes to the previous one if
-/// the server answers that it does not know the current one. Some servers of the previous generation end instead, so
-/// they get a second connection.
+/// Connects to a server. Tries the current generation of the protocol first. If the server answers that it does not
+/// know this generation, the MCP library changes to the previous one. Some servers of the previous generation end
+/// instead of answering, so a second attempt begins with the previous generation.
 pub(crate) async fn connect(server: &Server, last: &LastLine) -> Result<Opened, String> {
     let current = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::LATEST],
@@ -91,11 +92,11 @@ pub(crate) async fn connect(server: &Server, last: &LastLine) -> Result<Opened, 
     }
 }
 
-/// The reason why there is no connection.
+/// Why there is no connection.
 enum Refused {
-    /// The server cannot be started or addressed at all.
+    /// Polity could not start the server or send a request to it.
     ByUs(String),
-    /// The server did not do what the protocol demands.
+    /// The server did not follow the protocol.
     ByServer(String),
 }
 
@@ -138,14 +139,14 @@ async fn over_pipes(
     }
 }
 
-/// Waits for processes to end by themselves, and kills them if they do not. Returns how they ended; `None` if
-/// they did not end by themselves.
+/// Waits for the processes of a server to end, and kills them after `patience`. Returns how they ended, or `None`
+/// if they had to be killed.
 pub(crate) async fn ended(tree: &mut dyn Tree, patience: Duration) -> Option<String> {
     if let Ok(how) = tokio::time::timeout(patience, tree.ended()).await {
         return Some(how);
     }
     tree.kill();
-    // A process in an uninterruptible wait cannot even be killed. Nobody waits for it.
+    // A process in an uninterruptible wait does not end even when killed. So this wait has a limit, too.
     let _ = tokio::time::timeout(patience, tree.ended()).await;
     None
 }
@@ -177,7 +178,7 @@ fn over_http(server: &Server, http: &Http) -> Result<StreamableHttpClientTranspo
         value.set_sensitive(true);
         headers.insert(header, value);
     }
-    // Fails only if a provider is already installed.
+    // An error means that a provider was already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client =
         reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).redirect(to_the_same_origin());
@@ -191,7 +192,8 @@ fn over_http(server: &Server, http: &Http) -> Result<StreamableHttpClientTranspo
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }
 
-/// Headers with keys go with a redirect, so only redirects to the same origin are followed.
+/// A redirected request repeats the headers, which may contain keys. So only redirects to the same origin are
+/// followed.
 fn to_the_same_origin() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let same = attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());

@@ -1,11 +1,11 @@
-//! Tells why a connection failed, from the errors of the libraries.
+//! Turns the errors of the MCP and HTTP libraries into reasons that people can read.
 
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use std::error::Error;
 
-/// Returns the message of an error with those of its sources.
+/// Returns the message of an error, followed by the messages of its sources.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut message = error.to_string();
     let mut source = error.source();
@@ -19,16 +19,16 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     message
 }
 
-/// Tells why a message could not be sent, without the name of the transport.
+/// Returns the reason why a message could not be sent, without the technical name of the transport.
 pub(crate) fn in_transport(error: &DynamicTransportError) -> String {
     match error.error.downcast_ref() {
-        // This variant does not give its source.
+        // This variant does not return its source, so `chain` could not find it.
         Some(StreamableHttpError::<reqwest::Error>::Client(error)) => chain(error),
         Some(_) | None => chain(error.error.as_ref()),
     }
 }
 
-/// Tells why a handshake failed.
+/// Returns the reason why a handshake failed.
 pub(crate) fn in_handshake(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => in_transport(error),

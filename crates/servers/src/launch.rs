@@ -1,4 +1,5 @@
-//! Starts the processes of servers. The caller of this crate decides how, for example in a sandbox.
+//! The interface for starting the processes of servers. The caller of this crate implements it, for example with a
+//! sandbox.
 
 use crate::config::Process;
 use futures::future::BoxFuture;
@@ -8,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Starts the processes of servers.
 pub trait Launcher: Send + Sync {
-    /// Starts a server.
+    /// Starts the process of a server.
     fn launch<'a>(
         &'a self,
         server: &'a ServerName,
@@ -16,24 +17,24 @@ pub trait Launcher: Send + Sync {
     ) -> BoxFuture<'a, io::Result<Started>>;
 }
 
-/// A server that was started.
+/// The running process of a server.
 pub struct Started {
-    /// Takes the messages for the server. The server is asked to end by closing it.
+    /// The server's standard input, for messages to the server. Closing it asks the server to end.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
-    /// Gives the messages of the server.
+    /// The server's standard output, for messages from the server.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
-    /// Gives what the server reports to people.
+    /// The server's standard error, for reports to people.
     pub stderr: Box<dyn AsyncRead + Send + Unpin>,
     /// The processes of the server.
     pub tree: Box<dyn Tree>,
 }
 
-/// The process of a server with all processes that it has started. Dropping it kills them all.
+/// The process of a server and all processes that it has started. Dropping this kills them all.
 pub trait Tree: Send {
-    /// Waits until the server's own process has ended, and kills what it left running. Returns how it ended, in words.
-    /// Can be cancelled and called again.
+    /// Waits until the server's own process has ended, and then kills its remaining child processes. Returns in
+    /// words how it ended. The future can be dropped and the method called again.
     fn ended(&mut self) -> BoxFuture<'_, String>;
 
-    /// Kills all processes. [`Self::ended`] then returns soon.
+    /// Kills all processes. [`Self::ended`] returns soon afterwards.
     fn kill(&mut self);
 }

@@ -1,9 +1,9 @@
 //! The client of the Model Context Protocol (MCP): keeps configured servers running and offers their tools to agents.
 //!
-//! [`Servers`] runs one task per server. The task starts the server ([`Launcher`]) or connects to it over HTTP, reads
-//! its list of tools, and starts it again after a pause when the connection ends. The tools are those of a
-//! [`polity_hands::table::Toolbox`]. Everything that a server sends is bounded ([`Bounds`]): a server that dies, hangs,
-//! floods or answers nonsense fails its own calls and nothing else.
+//! [`Servers`] runs a Tokio task for each server. The task starts the server ([`Launcher`]) or connects to it over
+//! HTTP, reads its list of tools, and starts it again after a pause when the connection ends. The tools are offered
+//! as a [`polity_hands::table::Toolbox`]. Everything that a server sends has limits ([`Bounds`]). So a server that
+//! dies, hangs, sends too much or sends nonsense makes its own calls fail, and disturbs nothing else.
 //!
 //! This crate must not know the registry, SQL, models, or who may use which tool.
 

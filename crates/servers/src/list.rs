@@ -1,4 +1,4 @@
-//! Reads the tools of a server and accepts those that agents can use.
+//! Reads the tools of a server, and selects those that agents can use.
 
 use crate::bounds::Bounds;
 use crate::names;
@@ -10,15 +10,15 @@ use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Maximum number of pages of a list that are read.
+/// Maximum number of pages of a list of tools.
 const MOST_PAGES: usize = 100;
 
-/// The definition of a tool as agents see it.
+/// The definition of a tool, for agents.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Definition {
-    /// The name of the tool at the server.
+    /// The name of the tool, as the server lists it.
     pub(crate) own_name: String,
-    /// The name that models call.
+    /// The name by which models call the tool: `<server>__<tool>`.
     pub(crate) name: String,
     pub(crate) description: String,
     /// The JSON Schema of the arguments.
@@ -31,11 +31,11 @@ pub(crate) struct Definition {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Listed {
     pub(crate) definitions: Vec<Definition>,
-    /// Number of listed tools that agents do not get.
+    /// Number of listed tools that agents cannot get.
     pub(crate) left_out: usize,
 }
 
-/// Reads the list of a server, page by page.
+/// Reads the whole list of tools, page by page.
 pub(crate) async fn read(
     peer: &Peer<RoleClient>,
     server: &ServerName,
@@ -57,8 +57,8 @@ pub(crate) async fn read(
 }
 
 impl Listed {
-    /// Adds tools. Leaves out a tool if the server has listed its name before, if its schema is too large, or if the
-    /// server already has the maximum number of tools.
+    /// Adds tools. Leaves out a tool whose name was listed before or whose schema is too large, and all tools above
+    /// the maximum number.
     pub(crate) fn accept(&mut self, tools: Vec<Tool>, server: &ServerName, bounds: &Bounds) {
         let mut names: BTreeSet<String> = self.definitions.iter().map(|tool| tool.name.clone()).collect();
         for tool in tools {
@@ -76,7 +76,7 @@ impl Listed {
 
 fn define(tool: Tool, server: &ServerName, bounds: &Bounds) -> Option<Definition> {
     let mut parameters = Value::Object((*tool.input_schema).clone());
-    // Model APIs want the schema of an object, whatever the server says.
+    // APIs of models accept only the schema of an object, so the type that the server gives is replaced.
     parameters["type"] = json!("object");
     if parameters.to_string().len() > bounds.schema_bytes {
         return None;
@@ -97,7 +97,8 @@ fn define(tool: Tool, server: &ServerName, bounds: &Bounds) -> Option<Definition
     })
 }
 
-/// Returns what the hints of a server say about the effects of a tool.
+/// Returns the effects of a tool, as far as the server's hints tell. Without hints, a tool counts as changing
+/// something.
 fn effects(hints: &ToolAnnotations) -> (Effect, AfterCrash) {
     match (hints.read_only_hint, hints.idempotent_hint) {
         (Some(true), _) => (Effect::Reads, AfterCrash::Repeat),

@@ -1,17 +1,18 @@
-//! Names tools as model APIs accept them.
+//! Makes names of tools that all APIs of models accept.
 
 use polity_society::tool_group::ServerName;
 
-/// The longest name of a tool that all model APIs accept.
+/// The longest name of a tool that all APIs of models accept.
 const MOST_CHARS: usize = 64;
 
-/// Hexadecimal digits of the hash in a name that had to be changed.
+/// Number of hexadecimal digits of the hash that is added to a name that had to be changed.
 const HASH_DIGITS: usize = 8;
 
-/// Returns the name under which models call a tool of a server: `<server>__<tool>`.
+/// Returns the name by which models call a tool of a server: `<server>__<tool>`.
 ///
-/// The name depends on nothing but the two names, so it stays the same when the server lists other tools. Tools of
-/// different servers never get the same name, because a server's name contains no `__` and does not end with `_`.
+/// The result depends only on these two names, so it stays the same when the server lists other tools. Tools of
+/// different servers never have the same name, because the name of a server contains no `__` and does not end with
+/// `_`.
 pub(crate) fn name(server: &ServerName, tool: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     let replaced: String =

@@ -1,4 +1,4 @@
-//! Slows down a server that sends faster than it may.
+//! Slows down a server that sends too many messages.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,12 +6,13 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
-/// How much may be sent at what time: a burst, and then one message per interval.
+/// The rate limit of a server: a burst of messages, and after that one message per interval.
 #[derive(Clone, Copy, Debug)]
 struct Allowance {
     every: Duration,
     burst: Duration,
-    /// The time at which all messages so far would have been sent if there were only one per interval.
+    /// The time at which all messages so far would have been sent at one message per interval. The server is slowed
+    /// down when this is further in the future than `burst`.
     paid_until: Instant,
 }
 
@@ -20,14 +21,14 @@ impl Allowance {
         Self { every, burst: every.saturating_mul(burst), paid_until: now }
     }
 
-    /// Counts messages. Returns how long to wait before the next one is accepted.
+    /// Counts messages. Returns how long to wait before reading the next message.
     fn spend(&mut self, messages: u32, now: Instant) -> Duration {
         self.paid_until = self.paid_until.max(now) + self.every.saturating_mul(messages);
         self.paid_until.saturating_duration_since(now).saturating_sub(self.burst)
     }
 }
 
-/// Slows a reader down. While it waits, the sender's pipe or socket fills, so a sender that floods has to wait too.
+/// Slows down a reader. While the reader waits, the pipe or socket fills up, so the sender has to wait as well.
 pub(crate) struct Pace {
     allowance: Allowance,
     pause: Option<Pin<Box<Sleep>>>,
@@ -38,7 +39,7 @@ impl Pace {
         Self { allowance: Allowance::new(burst, every, Instant::now()), pause: None }
     }
 
-    /// Counts messages that were read.
+    /// Counts messages that were read, and sets the pause before the next one.
     pub(crate) fn count(&mut self, messages: u32) {
         let pause = self.allowance.spend(messages, Instant::now());
         if !pause.is_zero() {
@@ -46,7 +47,7 @@ impl Pace {
         }
     }
 
-    /// Is ready when the next message may be read.
+    /// Returns `Ready` when the next message may be read.
     pub(crate) fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if let Some(pause) = &mut self.pause {
             ready!(pause.as_mut().poll(context));
@@ -55,7 +56,7 @@ impl Pace {
         Poll::Ready(())
     }
 
-    /// Waits until the next message may be read. Can be cancelled and called again.
+    /// Waits until the next message may be read. The future can be dropped and the method called again.
     pub(crate) async fn ready(&mut self) {
         std::future::poll_fn(|context| self.poll_ready(context)).await;
     }
@@ -67,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A reader that waits as long as it is told receives at most a burst, and then one message per interval.
+        /// A reader that waits as long as it is told receives at most the burst, plus one message per interval.
         #[test]
         fn no_more_than_the_allowance_gets_through(
             burst in 1..50_u32,

@@ -1,4 +1,4 @@
-//! Starts servers without a sandbox.
+//! Starts the processes of servers without a sandbox.
 
 use crate::config::Process;
 use crate::launch::{Launcher, Started, Tree};
@@ -9,7 +9,7 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use tokio::process::{Child, Command};
 
-/// Variables of polity's own environment that a server gets. All others may contain keys that are not the server's.
+/// Variables of polity's environment that a server gets. All others are withheld, because they may contain keys.
 const INHERITED: &[&str] = &[
     "HOME",
     "LANG",
@@ -31,7 +31,7 @@ const INHERITED: &[&str] = &[
     "no_proxy",
 ];
 
-/// Starts servers as processes of the same user, each in a process group of its own.
+/// Starts servers as processes of the same user, each in its own process group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
@@ -70,7 +70,7 @@ fn start(process: &Process) -> io::Result<Started> {
 /// A process and its process group.
 struct Group {
     child: Child,
-    /// The id of the process, which is the id of its group. `None` once the group has been killed.
+    /// The id of the process, which is also the id of its group. `None` after the group was killed.
     leader: Option<Pid>,
 }
 
@@ -78,7 +78,7 @@ impl Tree for Group {
     fn ended(&mut self) -> BoxFuture<'_, String> {
         async {
             let status = self.child.wait().await;
-            // At once, before the id can belong to another process.
+            // Kill the rest of the group immediately, before the system can give the id to another process.
             self.kill();
             self.leader = None;
             status.map_or_else(|error| error.to_string(), in_words)
@@ -88,7 +88,7 @@ impl Tree for Group {
 
     fn kill(&mut self) {
         if let Some(leader) = self.leader {
-            // Fails if no process of the group is left.
+            // An error means that no process of the group is left.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! Converts the result of a call of a server's tool into the output for the agent. Plain functions.
+//! Converts the result of a server's tool into the output for the agent. Pure.
 
 use crate::bounds::Bounds;
 use crate::text::{cut, on_one_line};
@@ -10,7 +10,7 @@ use polity_society::tool_group::ServerName;
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde_json::{Value, json};
 
-/// The content of a result, sorted.
+/// The content of a result, separated into texts and files.
 #[derive(Default)]
 struct Sorted {
     texts: Vec<String>,
@@ -18,7 +18,8 @@ struct Sorted {
     left_out: usize,
 }
 
-/// Returns what an agent gets of a result. The error is the reason that a server gives for a failed call.
+/// Returns the output for the agent. If the server reports that the call failed, returns the server's reason as the
+/// error.
 pub(crate) fn output(
     server: &ServerName,
     tool: &str,
@@ -44,8 +45,8 @@ pub(crate) fn output(
         .from_source(Source::Server(server.clone())))
 }
 
-/// Servers repeat structured content as text, for clients that know only text. Returns the structured content alone if
-/// the text says nothing else.
+/// Returns the structured content of a result, with the text if the text says anything else. Most servers repeat
+/// the structured content as text, for clients that only read text.
 fn with_text(structured: Value, text: String) -> Value {
     let read = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.clone()));
     let repeats = read == structured
@@ -117,7 +118,7 @@ impl Sorted {
     }
 }
 
-/// Returns the last part of the path of a URI.
+/// Returns the last component of the path in a URI.
 fn filename(uri: &str, bounds: &Bounds) -> Option<String> {
     let path = uri.split(['?', '#']).next()?;
     let name = on_one_line(path.trim_end_matches('/').rsplit('/').next()?, bounds.line_chars);

@@ -1,4 +1,4 @@
-//! Keeps one server running: connects, reads its tools, and starts again after a pause.
+//! Keeps a server running: connects, reads its tools, and after a failure starts it again after a pause.
 
 use crate::backoff::Failures;
 use crate::call::Connection;
@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The part of a server's state that others can see.
+/// The state of a server that other tasks can read.
 #[derive(Clone)]
 pub(crate) struct Published {
     pub(crate) standing: Standing,
-    /// The tools of the last connection. They stay while the server is started again.
+    /// The tools of the latest connection. They stay while the server is started again.
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
 }
 
@@ -33,15 +33,16 @@ impl Default for Published {
     }
 }
 
-/// How one connection, or the attempt to open it, ended.
+/// How a connection, or the attempt to connect, ended.
 enum End {
-    /// The server was told to stop.
+    /// The task of the server was told to stop.
     Stopped,
-    /// The server failed.
+    /// The server failed. `lasted` is the duration of the connection.
     Failed { why: String, lasted: Duration },
 }
 
-/// Keeps a server running until `stop` is cancelled. When this returns, its processes have ended.
+/// Keeps a server running until `stop` is cancelled. When this function returns, the processes of the server have
+/// ended.
 pub(crate) async fn run(server: Arc<Server>, published: watch::Sender<Published>, stop: CancellationToken) {
     let run = Run { server, published, connection: watch::Sender::new(None) };
     let mut failures = Failures::default();
@@ -66,7 +67,7 @@ struct Run {
 }
 
 impl Run {
-    /// Connects once, and serves until the connection ends.
+    /// Connects once, and waits until the connection ends.
     async fn once(&self, last: &LastLine, stop: &CancellationToken) -> End {
         let started = tokio::select! {
             started = tokio::time::timeout(self.server.bounds.start, self.start(last)) => started,
@@ -106,7 +107,7 @@ impl Run {
         }
     }
 
-    /// Connects and publishes the tools.
+    /// Connects, reads the tools and publishes them.
     async fn start(&self, last: &LastLine) -> Result<Opened, String> {
         let opened = connect(&self.server, last).await?;
         let listed = list::read(opened.running.peer(), &self.server.name, &self.server.bounds).await;
@@ -135,7 +136,7 @@ impl Run {
         self.published.send_replace(Published { standing, tools });
     }
 
-    /// Publishes why a server is not connected.
+    /// Publishes and logs why the server is not connected.
     fn report(&self, why: &str, last: &LastLine) {
         let said = last.get();
         let said = if said.is_empty() { said } else { format!("; it last wrote: {said}") };
@@ -149,7 +150,8 @@ impl Run {
         });
     }
 
-    /// Reads the tools again whenever the server says that they have changed. Several quick changes cause one read.
+    /// Reads the list of tools again whenever the server reports a change. Changes in quick succession cause a
+    /// single read.
     async fn keep_list(&self, peer: &Peer<RoleClient>, changed: &Notify) -> Infallible {
         let pause = self.server.bounds.list_pause;
         let read = async {
@@ -173,7 +175,8 @@ impl Run {
     }
 }
 
-/// Asks a server of the current generation to report changes of its tools. Servers of the previous one do so unasked.
+/// Asks a server of the current protocol generation to report changes of its tools. Servers of the previous
+/// generation report changes without being asked.
 async fn subscribe(peer: &Peer<RoleClient>, changed: &Notify, pause: Duration) -> Infallible {
     let asks = peer.peer_info().is_some_and(|info| {
         let tools = info.capabilities.tools.as_ref();
@@ -187,7 +190,7 @@ async fn subscribe(peer: &Peer<RoleClient>, changed: &Notify, pause: Duration) -
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match peer.listen(filter).await {
             Ok(mut subscription) => {
-                // The tools may have changed before the subscription began.
+                // The tools may have changed before the subscription began, so the list is read once.
                 changed.notify_one();
                 while let Ok(Some(notification)) = subscription.next().await {
                     if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
@@ -195,7 +198,7 @@ async fn subscribe(peer: &Peer<RoleClient>, changed: &Notify, pause: Duration) -
                     }
                 }
             }
-            // The server has no subscriptions, whatever it says.
+            // The server announced subscriptions but does not have them, so there is nothing to try again.
             Err(ServiceError::McpError(_)) => return std::future::pending().await,
             Err(_) => {}
         }
@@ -203,7 +206,7 @@ async fn subscribe(peer: &Peer<RoleClient>, changed: &Notify, pause: Duration) -
     }
 }
 
-/// Asks a server to end by closing the connection. If it does not, kills its processes.
+/// Closes the connection, which asks the server to end. Kills its processes if they do not end within `patience`.
 async fn close(opened: Opened, patience: Duration) {
     let Opened { mut running, tree, .. } = opened;
     let _ = running.close_with_timeout(patience).await;

@@ -1,4 +1,4 @@
-//! All configured servers.
+//! Keeps all configured servers running.
 
 use crate::bounds::Bounds;
 use crate::config::Config;
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// All configured servers. Dropping this ends them, but does not wait until they have ended.
+/// All configured servers. Dropping this stops them without waiting for their end.
 pub struct Servers {
     launcher: Arc<dyn Launcher>,
     bounds: Bounds,
@@ -29,18 +29,18 @@ pub struct Servers {
     _ends: DropGuard,
 }
 
-/// A server that is kept running.
+/// A server whose task is running.
 struct Kept {
     config: Config,
     published: watch::Receiver<Published>,
-    /// The time from which calls no longer wait for the first list of tools.
+    /// The time from which model calls no longer wait for the first list of tools.
     waited_for_until: Instant,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl Servers {
-    /// Makes a table without servers.
+    /// Makes an empty set of servers.
     pub fn new(launcher: Arc<dyn Launcher>, bounds: Bounds) -> Self {
         let stop = CancellationToken::new();
         Self {
@@ -53,9 +53,9 @@ impl Servers {
         }
     }
 
-    /// Replaces the configuration: starts new servers, stops those that are gone, and replaces those with another
-    /// configuration. All others go on undisturbed. Must be called in a Tokio runtime. After [`Self::shut_down`], this
-    /// starts nothing.
+    /// Applies a new configuration: starts new servers, stops removed servers, and replaces servers whose
+    /// configuration has changed. All other servers continue undisturbed. Must be called in a Tokio runtime. After
+    /// [`Self::shut_down`], this method starts nothing.
     pub fn set(&self, configs: BTreeMap<ServerName, Config>) {
         let mut kept = self.kept();
         let mut before = std::mem::take(&mut *kept);
@@ -73,7 +73,8 @@ impl Servers {
         before.into_values().for_each(|gone| gone.stop.cancel());
     }
 
-    /// Starts a server, after the one that it replaces has ended.
+    /// Starts the task of a server. If it replaces an earlier server, the task first waits until that server has
+    /// ended.
     fn start(&self, name: ServerName, config: Config, replaced: Option<Kept>) -> Kept {
         let (publish, published) = watch::channel(Published::default());
         let stop = self.stop.child_token();
@@ -87,7 +88,7 @@ impl Servers {
         let task = self.tasks.spawn(async move {
             if let Some(replaced) = replaced {
                 replaced.stop.cancel();
-                // Fails only if the task panicked; then its processes have been killed.
+                // An error means that the task has panicked. Its processes were killed then.
                 let _ = replaced.task.await;
             }
             run(Arc::new(server), publish, stopped).await;
@@ -95,20 +96,20 @@ impl Servers {
         Kept { config, published, waited_for_until: Instant::now() + self.bounds.first_list, stop, task }
     }
 
-    /// Waits until no server is being started for the first time. Each server is waited for only for
+    /// Waits until the first start of each server has succeeded or failed. Waits for each server at most
     /// [`Bounds::first_list`] after it was configured.
     pub async fn settled(&self) {
         let starting = |kept: &Kept| (kept.published.clone(), kept.waited_for_until);
         let starting: Vec<_> = self.kept().values().map(starting).collect();
         let waits = starting.into_iter().map(|(mut published, until)| async move {
             let has_tried = published.wait_for(|published| published.standing != Standing::Starting);
-            // Ends with an error if the server was removed or took too long. It then has no tools.
+            // An error means that the server was removed or took too long. Its tools are missing then.
             let _ = tokio::time::timeout_at(until, has_tried).await;
         });
         join_all(waits).await;
     }
 
-    /// Returns how each server is doing, by name.
+    /// Returns the state of each server, sorted by name.
     pub fn state(&self) -> Vec<ServerState> {
         let kept = self.kept();
         let state = |(name, kept): (&ServerName, &Kept)| ServerState {
@@ -118,7 +119,7 @@ impl Servers {
         kept.iter().map(state).collect()
     }
 
-    /// Ends all servers, and waits until their processes have ended.
+    /// Stops all servers, and waits until their processes have ended.
     pub async fn shut_down(&self) {
         self.stop.cancel();
         self.tasks.close();

@@ -7,7 +7,7 @@ use polity_society::tool_group::ServerName;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Maximum number of lines that are logged in one run of a server. Further lines are read, but not logged.
+/// Maximum number of lines to log for one run of a server. Further lines are read, but not logged.
 const LOGGED_LINES: usize = 1_000;
 
 /// The last line that a server has written to standard error.
@@ -24,7 +24,7 @@ impl LastLine {
     }
 }
 
-/// Reads standard error to its end. Holds one line of bounded length in memory.
+/// Reads standard error to its end. Keeps only one line of limited length in memory.
 pub(crate) async fn drain(
     mut stderr: impl AsyncRead + Unpin,
     server: ServerName,
@@ -66,7 +66,7 @@ mod tests {
     use crate::config::{Process, Sandbox};
     use std::collections::BTreeMap;
 
-    /// A reader gets all of standard error, however much it is, and keeps one short line.
+    /// `drain` reads all of standard error, however long it is, and keeps a single short line.
     #[tokio::test]
     async fn standard_error_is_drained_and_bounded() {
         let process = Process {

@@ -1,4 +1,4 @@
-//! Tests with servers that the tests play themselves: over pipes in this process, as real processes, and over HTTP.
+//! Tests with simulated servers: over pipes in this process, as real processes, and over HTTP.
 
 mod calls;
 mod changes;

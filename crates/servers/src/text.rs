@@ -1,6 +1,6 @@
-//! Cuts texts of servers to size.
+//! Shortens texts of servers.
 
-/// Returns a text on one line with at most this many characters.
+/// Joins a text into a single line, and cuts it after `chars` characters.
 pub(crate) fn on_one_line(text: &str, chars: usize) -> String {
     let words = text.split(|character: char| character.is_whitespace() || character.is_control());
     let mut line = String::new();
@@ -16,7 +16,7 @@ pub(crate) fn on_one_line(text: &str, chars: usize) -> String {
     cut(&line, chars)
 }
 
-/// Returns the beginning of a text, with `…` if the text goes on.
+/// Cuts a text after `chars` characters, and marks the cut with `…`.
 pub(crate) fn cut(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &text[..end]),

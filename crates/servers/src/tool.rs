@@ -1,4 +1,4 @@
-//! A tool of a server, as agents see it.
+//! A tool of a server, as agents use it.
 
 use crate::call::{Connection, Failure};
 use crate::list::Definition;
@@ -13,16 +13,16 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A tool of a server. It stays the same while its server is started again.
+/// A tool of a server. It stays valid while its server is started again.
 pub(crate) struct ServerTool {
     pub(crate) server: Arc<Server>,
     pub(crate) definition: Definition,
-    /// The connection to the server, while there is one.
+    /// The present connection to the server; `None` while there is no connection.
     pub(crate) connection: watch::Receiver<Option<Arc<Connection>>>,
 }
 
 impl ServerTool {
-    /// Returns the connection. If the server is being started again, waits for it for a short time.
+    /// Returns the connection. If there is none now, waits at most [`crate::Bounds::reconnect`] for the next one.
     async fn connection(&self) -> Result<Arc<Connection>, Failure> {
         let mut connections = self.connection.clone();
         let found = connections.wait_for(Option::is_some);

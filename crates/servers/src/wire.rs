@@ -1,4 +1,4 @@
-//! Bounds what comes from a server before the MCP library reads it.
+//! Limits the messages from a server before the MCP library reads them.
 
 use crate::bounds::Bounds;
 use crate::pace::Pace;
@@ -13,18 +13,19 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// While this many messages to a server are unwritten, because it does not read them, its requests are dropped.
+/// If this many messages to a server are waiting to be written, because the server does not read, its requests are
+/// dropped.
 const MOST_UNSENT: usize = 64;
 
-/// This many bytes count as one message. So a server that sends a line without an end is slowed down, too.
+/// This many bytes count as one message, so that a server that sends an endless line is slowed down as well.
 const BYTES_OF_A_MESSAGE: usize = 64 << 10;
 
-/// Standard output of a server. It reports lines that are too long, which the transport drops, and slows down a server
-/// that writes too many lines, even if they are no messages.
+/// The standard output of a server. Reports lines that are too long, because the MCP library drops them. Slows down
+/// a server that writes too many lines, even if the lines are no messages.
 pub(crate) struct Watched<R> {
     inner: R,
     pace: Pace,
-    /// Bytes of the current line so far.
+    /// Number of bytes of the current line that were read so far.
     line: usize,
     /// Number of bytes that are not counted yet, because they are fewer than [`BYTES_OF_A_MESSAGE`].
     uncounted: usize,
@@ -33,7 +34,7 @@ pub(crate) struct Watched<R> {
 }
 
 impl<R> Watched<R> {
-    /// `too_long` receives the number of lines that were too long.
+    /// Receives the number of lines that were too long so far.
     pub(crate) fn new(inner: R, bounds: &Bounds, too_long: watch::Sender<u64>) -> Self {
         let pace = Pace::new(bounds.messages, bounds.message_every);
         Self { inner, pace, line: 0, uncounted: 0, most: bounds.message_bytes, too_long }
@@ -72,22 +73,23 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
     }
 }
 
-/// A transport that slows down a server that sends too many messages, and drops requests of a server that does not read
-/// the answers.
+/// Wraps a transport. Slows down a server that sends too many messages. Drops requests of a server that does not
+/// read the answers.
 pub(crate) struct Paced<T> {
     inner: T,
     pace: Pace,
-    /// A message that has to wait. It is kept here, so that it is not lost if the caller stops waiting.
+    /// A message that was read and has to wait. It is stored here, so that it is not lost if the caller drops the
+    /// future.
     held: Option<ServerJsonRpcMessage>,
-    /// Each message that is being written holds a copy.
+    /// Each message that is being written holds a clone, so the reference count tells how many are unwritten.
     unsent: Arc<()>,
-    /// Cancelled when the connection has ended, at the latest when the library drops this transport.
+    /// Cancelled when the connection has ended, or when the library drops this transport.
     ended: CancellationToken,
     _at_the_latest: DropGuard,
 }
 
 impl<T> Paced<T> {
-    /// `ended` is cancelled when the connection has ended.
+    /// Cancels `ended` when the connection has ended.
     pub(crate) fn new(inner: T, bounds: &Bounds, ended: CancellationToken) -> Self {
         let pace = Pace::new(bounds.messages, bounds.message_every);
         let guard = ended.clone().drop_guard();

@@ -1,6 +1,6 @@
-//! Reads and writes files below one directory. No path leads out of it: each directory on the way is opened by its name
-//! below the one before, and a symbolic link on the way is an error. So a command of an agent that swaps a directory for
-//! a link meanwhile gains nothing.
+//! Reads and writes files below one directory. No path can lead out of the directory: each component is opened by
+//! its name in the handle of the directory above, and a symbolic link on the way is an error. So an agent gains
+//! nothing if its command replaces a directory by a link meanwhile.
 
 use crate::path::TreePath;
 use crate::problem::Problem;
@@ -15,45 +15,40 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The beginning of the names of files that are being written. No snapshot contains them.
+/// Prefix of the names of files that are still being written. Such files are left out of every commit.
 pub(crate) const UNFINISHED: &str = ".polity-unfinished-";
 
-/// A directory, by a handle.
+/// An opened directory. All methods work below it.
 pub(crate) struct Beneath {
     handle: OwnedFd,
     path: PathBuf,
 }
 
-/// What is at a path.
+/// What exists at a path.
 pub(crate) enum Found {
-    /// Nothing.
     Nothing,
-    /// A regular file, opened.
+    /// A regular file, already opened.
     File(File, Metadata),
-    /// A symbolic link with its target.
+    /// A symbolic link. Holds its target.
     Link(Vec<u8>),
-    /// A directory.
     Directory,
-    /// A part of the path before the last is no directory. The number is how many components lead to it.
+    /// A component before the last exists but is not a directory. Holds how many components of the path lead to it.
     Blocked(usize),
     /// A pipe, a socket or a device.
     Special,
 }
 
-/// What a file shall become.
+/// The content to write to a path.
 pub(crate) enum Content<'a> {
-    /// A regular file.
     File(&'a [u8], Execution),
-    /// A symbolic link.
+    /// The target of a symbolic link.
     Link(&'a [u8]),
 }
 
-/// Whether a file is a program.
+/// Whether a file has the permission to be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Execution {
-    /// It may be executed.
     Program,
-    /// It may not.
     Plain,
 }
 
@@ -64,36 +59,33 @@ impl Execution {
     }
 }
 
-/// What an entry of a directory is.
+/// The type of an entry in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A regular file.
     File,
-    /// A symbolic link.
     Link,
-    /// A directory.
     Directory,
     /// A pipe, a socket or a device.
     Special,
 }
 
-/// The times and numbers that change whenever a file changes.
+/// Metadata of a file. At least one field changes whenever the content of the file changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// The size in bytes.
+    /// In bytes.
     pub(crate) size: u64,
     /// The time of the last change of the content, in seconds and nanoseconds.
     pub(crate) modified: (i64, i64),
-    /// The time of the last change of the file. No program can set it back.
+    /// The time of the last change of the content or the metadata, in seconds and nanoseconds. Programs cannot set
+    /// this time.
     pub(crate) changed: (i64, i64),
-    /// The number of the file.
+    /// The inode number, which differs between two files with the same name and content.
     pub(crate) inode: u64,
-    /// The permissions.
+    /// The type and the permissions, as the system call `stat` returns them.
     pub(crate) mode: u64,
 }
 
 impl Stamp {
-    /// Returns the stamp of an opened file.
     pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             size: metadata.size(),
@@ -104,7 +96,7 @@ impl Stamp {
         }
     }
 
-    /// Returns whether the file last changed before this time since 1970.
+    /// Returns whether the last change of the file was before `time`, which counts from 1970.
     pub(crate) fn is_older_than(&self, time: Duration) -> bool {
         let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
         self.changed.0 < seconds && self.modified.0 < seconds
@@ -114,7 +106,6 @@ impl Stamp {
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Beneath {
-    /// Opens a directory.
     pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
         let handle = rustix::fs::open(path, DIRECTORY, Mode::empty()).map_err(|error| Problem::Io {
             what: "open",
@@ -124,7 +115,7 @@ impl Beneath {
         Ok(Self { handle, path: path.to_owned() })
     }
 
-    /// Returns what is at a path.
+    /// Returns what exists at a path.
     pub(crate) fn look(&self, path: &TreePath) -> Result<Found, Problem> {
         let failed = |error: Errno| self.failed("read", path, error.into());
         let (parent, name) = match self.parent(path)? {
@@ -132,7 +123,7 @@ impl Beneath {
             Parent::Missing => return Ok(Found::Nothing),
             Parent::Blocked(components) => return Ok(Found::Blocked(components)),
         };
-        // Without `NONBLOCK`, opening a pipe would wait for somebody who writes.
+        // Without `NONBLOCK`, opening a pipe would wait until another process opens the pipe for writing.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match rustix::fs::openat(&parent, &name, flags, Mode::empty()) {
             Ok(handle) => {
@@ -145,7 +136,7 @@ impl Beneath {
                 })
             }
             Err(Errno::NOENT) => Ok(Found::Nothing),
-            // macOS says MLINK for a link, BSD too.
+            // For a symbolic link, Linux returns `LOOP`; BSD systems may return `MLINK`.
             Err(Errno::LOOP | Errno::MLINK) => match rustix::fs::readlinkat(&parent, &name, Vec::new()) {
                 Ok(target) => Ok(Found::Link(target.into_bytes())),
                 Err(Errno::NOENT) => Ok(Found::Nothing),
@@ -156,8 +147,9 @@ impl Beneath {
         }
     }
 
-    /// Replaces what is at a path, by a rename. Makes the directories on the way. The number distinguishes writes that
-    /// are unfinished at the same time, so that a repetition replaces its own leftovers.
+    /// Writes a file or link by renaming a temporary file, and makes the missing directories above it. `number` is
+    /// part of the temporary name. A repeated merge uses the same numbers, so it replaces the temporary files that
+    /// a crash has left.
     pub(crate) fn put(&self, path: &TreePath, content: &Content<'_>, number: usize) -> Result<(), Problem> {
         let failed = |error: io::Error| self.failed("write", path, error);
         let (directories, name) = path.split();
@@ -201,7 +193,7 @@ impl Beneath {
         };
         let handle = rustix::fs::openat(parent, unfinished, flags, Mode::from_raw_mode(mode))?;
         let mut file = File::from(handle);
-        // The file keeps its permissions, apart from the right to execute it.
+        // The file keeps its permissions, except the right to execute it, which `execution` determines.
         let read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         if let Ok(before) = rustix::fs::openat(parent, name, read, Mode::empty()) {
             let before = File::from(before).metadata()?;
@@ -218,7 +210,7 @@ impl Beneath {
         file.sync_all()
     }
 
-    /// Returns whether this process may make and remove files in the nearest directory above a path.
+    /// Returns whether this process may create and remove files in the nearest existing directory above a path.
     pub(crate) fn may_write(&self, path: &TreePath) -> bool {
         let (directories, _) = path.split();
         let Ok(mut nearest) = self.handle.try_clone() else { return false };
@@ -233,7 +225,7 @@ impl Beneath {
         rustix::fs::accessat(&nearest, ".", access, AtFlags::empty()).is_ok()
     }
 
-    /// Removes a file, and the directories above it that become empty.
+    /// Removes a file, and each directory above it that becomes empty.
     pub(crate) fn remove(&self, path: &TreePath) -> Result<(), Problem> {
         let Parent::Open(parent, name) = self.parent(path)? else { return Ok(()) };
         match rustix::fs::unlinkat(&parent, &name, AtFlags::empty()) {
@@ -251,7 +243,7 @@ impl Beneath {
         Ok(())
     }
 
-    /// Removes a directory that contains nothing but empty directories. Stops at the first one that is not empty.
+    /// Removes a directory that contains only empty directories. Stops at the first directory that is not empty.
     pub(crate) fn remove_empty(&self, path: &TreePath) -> Result<(), Problem> {
         let mut directories = vec![path.clone()];
         let mut at = 0;
@@ -275,7 +267,7 @@ impl Beneath {
         Ok(())
     }
 
-    /// Returns the files and other entries below a directory. Stops after `limit`.
+    /// Returns all entries below a directory that are not directories themselves. Stops after `limit` entries.
     pub(crate) fn below(&self, path: &TreePath, limit: usize) -> Result<Vec<TreePath>, Problem> {
         let mut found = Vec::new();
         let mut waiting = vec![path.clone()];
@@ -284,7 +276,8 @@ impl Beneath {
                 match TreePath::new([directory.bytes(), b"/", &name].concat()) {
                     Ok(inner) if kind == Kind::Directory => waiting.push(inner),
                     Ok(inner) => found.push(inner),
-                    // Git's own files are no part of a merge, but they are in the way.
+                    // A merge never changes git's own files. But they keep the directory from being removed, so the
+                    // directory counts as an entry.
                     Err(_) => found.push(directory.clone()),
                 }
                 if found.len() >= limit {
@@ -295,7 +288,8 @@ impl Beneath {
         Ok(found)
     }
 
-    /// Lists a directory, or the workspace itself. A directory that cannot be read is empty.
+    /// Lists a directory; `None` means the opened directory itself. A directory that cannot be read counts as
+    /// empty.
     pub(crate) fn list(&self, directory: Option<&TreePath>) -> Result<Vec<(Vec<u8>, Kind, Stamp)>, Problem> {
         let opened = match directory {
             None => self.handle.try_clone().map_err(Problem::io("open", &self.path))?,
@@ -366,12 +360,12 @@ fn enter(parent: &OwnedFd, directory: &OsStr) -> Result<OwnedFd, Errno> {
     rustix::fs::openat(parent, directory, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
 }
 
-/// Converts a number whose type differs between systems.
+/// Converts a number whose type differs between operating systems.
 fn number<T: Default>(number: impl TryInto<T>) -> T {
     number.try_into().unwrap_or_default()
 }
 
-/// Reads an opened file to its end.
+/// Reads an opened file to its end. `size` is the expected number of bytes.
 pub(crate) fn read(mut file: File, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0).min(1 << 24));
     file.read_to_end(&mut bytes)?;

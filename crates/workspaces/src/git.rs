@@ -1,9 +1,9 @@
-//! Runs the program `git` so that no program that a repository names can run.
+//! Runs `git` in such a way that no program which a repository names can run.
 //!
-//! Git serves as a store of objects and as the engine of merges, and nothing else. It always works on a repository whose
-//! configuration polity wrote and no agent can change. It never looks at the files of a workspace that agents can
-//! change, so no filter, submodule, monitor or attribute of such a workspace is ever asked. A person's own repository is
-//! only asked for its HEAD, and told the branches of agents (`person.rs`).
+//! Polity uses git only to store objects and to merge commits, always in a repository whose configuration polity
+//! wrote and no agent can change. Git never reads the files of a workspace, which agents can change. So filters,
+//! submodules, monitors and attributes of a workspace have no effect. In the person's own repository, git only
+//! reads HEAD and writes the branches of agents (`person.rs`).
 
 use crate::problem::Problem;
 use std::ffi::{OsStr, OsString};
@@ -15,16 +15,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
 
-/// Longest time that one command of git may take. Large repositories need minutes.
+/// Longest time that one git command may take. Commands on large repositories can take minutes.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Longest part of git's error output that is kept, in bytes.
+/// Maximum number of bytes of git's error output that an error quotes.
 const ERROR_BYTES: usize = 2_000;
 
-/// The oldest version that merges without a working directory (`merge-tree --write-tree`).
+/// The oldest usable version of git: the first with `merge-tree --write-tree`, which merges without a working
+/// directory.
 const OLDEST: (u32, u32) = (2, 38);
 
-/// Settings that beat those of every configuration file. Each switches off a program or a side effect.
+/// Settings that take precedence over all configuration files. Each disables a program or a side effect of git.
 const SETTINGS: &[&str] = &[
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -51,34 +52,30 @@ const SETTINGS: &[&str] = &[
     "advice.detachedHead=false",
 ];
 
-/// The program `git`.
+/// The program `git`, by its absolute path.
 #[derive(Clone, Debug)]
 pub(crate) struct Git {
     program: PathBuf,
 }
 
-/// Whether this machine has a git that polity can use.
+/// Whether polity can use the git of this machine.
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
-    /// There is none.
+    /// Git is not installed.
     Missing,
-    /// It is older than [`OLDEST`]. The text is its version.
+    /// Git is older than [`OLDEST`]. Holds its version.
     TooOld(String),
-    /// It can be used.
     Usable(Git),
 }
 
-/// What a command of git reads from its standard input.
+/// The standard input of a git command.
 pub(crate) enum Input {
-    /// Nothing.
     Nothing,
-    /// These bytes.
     Bytes(Vec<u8>),
-    /// The content of a file.
     File(File),
 }
 
-/// One command of git.
+/// A git command to run.
 pub(crate) struct Call<'a> {
     directory: &'a Path,
     arguments: Vec<OsString>,
@@ -87,13 +84,13 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Makes a command on the repository in this directory.
+    /// `directory` is the directory of the repository, in which the command runs.
     pub(crate) fn on(directory: &'a Path, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(OsString::from).collect();
         Self { directory, arguments, environment: Vec::new(), input: Input::Nothing }
     }
 
-    /// Adds an argument that need not be UTF-8.
+    /// Adds an argument, which need not be UTF-8.
     pub(crate) fn with(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
@@ -105,7 +102,7 @@ impl<'a> Call<'a> {
         self
     }
 
-    /// Sets what the command reads.
+    /// Sets the standard input.
     pub(crate) fn reading(mut self, input: Input) -> Self {
         self.input = input;
         self
@@ -116,23 +113,22 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The result of a command.
+/// The result of a git command.
 pub(crate) struct Answer {
-    /// The exit code, or `None` if a signal ended the command.
+    /// `None` if a signal ended the command.
     pub(crate) code: Option<i32>,
-    /// The standard output.
     pub(crate) output: Vec<u8>,
     errors: Vec<u8>,
     command: String,
 }
 
 impl Answer {
-    /// Returns the output if the command succeeded.
+    /// Returns the standard output if the exit code is 0, otherwise an error with git's error output.
     pub(crate) fn succeeded(self) -> Result<Vec<u8>, Problem> {
         if self.code == Some(0) { Ok(self.output) } else { Err(self.failed()) }
     }
 
-    /// Returns the error that says what git wrote.
+    /// Makes an error from git's error output.
     pub(crate) fn failed(self) -> Problem {
         let Self { code, errors, command, .. } = self;
         let mut errors = String::from_utf8_lossy(&errors).trim().to_owned();
@@ -144,7 +140,7 @@ impl Answer {
 }
 
 impl Git {
-    /// Looks for git on the path of the daemon.
+    /// Finds git in the directories of the daemon's `PATH`.
     pub(crate) async fn find() -> Found {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let candidates = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
@@ -155,7 +151,7 @@ impl Git {
         let git = Self { program };
         let call = Call::on(Path::new("/"), &["version"]);
         let Ok(output) = git.run(call, &CancellationToken::new()).await.and_then(Answer::succeeded) else {
-            // On macOS, `git` may be a stub that only asks to install the real one.
+            // On macOS without developer tools, `git` is a stub that only offers to install them, and fails.
             return Found::Missing;
         };
         let version = String::from_utf8_lossy(&output).trim().trim_start_matches("git version ").to_owned();
@@ -165,7 +161,7 @@ impl Git {
         }
     }
 
-    /// Runs a command and returns how it ended. The command is killed if nobody waits for it any more.
+    /// Runs a command and returns its result. Dropping this future kills the command.
     pub(crate) async fn run(&self, call: Call<'_>, cancel: &CancellationToken) -> Result<Answer, Problem> {
         let command = call.name();
         tokio::select! {
@@ -208,7 +204,8 @@ impl Git {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let write = async {
             if let (Some(mut stdin), Some(bytes)) = (stdin, bytes) {
-                // A command that fails stops reading. Its own error says more than the broken pipe.
+                // A command that fails may stop reading early. Its own error output explains more than this error
+                // would.
                 let _ = stdin.write_all(&bytes).await;
             }
             Ok(())
@@ -234,7 +231,7 @@ impl Git {
     }
 }
 
-/// The environment of every command. It holds nothing of the daemon's environment but the path.
+/// The environment of every git command. Of the daemon's environment, only `PATH` is added.
 const FIXED_ENVIRONMENT: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
@@ -243,7 +240,7 @@ const FIXED_ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_ATTR_NOSYSTEM", "1"),
     ("GIT_DEFAULT_HASH", "sha1"),
     ("GIT_DEFAULT_REF_FORMAT", "files"),
-    // An empty list allows no protocol at all, and beats every configuration file.
+    // An empty list forbids all protocols, and takes precedence over all configuration files.
     ("GIT_ALLOW_PROTOCOL", ""),
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),

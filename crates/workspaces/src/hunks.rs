@@ -1,28 +1,28 @@
-//! The hunks of a conflict: which lines both sides changed. Plain functions over bytes.
+//! The hunks of a conflict: the lines that both sides have changed. Pure.
 
 use serde::Serialize;
 
-/// Longest text of one side of a hunk that is reported, in characters.
+/// Maximum number of characters that are reported of each side of a hunk.
 const SIDE_CHARS: usize = 2_000;
 
-/// Hunks per file that are reported.
+/// Maximum number of hunks that are reported for a file.
 const HUNKS: usize = 20;
 
-/// Lines that both sides changed.
+/// Lines that both sides have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Hunk {
-    /// The number of the first line, in the version of the workspace that is merged into.
+    /// The number of the first line, in the workspace that receives the merge.
     pub(crate) line: usize,
-    /// The lines in the workspace that is merged into.
+    /// The lines in the workspace that receives the merge.
     pub(crate) ours: String,
-    /// The lines that both sides began with.
+    /// The lines before both sides changed them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) base: Option<String>,
     /// The lines in the worktree that is merged.
     pub(crate) theirs: String,
 }
 
-/// Returns a length of markers that no line of these texts can be mistaken for.
+/// Returns a length for conflict markers that is greater than that of any similar line in these texts.
 pub(crate) fn marker_size(texts: &[&[u8]]) -> usize {
     let run = |line: &[u8]| match line.first() {
         Some(first @ (b'<' | b'|' | b'=' | b'>')) => line.iter().take_while(|byte| *byte == first).count(),
@@ -39,7 +39,7 @@ enum Part {
     Theirs,
 }
 
-/// Reads the hunks out of a text with markers of this length, as `git merge-file --diff3` writes it.
+/// Reads the hunks from the output of `git merge-file --diff3`, whose conflict markers have this length.
 pub(crate) fn hunks(text: &[u8], marker_size: usize) -> Vec<Hunk> {
     let is_marker = |line: &[u8], byte: u8| {
         let (marker, rest) = line.split_at(marker_size.min(line.len()));
@@ -104,16 +104,15 @@ fn cut(bytes: &[u8]) -> String {
     }
 }
 
-/// A file in conflict.
+/// A file in conflict, as the refusal of a merge describes it to the agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Conflict {
-    /// The path.
+    /// The path, relative to the workspace.
     pub(crate) path: String,
     /// What kind of conflict it is, such as `content`, `modify/delete` or `uncommitted edits`.
     pub(crate) kind: String,
-    /// The hunks.
     pub(crate) hunks: Vec<Hunk>,
-    /// How many hunks are not listed.
+    /// Number of hunks that are not in `hunks`, because there are too many.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) omitted: usize,
 }
@@ -124,7 +123,7 @@ fn is_zero(number: &usize) -> bool {
 }
 
 impl Conflict {
-    /// Makes a conflict with as many hunks as are reported.
+    /// Keeps the first hunks, at most [`HUNKS`], and counts the rest in `omitted`.
     pub(crate) fn new(path: String, kind: &str, mut hunks: Vec<Hunk>) -> Self {
         let omitted = hunks.len().saturating_sub(HUNKS);
         hunks.truncate(HUNKS);

@@ -1,9 +1,9 @@
-//! Changes the files of a directory as a merge says, all of them even if the process dies in between.
+//! Carries out the file changes of a merge so that all of them happen, even if the process dies in between.
 //!
-//! The journal is written first: what changes, from what to what, and which names stand for the merged commit
-//! afterwards. Then each file is replaced by a rename, then the names are moved, then the journal is removed. Whoever
-//! works on the task next finishes a journal that it finds. A file that is neither the old nor the new version was
-//! changed by somebody else and stays as it is.
+//! First, polity writes a journal: the old and the new version of each file, and the git refs to move afterwards.
+//! Then it replaces each file by a rename, moves the refs, and removes the journal. If the process dies in between,
+//! the next operation on the task's workspaces finishes the journal. A file that has neither its old nor its new
+//! version was changed by somebody else, and stays unchanged.
 
 use crate::beneath::{self, Beneath, Content, Execution, Found};
 use crate::parse::{Change, Leaf, Mode};
@@ -17,40 +17,40 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Entries that are listed of a directory that is in the way of a file.
+/// Maximum number of entries to list in a directory that stands where a merge must write a file.
 const IN_THE_WAY: usize = 10_000;
 
-/// Files that are compared and written at once. Their contents are in memory.
+/// Maximum number of files that are compared and written together. Their contents are in memory.
 const FILES_AT_ONCE: usize = 32;
 
-/// A merge that is being carried out.
+/// A merge that is being carried out. Stored as JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Journal {
-    /// The directory.
+    /// The directory whose files the merge changes.
     pub(crate) directory: PathBuf,
-    /// The workspace whose index agents' own git reads, and the commit that it shows afterwards.
+    /// The name of the workspace and the commit to show in the index that agents' own git commands read. `None` for
+    /// a directory of the person.
     pub(crate) index: Option<(String, String)>,
-    /// The names that are moved afterwards, each with its commit.
+    /// The git refs to set after the files are changed, each with its commit.
     pub(crate) points: Vec<(String, String)>,
-    /// The files, in the order in which they are changed.
+    /// The changes of files, in the order in which they are carried out.
     pub(crate) changes: Vec<Change>,
 }
 
-/// How a file on disk relates to a merge.
+/// A change of a merge, compared with the file on disk.
 pub(crate) struct Judged {
-    /// The change.
     pub(crate) change: Change,
-    /// What it does.
+    /// What the merge must do with the file.
     pub(crate) step: Step,
-    /// What is there now.
+    /// What exists on disk at the path.
     pub(crate) disk: Disk,
-    /// The content before.
+    /// The content of the file before the change.
     pub(crate) old: Vec<u8>,
-    /// The content afterwards.
+    /// The content of the file after the change.
     pub(crate) new: Vec<u8>,
 }
 
-/// Reads what is at a path.
+/// Reads what exists at a path.
 fn disk(beneath: &Beneath, path: &TreePath) -> Result<Disk, Problem> {
     Ok(match beneath.look(path)? {
         Found::Nothing => Disk::Nothing,
@@ -66,7 +66,7 @@ fn disk(beneath: &Beneath, path: &TreePath) -> Result<Disk, Problem> {
     })
 }
 
-/// Finds out how each file on disk relates to some changes. `deleted` are all files that the merge deletes.
+/// Compares each change with the file on disk. `deleted` are all files that the whole merge deletes.
 pub(crate) async fn judge(
     repository: &Repository,
     directory: &Path,
@@ -108,19 +108,19 @@ pub(crate) async fn judge(
     .await
 }
 
-/// Runs work on files off the async threads.
+/// Runs blocking work outside the async threads.
 pub(crate) async fn in_background<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     tokio::task::spawn_blocking(work).await.unwrap_or(Err(Problem::CutOff))
 }
 
-/// Returns the files that changes delete.
+/// Returns the paths of the files that the changes delete.
 pub(crate) fn deleted(changes: &[Change]) -> BTreeSet<TreePath> {
     changes.iter().filter(|change| change.new.is_none()).map(|change| change.path.clone()).collect()
 }
 
-/// Changes one file as it was judged.
+/// Carries out the change of one file, as decided in `judged.step`.
 fn carry_out(beneath: &Beneath, judged: &Judged, number: usize) -> Result<(), Problem> {
     let Step::Change(endings) = judged.step else { return Ok(()) };
     let path = &judged.change.path;
@@ -145,13 +145,15 @@ fn carry_out(beneath: &Beneath, judged: &Judged, number: usize) -> Result<(), Pr
     beneath.put(path, &content, number)
 }
 
-/// Carries out changes of files. Returns the files that stay as they are because somebody else changed them.
+/// Carries out changes of files. Returns the files that stay unchanged, because somebody else has changed them or
+/// they cannot be written.
 pub(crate) async fn apply(
     repository: &Repository,
     directory: &Path,
     changes: &[Change],
 ) -> Result<Vec<TreePath>, Problem> {
-    // The files are judged again for writing when the deletions are done: what then is still in the way, stays.
+    // The files to write are compared with the disk only after the deletions. A file or directory that then still
+    // stands in the way was not part of the merge, and stays.
     let first_write = changes.iter().position(|change| change.new.is_some()).unwrap_or(changes.len());
     let (deletions, writes) = changes.split_at(first_write);
     let nothing = BTreeSet::new();
@@ -165,7 +167,8 @@ pub(crate) async fn apply(
             for (number, judged) in judged.into_iter().enumerate() {
                 let is_carried_out = match carry_out(&beneath, &judged, number) {
                     Ok(()) => judged.step != Step::Conflict,
-                    // A file that cannot be written must not hold up all further work on the task.
+                    // A file that cannot be written is skipped, because an error here would block all further work
+                    // on the task.
                     Err(Problem::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
                         false
                     }
@@ -182,7 +185,7 @@ pub(crate) async fn apply(
     Ok(left)
 }
 
-/// Returns the files that could not be written because a directory on the way must not be changed.
+/// Returns the files that cannot be written, because this process may not change the directory above them.
 pub(crate) async fn protected(directory: &Path, changes: &[Change]) -> Result<Vec<TreePath>, Problem> {
     let directory = directory.to_owned();
     let paths: Vec<TreePath> = changes.iter().map(|change| change.path.clone()).collect();
@@ -194,7 +197,7 @@ pub(crate) async fn protected(directory: &Path, changes: &[Change]) -> Result<Ve
 }
 
 impl Journal {
-    /// Writes the journal. From now on the merge happens, whatever else happens.
+    /// Writes the journal. After this, the merge is carried out even if the process dies.
     pub(crate) fn write(&self, file: &Path) -> Result<(), Problem> {
         let text = serde_json::to_vec(self).map_err(|error| Problem::Io {
             what: "write",
@@ -204,7 +207,7 @@ impl Journal {
         replace(file, &text)
     }
 
-    /// Reads the journal, if there is one.
+    /// Reads the journal, if it exists.
     pub(crate) fn read(file: &Path) -> Result<Option<Self>, Problem> {
         let failed = Problem::io("read", file);
         match fs::read(file) {
@@ -214,7 +217,7 @@ impl Journal {
         }
     }
 
-    /// Carries out the merge and removes the journal. Returns the files that stay as they are because somebody else
+    /// Carries out the merge and removes the journal. Returns the files that stay unchanged because somebody else
     /// changed them meanwhile.
     pub(crate) async fn finish(
         &self,
@@ -223,9 +226,9 @@ impl Journal {
     ) -> Result<Vec<TreePath>, Problem> {
         let left = match (self.directory.is_dir(), &self.index) {
             (true, _) => apply(repository, &self.directory, &self.changes).await?,
-            // Somebody removed the workspace. There are no files that could be changed.
+            // The workspace was removed, so there are no files to change.
             (false, Some(_)) => Vec::new(),
-            // The directory of the person may be on a disk that is not attached now.
+            // The directory of the person may be on a disk that is not mounted now.
             (false, None) => {
                 return Err(Problem::refused(format!(
                     "A merge into {} was interrupted, and the directory is not there now. Ask the person to bring it \

@@ -1,6 +1,6 @@
-//! Workspaces: in which directory an agent works, and what git keeps of its work.
+//! Workspaces: the directory that each agent works in, and the record of its work in git.
 //!
-//! Below the root there is one directory per task:
+//! Below the root, there is a directory for each task:
 //!
 //! ```text
 //! <task>/git/           the repository of the task, which agents cannot change
@@ -9,16 +9,17 @@
 //! <task>/journal.json   a merge that is being carried out
 //! ```
 //!
-//! The path of a file: an agent changes it in its directory. At the end of the turn [`Workspaces::settle`] reads the
-//! directory (`walk`, `snapshot`) and commits on the agent's branch. [`Workspaces::merge`] merges two commits inside the
-//! repository, orders what to change (`plan`), and then changes the files of the other directory as a journal says, so
-//! that a crash leaves nothing half done. `parse`, `path`, `hunks` and `plan` are pure.
+//! The path of a change: an agent changes files in its directory. At the end of the turn, [`Workspaces::settle`]
+//! reads the directory (`walk`, `snapshot`) and commits the changes to the agent's branch. Later,
+//! [`Workspaces::merge`] merges this commit with the commit of another workspace inside the repository, decides
+//! what to do with each file of the other workspace (`plan`), and then changes the files (`journal`), so that a
+//! crash leaves no merge half done. `parse`, `path`, `hunks` and `plan` are pure.
 //!
-//! No program that a repository names ever runs here. Git only stores objects and merges commits, in a repository whose
-//! configuration polity wrote. Polity itself reads and writes the files of workspaces, through handles that no link
-//! leads away (`beneath`).
+//! No program that a repository names ever runs. Git only stores objects and merges commits, in a repository whose
+//! configuration polity wrote. Polity itself reads and writes the files of workspaces, and follows no symbolic
+//! links (`beneath`).
 //!
-//! This crate must not know tools, SQL, models, turns beyond their number, or who may merge whose work.
+//! This crate must not know tools, SQL, models, anything of a turn but its number, or who may merge whose work.
 
 // Circle: the submodules work on the locked workspaces of a task, which workspaces declares.
 mod workspaces;

@@ -1,21 +1,20 @@
-//! Reads what git prints. Plain functions over bytes.
+//! Reads the output of git commands. Pure.
 
 use crate::path::TreePath;
 use crate::problem::Problem;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The mode of a file in a tree of git.
+/// The kind of an entry in a git tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Mode {
-    /// A regular file.
+    /// A regular file that is not executable.
     Plain,
-    /// A regular file that may be executed.
+    /// A regular file that is executable.
     Program,
-    /// A symbolic link.
     Link,
-    /// A repository inside the repository. Polity leaves it alone.
+    /// A repository inside the repository. Polity never changes it.
     Submodule,
 }
 
@@ -30,7 +29,7 @@ impl Mode {
         }
     }
 
-    /// Returns the mode as git writes it.
+    /// Returns the mode in git's notation.
     pub(crate) fn number(self) -> &'static str {
         match self {
             Self::Plain => "100644",
@@ -41,27 +40,25 @@ impl Mode {
     }
 }
 
-/// What a tree says about one file.
+/// An entry of a git tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Leaf {
-    /// The mode.
     pub(crate) mode: Mode,
-    /// The name that git gives to the content.
+    /// The hash by which git names the content.
     pub(crate) object: String,
 }
 
-/// One file in which two trees differ.
+/// A file that differs between two trees.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Change {
-    /// The path.
     pub(crate) path: TreePath,
-    /// The file in the first tree.
+    /// The file in the first tree; `None` if the file is new.
     pub(crate) old: Option<Leaf>,
-    /// The file in the second tree.
+    /// The file in the second tree; `None` if the file is deleted.
     pub(crate) new: Option<Leaf>,
 }
 
-/// Returns whether a change makes a file a link, a link a submodule, or the like.
+/// Returns whether a change turns an entry into another kind, for example a file into a link.
 pub(crate) fn is_other_kind(change: &Change) -> bool {
     let is_file = |leaf: &Leaf| matches!(leaf.mode, Mode::Plain | Mode::Program);
     match (&change.old, &change.new) {
@@ -70,28 +67,28 @@ pub(crate) fn is_other_kind(change: &Change) -> bool {
     }
 }
 
-/// The files of a tree.
+/// The files of a git tree, by path.
 pub(crate) type Tree = BTreeMap<TreePath, Leaf>;
 
-/// The result of `git merge-tree --write-tree -z`.
+/// The output of `git merge-tree --write-tree -z`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MergedTree {
-    /// The tree. Files in conflict contain markers.
+    /// The hash of the merged tree. In this tree, files in conflict contain conflict markers.
     pub(crate) tree: String,
-    /// The files in conflict.
+    /// The files in conflict, with their versions.
     pub(crate) conflicts: BTreeMap<TreePath, Stages>,
-    /// Why files are in conflict: the kind, such as `modify/delete`, for each file that a message names.
+    /// The messages of git about conflicts: the kind, such as `modify/delete`, and the files of each message.
     pub(crate) kinds: Vec<(String, Vec<Vec<u8>>)>,
 }
 
-/// The versions of a file in conflict.
+/// The versions of a file in conflict. `None` if the file does not exist in a version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stages {
-    /// The version that both sides began with.
+    /// The version before both sides changed the file.
     pub(crate) base: Option<Leaf>,
-    /// The version of the workspace that is merged into.
+    /// The version in the workspace that receives the merge.
     pub(crate) ours: Option<Leaf>,
-    /// The version of the worktree that is merged.
+    /// The version in the worktree that is merged.
     pub(crate) theirs: Option<Leaf>,
 }
 
@@ -100,21 +97,21 @@ fn unreadable(command: &'static str, what: &[u8]) -> Problem {
     Problem::Unreadable { command, what }
 }
 
-/// Splits fields that end with NUL.
+/// Splits output whose fields end with NUL.
 fn fields(output: &[u8]) -> impl Iterator<Item = &[u8]> {
     let output = output.strip_suffix(b"\0").unwrap_or(output);
     let is_empty = output.is_empty();
     output.split(|byte| *byte == 0).filter(move |_| !is_empty)
 }
 
-/// Splits `<mode> … <object> [<stage>]` TAB `<path>`.
+/// Splits a field of the form `<mode> … <object> [<stage>]` TAB `<path>`.
 fn line(field: &[u8]) -> Option<(Vec<&str>, &[u8])> {
     let tab = field.iter().position(|byte| *byte == b'\t')?;
     let words = std::str::from_utf8(&field[..tab]).ok()?.split(' ').collect();
     Some((words, &field[tab + 1..]))
 }
 
-/// Reads `git ls-tree -r -z`.
+/// Reads the output of `git ls-tree -r -z`.
 pub(crate) fn tree(output: &[u8]) -> Result<Tree, Problem> {
     let mut tree = Tree::new();
     for field in fields(output) {
@@ -129,7 +126,7 @@ pub(crate) fn tree(output: &[u8]) -> Result<Tree, Problem> {
     Ok(tree)
 }
 
-/// Reads `git diff-tree -r -z --raw --no-renames` of two trees.
+/// Reads the output of `git diff-tree -r -z --raw --no-renames` for two trees.
 pub(crate) fn changes(output: &[u8]) -> Result<Vec<Change>, Problem> {
     let mut changes = Vec::new();
     let mut fields = fields(output);
@@ -153,7 +150,7 @@ pub(crate) fn changes(output: &[u8]) -> Result<Vec<Change>, Problem> {
     Ok(changes)
 }
 
-/// Reads `git merge-tree --write-tree -z`.
+/// Reads the output of `git merge-tree --write-tree -z`.
 pub(crate) fn merged(output: &[u8]) -> Result<MergedTree, Problem> {
     let failed = |what: &[u8]| unreadable("merge-tree", what);
     let mut fields = output.strip_suffix(b"\0").unwrap_or(output).split(|byte| *byte == 0);
@@ -195,7 +192,7 @@ pub(crate) fn merged(output: &[u8]) -> Result<MergedTree, Problem> {
     Ok(MergedTree { tree, conflicts, kinds })
 }
 
-/// Reads the contents that `git cat-file --batch` prints, in the order in which they were asked for.
+/// Reads the output of `git cat-file --batch`: the contents, in the order of the request.
 pub(crate) fn contents(mut output: &[u8]) -> Result<Vec<Vec<u8>>, Problem> {
     let mut contents = Vec::new();
     while !output.is_empty() {

@@ -1,4 +1,4 @@
-//! Paths inside a workspace, as git writes them.
+//! Paths inside a workspace, in git's notation.
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -7,21 +7,21 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The characters that are written as `%XX` where a path becomes text that a program reads again.
+/// The characters that are written as `%XX` when a path is serialized.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b'%');
 
-/// A path inside a workspace: one or more components, joined by `/`. It never names git's own directory, and no
-/// component leads upwards. The bytes need not be UTF-8.
+/// A path inside a workspace: one or more components, joined by `/`. No component is `..` or git's own directory
+/// `.git`. The bytes need not be UTF-8.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TreePath(Vec<u8>);
 
-/// A path that cannot be inside a workspace.
+/// The error for a path that cannot be inside a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a path of a file in a workspace")]
 pub(crate) struct BadPath(String);
 
 impl TreePath {
-    /// Returns the path if every component is a plain name.
+    /// Returns an error if a component is empty, `.`, `..`, contains NUL, or names git's own directory.
     pub(crate) fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, BadPath> {
         let bytes = bytes.into();
         let is_plain = |component: &[u8]| {
@@ -34,17 +34,17 @@ impl TreePath {
         }
     }
 
-    /// Returns the bytes, as git writes them.
+    /// Returns the bytes of the path, in git's notation.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Returns the path as the operating system takes it.
+    /// Returns the path for the operating system, relative to the workspace.
     pub(crate) fn relative(&self) -> PathBuf {
         PathBuf::from(OsStr::from_bytes(&self.0))
     }
 
-    /// Returns the names of the directories above the file, the outermost first, and the name of the file.
+    /// Splits the path into the names of the directories, the outermost first, and the name of the file.
     pub(crate) fn split(&self) -> (Vec<&OsStr>, &OsStr) {
         let mut directories: Vec<&OsStr> =
             self.0.split(|byte| *byte == b'/').map(OsStr::from_bytes).collect();
@@ -57,7 +57,7 @@ impl TreePath {
         self.0.strip_prefix(other.0.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
     }
 
-    /// Returns the path of a directory above this one, which has this many components.
+    /// Returns the directory above this path that has this number of components.
     pub(crate) fn ancestor(&self, components: usize) -> Option<Self> {
         let ends = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let end = ends.clone().nth(components.checked_sub(1)?)?;
@@ -90,10 +90,10 @@ impl<'de> Deserialize<'de> for TreePath {
     }
 }
 
-/// Returns whether some file system takes this name for `.git`, which only git itself may write.
+/// Returns whether any file system treats this name as `.git`, the directory that only git may write.
 pub(crate) fn is_git_name(name: &[u8]) -> bool {
     let name = String::from_utf8_lossy(name);
-    // The file system of macOS ignores these characters in names.
+    // The file system of macOS ignores these characters when it compares names.
     let is_ignored = |character: char| matches!(character, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let seen: String = name.chars().filter(|character| !is_ignored(*character)).collect();
     let seen = seen.to_ascii_lowercase();
@@ -101,7 +101,7 @@ pub(crate) fn is_git_name(name: &[u8]) -> bool {
     plain == ".git" || plain == "git~1"
 }
 
-/// Writes a path between double quotes as git reads it in its streams and its list of alternates.
+/// Writes a path between double quotes, as `git fast-import` and the file `objects/info/alternates` require.
 pub(crate) fn quoted(path: &[u8]) -> Vec<u8> {
     let mut quoted = vec![b'"'];
     for byte in path {

@@ -1,7 +1,7 @@
-//! The person's own repository. It may be hostile: somebody else may have written its configuration.
+//! The person's own git repository. It may be hostile, because somebody else may have written its configuration.
 //!
-//! Polity asks it for its HEAD and its format, and writes the branches of agents. It does so with commands that start no
-//! program, whatever the configuration says. Everything else happens in the repository of the task.
+//! Polity reads HEAD and the object format, and writes the branches of agents. The git commands that do this start
+//! no program, whatever the configuration says. All other git commands run in the repository of the task.
 
 use crate::git::{Call, Git, Input};
 use crate::problem::Problem;
@@ -10,30 +10,31 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tokio_util::sync::CancellationToken;
 
-/// The repository of a directory of the person.
+/// The git repository of a directory of the person.
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
-    /// The directory of git for this directory.
+    /// The git directory for this working directory: `.git`, or the directory that the file `.git` of a worktree
+    /// names.
     pub(crate) own: PathBuf,
-    /// What the repository of a task borrows.
+    /// The objects that the repository of a task can read.
     pub(crate) lender: Lender,
     /// The commit that is checked out.
     pub(crate) head: String,
 }
 
-/// Why a directory is no repository that polity works with.
+/// Why polity cannot work with the repository of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unusable {
-    /// There is no `.git`.
+    /// The directory has no `.git`.
     NoRepository,
-    /// The `.git` is something that polity does not follow.
+    /// `.git` is a link or has another form that polity refuses to follow, for safety. Holds the reason.
     Odd(String),
-    /// There is no commit.
+    /// The repository has no commit yet.
     NoCommit,
 }
 
 impl Unusable {
-    /// Says why there can be no worktree, and what the person can do.
+    /// Explains why agents cannot have worktrees, and what the person can do.
     pub(crate) fn reason(&self, directory: &Path) -> String {
         let directory = directory.display();
         match self {
@@ -52,15 +53,15 @@ impl Unusable {
     }
 }
 
-/// Where a repository keeps its parts.
+/// The two directories of a repository.
 struct Parts {
     own: PathBuf,
     common: PathBuf,
 }
 
-/// Finds the parts of the repository of a directory. Follows nothing that an agent could have put there to reach a
-/// repository elsewhere: `.git` is a directory, or a file whose target names this directory in return, as that of a
-/// worktree does.
+/// Finds the directories of a repository. `.git` must be a directory, or a file that names a git directory which
+/// names this working directory in return, as in a linked worktree. So an agent cannot make a `.git` that leads to
+/// another repository of the person.
 fn parts(directory: &Path) -> Result<Parts, Unusable> {
     let odd = |what: &str| Unusable::Odd(what.to_owned());
     let dot_git = directory.join(".git");
@@ -108,7 +109,7 @@ fn parts(directory: &Path) -> Result<Parts, Unusable> {
     Ok(parts)
 }
 
-/// Returns whether the loose file of a branch can only be found through symbolic links.
+/// Returns whether the path to the file of a branch contains a symbolic link.
 fn leads_through_link(common: &Path, reference: &str) -> bool {
     let mut path = common.to_owned();
     reference.split('/').any(|component| {
@@ -118,12 +119,13 @@ fn leads_through_link(common: &Path, reference: &str) -> bool {
 }
 
 impl Person {
-    /// Finds the directory of git for a directory of the person, without looking further into it.
+    /// Returns the shared git directory of a directory of the person. Does not check that the repository can be
+    /// used.
     pub(crate) fn directory_of_git(directory: &Path) -> Option<PathBuf> {
         parts(directory).ok().map(|parts| parts.common)
     }
 
-    /// Opens the repository of a directory.
+    /// Opens the repository of a directory. The inner error says why polity cannot work with the repository.
     pub(crate) async fn open(
         git: &Git,
         directory: &Path,
@@ -150,8 +152,8 @@ impl Person {
         Ok(Ok(Self { own, lender: Lender { common, objects, object_format }, head }))
     }
 
-    /// Gives the person's repository the branch of an agent with all its commits. Returns why not, if that fails: the
-    /// work is safe in the repository of the task.
+    /// Writes the branch of an agent and its commits into the person's repository. Returns the reason if this is
+    /// not possible. No work is lost then, because the repository of the task has the commits.
     pub(crate) async fn publish(
         &self,
         task: &Repository,
@@ -172,7 +174,7 @@ impl Person {
                 format!("somebody else changed the branch `polity/{agent}` of the person's repository");
             return Ok(Some(reason));
         }
-        // Only the objects that the person's repository lacks.
+        // Packs only the objects that the person's repository does not have.
         let call = task.call(&["pack-objects", "--revs", "--local", "--stdout", "--quiet"]);
         let wanted = format!("{tip}\n^{}\n", self.head);
         let pack = task.run(call.reading(Input::Bytes(wanted.into_bytes()))).await?.succeeded()?;
@@ -189,13 +191,13 @@ impl Person {
         Ok(None)
     }
 
-    /// Removes the branch of an agent from the person's repository, if it is as polity left it.
+    /// Removes the branch of an agent from the person's repository, unless somebody else has changed the branch.
     pub(crate) async fn unpublish(&self, task: &Repository, agent: &str) -> Result<(), Problem> {
         let own = task.beside(self.own.clone());
         let remembered = format!("refs/polity/published/{agent}");
         let Some(before) = task.tip(&remembered).await? else { return Ok(()) };
         let branch = format!("refs/heads/polity/{agent}");
-        // A branch that the person has changed or checked out stays.
+        // Git refuses to remove a branch that the person has changed, and the branch stays.
         let _ = own.finish(own.call(&["update-ref", "-d", &branch, &before])).await?;
         task.forget(&remembered).await
     }

@@ -1,57 +1,54 @@
-//! What a merge does to each file of a directory. Plain functions over data.
+//! Decides what a merge does with each file of a directory. Pure.
 
 use crate::beneath::Execution;
 use crate::parse::{Change, Mode};
 use crate::path::TreePath;
 use std::collections::BTreeSet;
 
-/// What is at a path of the directory.
+/// What exists on disk at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Disk {
-    /// Nothing.
     Nothing,
-    /// A regular file.
     File(Vec<u8>, Execution),
-    /// A symbolic link.
+    /// A symbolic link. Holds its target.
     Link(Vec<u8>),
-    /// A directory with these files below it.
+    /// A directory. Holds the files below it.
     Directory(Vec<TreePath>),
-    /// The path leads through this file or link, so there can be nothing.
+    /// A component of the path is this file or link instead of a directory, so the path cannot exist.
     Blocked(TreePath),
     /// A pipe, a socket or a device.
     Special,
 }
 
-/// A version of a file.
+/// A file in a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Version<'a> {
-    /// The mode.
     pub(crate) mode: Mode,
-    /// The content, or the target of a link.
+    /// The content of a file, or the target of a link.
     pub(crate) content: &'a [u8],
 }
 
-/// How the lines of a file on disk end.
+/// The line ends of a file on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endings {
-    /// As in the repository.
+    /// The same as in the repository.
     Stored,
-    /// With CR LF, where the repository has LF: the person's git converts them.
+    /// CR LF where the repository has LF, because the person's git converts line ends.
     Converted,
 }
 
-/// What a merge does to one file.
+/// What a merge does with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The file becomes the new version.
+    /// Writes the new version with these line ends, or deletes the file if there is no new version.
     Change(Endings),
-    /// The file already is the new version.
+    /// Nothing, because the file already has the new version.
     Nothing,
-    /// The file is neither the old nor the new version: somebody else has changed it.
+    /// Reports a conflict, because somebody else has changed the file: it has neither the old nor the new version.
     Conflict,
 }
 
-/// Decides what a merge does to one file. `deleted` are all files that the merge deletes.
+/// Decides what a merge does with a file. `deleted` are all files that the merge deletes.
 pub(crate) fn step(
     old: Option<Version<'_>>,
     new: Option<Version<'_>>,
@@ -70,18 +67,19 @@ pub(crate) fn step(
         (None, None) => {}
     }
     match disk {
-        // The old version is gone: the files in the way are old ones that the merge deletes too.
+        // The merge adds this file, and deletes all files that stand in its place.
         Disk::Directory(files) if old.is_none() && files.iter().all(|file| deleted.contains(file)) => {
             Step::Change(Endings::Stored)
         }
         Disk::Blocked(path) if old.is_none() && deleted.contains(path) => Step::Change(Endings::Stored),
-        // Something else is where the deleted file was: the file itself is gone.
+        // The merge deletes this file, and something else already stands in its place.
         Disk::Blocked(_) | Disk::Directory(_) if new.is_none() => Step::Nothing,
         _ => Step::Conflict,
     }
 }
 
-/// Returns how a version is found on disk, or `None` if something else is there.
+/// Returns the line ends with which this version is on disk, or `None` if the disk has another version. A `version`
+/// of `None` is a file that does not exist.
 pub(crate) fn same(version: Option<Version<'_>>, disk: &Disk) -> Option<Endings> {
     let same = |equal: bool| equal.then_some(Endings::Stored);
     match (version, disk) {
@@ -105,7 +103,7 @@ pub(crate) fn same(version: Option<Version<'_>>, disk: &Disk) -> Option<Endings>
     }
 }
 
-/// Ends every line with CR LF instead of LF.
+/// Replaces each LF that has no CR before it by CR LF.
 pub(crate) fn with_crlf(content: &[u8]) -> Vec<u8> {
     let mut converted = Vec::with_capacity(content.len() + content.len() / 16);
     for (at, byte) in content.iter().enumerate() {
@@ -117,8 +115,8 @@ pub(crate) fn with_crlf(content: &[u8]) -> Vec<u8> {
     converted
 }
 
-/// Puts changes into the order in which they are carried out: deletions first, because a file may take the place of a
-/// directory, or the other way round.
+/// Sorts changes for carrying them out. Deletions come first, because a new file may take the place of a deleted
+/// directory, or a new directory the place of a deleted file.
 pub(crate) fn in_order(mut changes: Vec<Change>) -> Vec<Change> {
     changes.sort_by_key(|change| change.new.is_some());
     changes

@@ -1,4 +1,4 @@
-//! What can go wrong with a workspace.
+//! The errors of this crate.
 
 use crate::path::BadPath;
 use polity_society::refusal::Refusal;
@@ -6,42 +6,41 @@ use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A failure, or a refusal that the caller can do something about.
+/// A failure, or a refusal that tells the caller what to do.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
-    /// The caller is told why not, and what to do.
+    /// A refusal that the agent reads.
     #[error("refused: {0:?}")]
     Refused(Refusal),
-    /// Git ended with an error.
+    /// Git ended with an error. `errors` is its error output.
     #[error("`git {command}` failed: {errors}")]
     Git { command: String, errors: String },
-    /// Git printed something that this version of polity cannot read.
+    /// The output of git does not have the expected form.
     #[error("`git {command}` printed something that cannot be read: {what}")]
     Unreadable { command: &'static str, what: String },
-    /// Git took too long and was killed.
+    /// Git exceeded the time limit and was killed.
     #[error("`git {command}` did not end in time and was stopped")]
     TooLong { command: String },
-    /// Nobody waits for the result any more.
+    /// The caller cancelled the operation.
     #[error("it was cancelled")]
     Cancelled,
-    /// A repository contains a path that no workspace may have.
+    /// A repository contains a path that polity does not allow in a workspace.
     #[error(transparent)]
     Path(#[from] BadPath),
-    /// A file or a directory could not be read or written.
     #[error("could not {what} {}", path.display())]
     Io { what: &'static str, path: PathBuf, source: io::Error },
-    /// A background thread ended without a result.
+    /// A blocking task panicked or was cancelled.
     #[error("the work on the files was cut off")]
     CutOff,
 }
 
 impl Problem {
-    /// Says that the workspace does not allow what the caller wants.
+    /// Makes the refusal that the agent reads, with this reason.
     pub(crate) fn refused(reason: impl Into<String>) -> Self {
         Self::Refused(Refusal::WorkspaceRefused { reason: reason.into() })
     }
 
-    /// Names the operation and the path that an error of the operating system belongs to.
+    /// Makes an error from an operating system error. `what` is the failed operation, such as `read`.
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }

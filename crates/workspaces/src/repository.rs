@@ -1,7 +1,7 @@
-//! The repository of a task: a bare one, which polity makes beside the workspaces and which no agent can change.
+//! The git repository of a task: a bare repository beside the workspaces, which no agent can change.
 //!
-//! Each workspace is a linked worktree of it. For a directory of the person the repository borrows the objects of the
-//! person's own repository and never reads its configuration.
+//! Each workspace is a linked worktree of this repository. If the task works in a directory of the person, this
+//! repository reads the objects of the person's repository, but never its configuration.
 
 use crate::git::{Answer, Call, Git, Input};
 use crate::parse::{self, Change, MergedTree, Tree};
@@ -18,49 +18,49 @@ use tokio_util::sync::CancellationToken;
 /// The branch of the workspace that a task shares.
 pub(crate) const MAIN: &str = "refs/heads/main";
 
-/// The branches of agents.
+/// Prefix of the branches of agents.
 const BRANCHES: &str = "refs/heads/polity/";
 
-/// The state in which polity left the person's directory when it last merged into it.
+/// The ref of the commit that describes the person's directory after polity's latest merge into it.
 pub(crate) const LEFT: &str = "refs/polity/left";
 
-/// The HEAD that the person's repository had then.
+/// The ref of the commit that was the person's HEAD at polity's latest merge into the directory.
 pub(crate) const LEFT_HEAD: &str = "refs/polity/left-head";
 
-/// Attributes that beat those of every workspace: content is stored and written byte for byte.
+/// Git attributes that take precedence over the attributes in a workspace, so that git stores and writes all files
+/// byte for byte.
 const ATTRIBUTES: &str =
     "* -text !eol !crlf -ident -filter !working-tree-encoding !merge !diff !conflict-marker-size\n";
 
-/// A lock file of git that is older than this belongs to a process that was killed.
+/// Age from which a lock file of git counts as left by a killed process.
 const STALE_LOCK: Duration = Duration::from_secs(10);
 
-/// Polling interval while a younger lock file of git is there.
+/// Polling interval while a lock file is younger than [`STALE_LOCK`].
 const LOCK_POLL: Duration = Duration::from_millis(100);
 
-/// Contents that one command fetches.
+/// Maximum number of objects that one `git cat-file` reads.
 const CONTENTS_AT_ONCE: usize = 64;
 
-/// A repository of git, and how to run commands on it.
+/// A git repository. Runs git commands in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Repository {
     git: Git,
-    /// The directory of the repository.
     pub(crate) directory: PathBuf,
     cancel: CancellationToken,
 }
 
-/// A repository whose objects another one reads.
+/// A repository whose objects the repository of a task reads.
 #[derive(Clone, Debug)]
 pub(crate) struct Lender {
-    /// The directory of git that all worktrees of the repository share.
+    /// The git directory that all worktrees of the repository share.
     pub(crate) common: PathBuf,
-    /// The directory of the objects.
+    /// The directory `objects`.
     pub(crate) objects: PathBuf,
     /// `sha1` or `sha256`.
     pub(crate) object_format: String,
 }
 
-/// Who made a commit.
+/// The author of a commit.
 #[derive(Clone, Debug)]
 pub(crate) struct Author {
     name: String,
@@ -68,7 +68,7 @@ pub(crate) struct Author {
 }
 
 impl Author {
-    /// Makes the author for an agent with the name of its role.
+    /// Makes the author for commits of an agent. The name also shows the agent's role.
     pub(crate) fn agent(agent: &str, role: &str) -> Self {
         let is_plain = |character: &char| !character.is_control() && !matches!(character, '<' | '>');
         let role: String = role.chars().filter(is_plain).take(80).collect();
@@ -76,7 +76,7 @@ impl Author {
         Self { name, email: format!("{agent}@polity.invalid") }
     }
 
-    /// Returns the line of a commit: name, address and time.
+    /// Returns the author line of a commit: name, address and current time.
     pub(crate) fn line(&self) -> String {
         let Self { name, email } = self;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -85,27 +85,27 @@ impl Author {
 }
 
 impl Repository {
-    /// Names the repository in this directory.
+    /// Returns the repository in this directory. `cancel` cancels the commands of [`Self::run`].
     pub(crate) fn at(git: &Git, directory: PathBuf, cancel: &CancellationToken) -> Self {
         Self { git: git.clone(), directory, cancel: cancel.clone() }
     }
 
-    /// Names another repository, for commands of the same work.
+    /// Returns another repository, whose commands have the same `cancel`.
     pub(crate) fn beside(&self, directory: PathBuf) -> Self {
         Self { directory, ..self.clone() }
     }
 
-    /// Begins a command on this repository.
+    /// Makes a command for this repository.
     pub(crate) fn call(&self, arguments: &[&str]) -> Call<'_> {
         Call::on(&self.directory, arguments)
     }
 
-    /// Runs a command that cannot be cancelled, because what it does must not stay half done.
+    /// Runs a command that cannot be cancelled, because its effect must not be left half done.
     pub(crate) async fn finish(&self, call: Call<'_>) -> Result<Answer, Problem> {
         self.git.run(call, &CancellationToken::new()).await
     }
 
-    /// Runs a command.
+    /// Runs a command that can be cancelled.
     pub(crate) async fn run(&self, call: Call<'_>) -> Result<Answer, Problem> {
         self.git.run(call, &self.cancel).await
     }
@@ -115,7 +115,7 @@ impl Repository {
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 
-    /// Returns the commit that a name stands for, if there is one.
+    /// Returns the hash of the commit that a ref or name stands for, if it exists.
     pub(crate) async fn tip(&self, name: &str) -> Result<Option<String>, Problem> {
         let wanted = format!("{name}^{{commit}}");
         let answer =
@@ -134,20 +134,20 @@ impl Repository {
         parse::tree(&self.run(call).await?.succeeded()?)
     }
 
-    /// Returns the files in which two commits or trees differ.
+    /// Returns the files that differ between two commits or trees.
     pub(crate) async fn changes(&self, old: &str, new: &str) -> Result<Vec<Change>, Problem> {
         let call =
             self.call(&["diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--no-ext-diff"]);
         parse::changes(&self.run(call.with(old).with(new)).await?.succeeded()?)
     }
 
-    /// Returns the differences between two commits or trees, in the unified format.
+    /// Returns the differences between two commits or trees, as unified diffs.
     pub(crate) async fn patches(&self, old: &str, new: &str) -> Result<Vec<u8>, Problem> {
         let call = self.call(&["diff-tree", "-r", "-p", "--no-renames", "--no-ext-diff", "--no-textconv"]);
         self.run(call.with("--no-color").with(old).with(new)).await?.succeeded()
     }
 
-    /// Returns the first parent of a commit, or the empty tree for a commit without parents.
+    /// Returns the first parent of a commit, or the empty tree if the commit has no parents.
     pub(crate) async fn before(&self, commit: &str) -> Result<String, Problem> {
         if let Some(parent) = self.tip(&format!("{commit}^1")).await? {
             return Ok(parent);
@@ -156,14 +156,14 @@ impl Repository {
         self.word(call.reading(Input::Bytes(Vec::new()))).await
     }
 
-    /// Returns the agents that have a branch.
+    /// Returns the ids of the agents that have a branch.
     pub(crate) async fn branches(&self) -> Result<Vec<String>, Problem> {
         let call = self.call(&["for-each-ref", "--format=%(refname:lstrip=3)", BRANCHES]);
         let names = self.word(call).await?;
         Ok(names.lines().map(str::to_owned).collect())
     }
 
-    /// Returns the contents with these names, in this order.
+    /// Returns the contents of objects, in the order of `objects`.
     pub(crate) async fn contents(&self, objects: &[&str]) -> Result<Vec<Vec<u8>>, Problem> {
         let mut contents = Vec::new();
         for objects in objects.chunks(CONTENTS_AT_ONCE) {
@@ -179,7 +179,7 @@ impl Repository {
         Ok(contents)
     }
 
-    /// Merges two commits without touching any file.
+    /// Merges two commits inside the repository. Does not change any file of a workspace.
     pub(crate) async fn merge_trees(&self, ours: &str, theirs: &str) -> Result<MergedTree, Problem> {
         let call = self.call(&["merge-tree", "--write-tree", "-z", ours, theirs]);
         let answer = self.run(call).await?;
@@ -189,7 +189,7 @@ impl Repository {
         }
     }
 
-    /// Writes a commit and returns its name.
+    /// Makes a commit and returns its hash. Moves no branch.
     pub(crate) async fn commit(
         &self,
         tree: &str,
@@ -205,19 +205,19 @@ impl Repository {
         self.word(call.reading(Input::Bytes(message.as_bytes().to_vec()))).await
     }
 
-    /// Lets a name stand for a commit.
+    /// Sets a ref to a commit.
     pub(crate) async fn point(&self, name: &str, commit: &str) -> Result<(), Problem> {
         self.finish(self.call(&["update-ref", name, commit])).await?.succeeded()?;
         Ok(())
     }
 
-    /// Lets a name stand for nothing.
+    /// Removes a ref.
     pub(crate) async fn forget(&self, name: &str) -> Result<(), Problem> {
         self.finish(self.call(&["update-ref", "-d", name])).await?.succeeded()?;
         Ok(())
     }
 
-    /// Returns whether all of `earlier` is part of `later`.
+    /// Returns whether `earlier` is `later` or one of its ancestors.
     pub(crate) async fn contains(&self, later: &str, earlier: &str) -> Result<bool, Problem> {
         let answer = self.run(self.call(&["merge-base", "--is-ancestor", earlier, later])).await?;
         match answer.code {
@@ -227,32 +227,32 @@ impl Repository {
         }
     }
 
-    /// Returns the commit that the history of this one began with.
+    /// Returns the oldest commit in the history of a commit: the commit that has no parents.
     pub(crate) async fn first_commit(&self, commit: &str) -> Result<Option<String>, Problem> {
         let call = self.call(&["rev-list", "--first-parent", "--max-parents=0", commit]);
         Ok(self.word(call).await?.lines().last().map(str::to_owned))
     }
 
-    /// Returns how many commits `new` has that `old` lacks.
+    /// Returns how many commits are in the history of `new` but not in that of `old`.
     pub(crate) async fn count(&self, old: &str, new: &str) -> Result<u64, Problem> {
         let word = self.word(self.call(&["rev-list", "--count", new, &format!("^{old}")])).await?;
         word.parse().map_err(|_| Problem::Unreadable { command: "rev-list", what: word })
     }
 
-    /// Carries out a stream of commands that makes a commit.
+    /// Makes a commit from a stream for `git fast-import`.
     pub(crate) async fn import(&self, stream: Input) -> Result<(), Problem> {
         let call = self.call(&["fast-import", "--quiet", "--done", "--date-format=raw"]).reading(stream);
         self.run(call).await?.succeeded()?;
         Ok(())
     }
 
-    /// Returns the part of this repository that belongs to a workspace.
+    /// Returns the directory inside this repository that git keeps for a worktree.
     pub(crate) fn entry(&self, workspace: &str) -> PathBuf {
         self.directory.join("worktrees").join(workspace)
     }
 
-    /// Lets the git of agents see a workspace in the state of its branch. Failing costs nothing but wrong output of
-    /// `git status` inside the workspace.
+    /// Sets the index of a workspace to a commit, so that `git status` of an agent shows correct output. A failure
+    /// is ignored, because polity itself does not read the index.
     pub(crate) async fn refresh_index(&self, workspace: &str, commit: &str) {
         let entry = self.entry(workspace);
         let _ = fs::remove_file(entry.join("index.lock"));
@@ -260,7 +260,7 @@ impl Repository {
         let _ = self.finish(call).await;
     }
 
-    /// Makes the part of this repository that belongs to a workspace.
+    /// Makes the directory inside this repository that git keeps for a worktree.
     pub(crate) fn link(&self, workspace: &str, branch: &str, directory: &Path) -> Result<(), Problem> {
         let entry = self.entry(workspace);
         fs::create_dir_all(&entry).map_err(Problem::io("make", &entry))?;
@@ -274,8 +274,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Writes the file that leads git from the directory of a workspace to this repository. Keeps one that is there:
-    /// only agents' own commands read it.
+    /// Writes the file `.git` of a workspace, which leads git commands of agents to this repository. Keeps an
+    /// existing `.git`, because polity itself does not read it.
     pub(crate) fn write_pointer(&self, workspace: &str, directory: &Path) -> Result<(), Problem> {
         let file = directory.join(".git");
         if file.symlink_metadata().is_ok() {
@@ -286,7 +286,7 @@ impl Repository {
         fs::write(&file, line).map_err(Problem::io("write", &file))
     }
 
-    /// Writes all files of a commit into an empty directory that nobody else knows yet.
+    /// Writes all files of a commit into an empty directory that no agent can know yet.
     pub(crate) async fn check_out(
         &self,
         workspace: &str,
@@ -302,7 +302,8 @@ impl Repository {
         Ok(())
     }
 
-    /// Makes the repository of a task, if there is none. A repository that was half made is made anew.
+    /// Makes the repository of a task, if it does not exist. Replaces a repository that an interrupted call has
+    /// left half made.
     pub(crate) async fn make(&self, lender: Option<&Lender>) -> Result<(), Problem> {
         if self.directory.is_dir() {
             return match lender {
@@ -334,21 +335,23 @@ impl Repository {
         fs::rename(&unfinished, &self.directory).map_err(Problem::io("make", &self.directory))
     }
 
-    /// Lets this repository read the objects of another one.
+    /// Makes git read the objects of another repository as well.
     fn borrow(&self, lender: &Lender, directory: &Path) -> Result<(), Problem> {
         let info = directory.join("objects/info");
         fs::create_dir_all(&info).map_err(Problem::io("make", &info))?;
         let line = [quoted(lender.objects.as_os_str().as_bytes()).as_slice(), b"\n"].concat();
         replace(&info.join("alternates"), &line)?;
-        // A clone without its early history says here where the history begins.
+        // A shallow clone of the person lists in the file `shallow` where its history begins. Git needs the same
+        // file here.
         match fs::read(lender.common.join("shallow")) {
             Ok(shallow) => replace(&directory.join("shallow"), &shallow),
             Err(_) => Ok(()),
         }
     }
 
-    /// Removes the lock files that a killed process left in this repository. The caller makes sure that polity itself
-    /// runs no command on it. Waits for the commands of a daemon that was killed a moment ago.
+    /// Removes lock files that a killed process left in this repository. The caller must ensure that polity runs no
+    /// command in this repository. Waits until each lock file is old enough, because commands of a daemon that was
+    /// just killed may still run.
     pub(crate) async fn clear_locks(&self, workspaces: &[&str]) -> Result<(), Problem> {
         let mut places = vec![self.directory.clone(), self.directory.join("refs")];
         places.extend(workspaces.iter().map(|workspace| self.entry(workspace)));
@@ -372,15 +375,15 @@ impl Repository {
     }
 }
 
-/// The beginning of the names of streams for `git fast-import`, in the directory of the repository.
+/// Prefix of the names of temporary files for `git fast-import`, in the directory of the repository.
 pub(crate) const STREAM_PREFIX: &str = "polity-stream-";
 
-/// Removes a lock file when it is so old that its owner must be dead.
+/// Waits until a lock file is gone, or is so old that its owner must be dead; then removes it.
 pub(crate) async fn clear_lock(path: &Path) -> Result<(), Problem> {
     loop {
         let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };
         let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
-        // A time in the future says nothing about the age, so the lock counts as old.
+        // A time in the future gives no age, so the lock counts as old.
         if age.is_none_or(|age| age >= STALE_LOCK) {
             return match fs::remove_file(path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -393,12 +396,12 @@ pub(crate) async fn clear_lock(path: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Replaces a file by a rename.
+/// Replaces a file by renaming a new file.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Problem> {
     durable::replace(path, content).map_err(Problem::io("write", path))
 }
 
-/// Removes a directory with all that is in it. Links are removed, not followed.
+/// Removes a directory with all its content. Symbolic links are removed, not followed.
 pub(crate) fn remove_all(path: &Path) -> Result<(), Problem> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

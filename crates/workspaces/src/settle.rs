@@ -1,4 +1,4 @@
-//! Commits what changed in a workspace.
+//! Commits the changes in a workspace.
 
 use crate::beneath::Beneath;
 use crate::git::Input;
@@ -11,32 +11,31 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How often a commit is tried while commands that still run change the files.
+/// Maximum number of attempts at a commit, which fails if running commands change the files meanwhile.
 const ATTEMPTS: usize = 3;
 
-/// A workspace whose files can be committed.
+/// A workspace whose changes can be committed.
 pub(crate) struct Committed<'a> {
-    /// The repository.
     pub(crate) repository: &'a Repository,
-    /// The name of the workspace in the repository.
+    /// The name of the workspace in the repository: `main`, or the id of the agent.
     pub(crate) workspace: &'a str,
-    /// The directory.
     pub(crate) directory: &'a Path,
-    /// What polity remembers of the files.
+    /// The metadata and hashes of the files that polity has read before.
     pub(crate) seen: Arc<Mutex<Seen>>,
 }
 
-/// What a commit contains.
+/// The result of committing a workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    /// The commit, if anything changed.
+    /// The hash of the new commit; `None` if nothing has changed.
     pub(crate) commit: Option<String>,
-    /// Files that could not be read, which count as unchanged.
+    /// Files that could not be read. The commit leaves them unchanged.
     pub(crate) unreadable: Vec<String>,
 }
 
 impl Committed<'_> {
-    /// Commits all that changed since `head` under a name. Nothing changed: no commit.
+    /// Commits all changes since the commit `head`, and sets `reference` to the new commit. Makes no commit if
+    /// nothing has changed.
     pub(crate) async fn commit(
         &self,
         head: &str,

@@ -1,7 +1,7 @@
-//! Compares the files of a workspace with a commit, and writes the stream that makes the next commit.
+//! Compares the files of a workspace with a commit, and writes the input of `git fast-import` for the next commit.
 //!
-//! Polity reads the files itself, through a handle on the directory. Git never looks at them, so nothing in a workspace
-//! can make git start a program or follow a link.
+//! Polity reads the files itself, through a handle of the directory. Git never reads them, so nothing in a
+//! workspace can make git start a program or follow a link.
 
 use crate::beneath::{Beneath, Execution, Found, Stamp};
 use crate::parse::{Leaf, Mode, Tree};
@@ -16,23 +16,25 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A file that changed more recently than this before it was read may change again without a trace in its times.
+/// If a file changed within this time before it was read, a further change may leave its times equal. So polity
+/// reads such a file again at the next comparison.
 const RACY: Duration = Duration::from_secs(2);
 
-/// What polity knows about the files of a workspace since it last read them.
+/// The metadata and the git hash of each file that polity has read in a workspace, so that unchanged files need not
+/// be read again.
 #[derive(Default)]
 pub(crate) struct Seen(HashMap<TreePath, (Stamp, Leaf)>);
 
-/// How a workspace differs from a commit.
+/// The differences between a workspace and a commit.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// Each path that differs, with the file that is there now.
+    /// Each path that differs, with the file on disk; `None` if the file is gone.
     pub(crate) changes: Vec<(TreePath, Option<Leaf>)>,
     /// Files that cannot be read. They count as unchanged.
     pub(crate) unreadable: Vec<TreePath>,
 }
 
-/// How git names contents.
+/// The hash function by which git names contents.
 #[derive(Clone, Copy, Debug)]
 enum Naming {
     Sha1,
@@ -77,7 +79,7 @@ impl Hasher {
     }
 }
 
-/// Copies exactly `size` bytes to a function, or fails.
+/// Passes exactly `size` bytes of a file to `take`. Returns an error if the file is shorter.
 fn read_exactly(mut file: &File, size: u64, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     let mut buffer = vec![0; 1 << 16];
     let mut rest = size;
@@ -96,7 +98,7 @@ fn read_exactly(mut file: &File, size: u64, mut take: impl FnMut(&[u8]) -> io::R
     Ok(())
 }
 
-/// Returns what git would call the file at a path: `None` if no file or link is there.
+/// Returns the entry that git would store for a path, or `None` if the path is no file and no link.
 fn leaf_of(
     beneath: &Beneath,
     path: &TreePath,
@@ -125,7 +127,7 @@ fn leaf_of(
     }
 }
 
-/// Compares the files of a workspace with those of a commit, whose name is `commit`.
+/// Compares the files of a workspace with the files `base` of the commit `commit`.
 pub(crate) fn compare(
     beneath: &Beneath,
     base: &Tree,
@@ -135,7 +137,7 @@ pub(crate) fn compare(
     let naming = if commit.len() == 64 { Naming::Sha256 } else { Naming::Sha1 };
     let mut entries = walk::files(beneath)?;
     let walked: HashSet<TreePath> = entries.iter().map(|entry| entry.path.clone()).collect();
-    // A file that the commit has is compared even if an ignore file names it.
+    // A file that is in the commit is compared even if an ignore file excludes it.
     for path in base.keys().filter(|path| !walked.contains(*path)) {
         entries.push(Entry { path: path.clone(), stamp: None });
     }
@@ -170,7 +172,7 @@ pub(crate) fn compare(
         }
     }
     seen.0 = still;
-    // A directory in the place of a submodule belongs to the submodule, as far as git is concerned.
+    // If a directory stands in the place of a submodule, git counts its files as part of the submodule.
     let submodules: Vec<&TreePath> =
         base.iter().filter(|(_, leaf)| leaf.mode == Mode::Submodule).map(|(path, _)| path).collect();
     let is_inside = |path: &TreePath| submodules.iter().any(|submodule| path.is_below(submodule));
@@ -178,20 +180,18 @@ pub(crate) fn compare(
     Ok(difference)
 }
 
-/// A commit that a stream makes.
+/// A commit for `git fast-import` to make.
 pub(crate) struct NextCommit<'a> {
-    /// The name that will stand for the commit.
+    /// The ref to set to the new commit.
     pub(crate) reference: &'a str,
-    /// The commits that it follows.
     pub(crate) parents: &'a [&'a str],
-    /// The author, with the time.
+    /// The author line, which ends with the time.
     pub(crate) author: String,
-    /// The message.
     pub(crate) message: &'a str,
 }
 
 impl NextCommit<'_> {
-    /// Writes the beginning of a stream for `git fast-import`.
+    /// Writes the beginning of the input for `git fast-import`: everything before the list of files.
     pub(crate) fn begin(&self, stream: &mut impl Write) -> io::Result<()> {
         let time = self.author.rsplit_once('>').map_or("0 +0000", |(_, time)| time.trim());
         writeln!(stream, "feature done\ncommit {}", self.reference)?;
@@ -204,7 +204,7 @@ impl NextCommit<'_> {
     }
 }
 
-/// Writes the lines that give a commit files whose contents the repository has already.
+/// Writes the list of files of a commit whose contents the repository already has.
 pub(crate) fn stream_known(changes: &[(TreePath, Option<Leaf>)], stream: &mut impl Write) -> io::Result<()> {
     for (path, _) in changes.iter().filter(|(_, leaf)| leaf.is_none()) {
         line(stream, b"D ", path)?;
@@ -217,14 +217,14 @@ pub(crate) fn stream_known(changes: &[(TreePath, Option<Leaf>)], stream: &mut im
     stream.write_all(b"done\n")
 }
 
-/// Writes the lines that give a commit the files of a workspace.
+/// Writes the list of files of a commit with their contents, which are read from a workspace.
 pub(crate) fn stream_files(
     beneath: &Beneath,
     changes: &[(TreePath, Option<Leaf>)],
     stream: &mut impl Write,
 ) -> Result<(), Problem> {
     let failed = |path: &TreePath| Problem::io("copy", &path.relative());
-    // Deletions come first: a file may take the place of a directory.
+    // Deletions come first, because a new file may take the place of a deleted directory.
     for (path, _) in changes.iter().filter(|(_, leaf)| leaf.is_none()) {
         line(stream, b"D ", path).map_err(failed(path))?;
     }
@@ -238,7 +238,7 @@ pub(crate) fn stream_files(
                 (mode, metadata.len(), Ok(file))
             }
             Found::Link(target) => (Mode::Link, target.len() as u64, Err(target)),
-            // Somebody removed it a moment ago. The next commit says so.
+            // The file was removed meanwhile. The next commit will delete it.
             _ => continue,
         };
         let mut write = || {

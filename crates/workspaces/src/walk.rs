@@ -1,4 +1,4 @@
-//! Lists the files of a workspace that belong to it: all but git's own, and those that ignore files name.
+//! Lists the files that belong to a workspace: all except git's own files and files that ignore files exclude.
 
 use crate::beneath::{Beneath, Found, Kind, Stamp, UNFINISHED, read};
 use crate::path::{TreePath, is_git_name};
@@ -7,23 +7,22 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use std::path::Path;
 use std::rc::Rc;
 
-/// Directories inside each other. Files that are deeper do not belong to the workspace: a command of an agent can nest
-/// directories without end.
+/// Maximum depth of directories. Files in deeper directories do not belong to the workspace. A bound is needed,
+/// because a command of an agent can nest directories without end.
 const DEPTH: usize = 200;
 
-/// Longest ignore file that is read, in bytes.
+/// Maximum size in bytes of an ignore file. A larger file is disregarded.
 const IGNORE_FILE_BYTES: u64 = 1 << 20;
 
-/// A file of a workspace.
+/// A file or link of a workspace.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    /// The path.
     pub(crate) path: TreePath,
-    /// When it last changed, if that is known.
+    /// The metadata of the file; absent for a symbolic link.
     pub(crate) stamp: Option<Stamp>,
 }
 
-/// The rules of the ignore files on the way to a directory, the innermost first.
+/// The rules of the ignore files from a directory up to the root, the innermost first.
 struct Rules {
     own: Option<Gitignore>,
     outer: Option<Rc<Rules>>,
@@ -46,7 +45,7 @@ impl Rules {
     }
 }
 
-/// Lists the files and links of a workspace.
+/// Lists the files and links that belong to a workspace.
 pub(crate) fn files(beneath: &Beneath) -> Result<Vec<Entry>, Problem> {
     let mut files = Vec::new();
     let mut waiting: Vec<(Option<TreePath>, Option<Rc<Rules>>, usize)> = vec![(None, None, 0)];
@@ -78,7 +77,7 @@ pub(crate) fn files(beneath: &Beneath) -> Result<Vec<Entry>, Problem> {
     Ok(files)
 }
 
-/// Returns whether a name belongs to no snapshot: git's own files, and files that are being written.
+/// Returns whether no commit may contain this name: git's own files, and files that polity is still writing.
 fn is_left_out(name: &[u8]) -> bool {
     is_git_name(name) || name.starts_with(UNFINISHED.as_bytes())
 }
@@ -96,7 +95,7 @@ fn rules_of(beneath: &Beneath, directory: Option<&TreePath>) -> Result<Option<Gi
     let root = directory.map(TreePath::relative).unwrap_or_default();
     let mut builder = GitignoreBuilder::new(root);
     for line in String::from_utf8_lossy(&text).trim_start_matches('\u{feff}').lines() {
-        // Git leaves out a line that it cannot read, too.
+        // Git skips malformed lines as well.
         let _ = builder.add_line(None, line);
     }
     Ok(builder.build().ok())

@@ -1,4 +1,4 @@
-//! All workspaces, the locks on them, and the end of a turn.
+//! The workspaces of all tasks: locking, and committing at the end of a turn.
 
 mod history;
 mod merge;
@@ -32,57 +32,59 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 
-/// The name of the workspace that a task shares, in the repository and in the directory of the task.
+/// The name of the workspace that a task shares, in the repository and as a directory of the task.
 const SHARED: &str = "main";
 
-/// All workspaces.
+/// The workspaces of all tasks.
 pub struct Workspaces {
     root: PathBuf,
     git: OnceCell<Found>,
-    /// One lock for each task, and one for each directory of the person that is merged into.
+    /// A lock for each task, and one for each directory of the person that work is merged into.
     locks: Mutex<HashMap<PathBuf, Arc<AsyncMutex<()>>>>,
     seen: Mutex<HashMap<PathBuf, Arc<Mutex<Seen>>>>,
 }
 
-/// The directory that an agent works in.
+/// The directory that an agent works in, ready for use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
-    /// The absolute path.
+    /// The absolute path of the directory.
     pub directory: PathBuf,
-    /// Whether the agent may change it.
+    /// Whether the agent may change the directory.
     pub access: Access,
-    /// Where git keeps what belongs to the directory. `None` without git.
+    /// The git files that a sandbox must protect. `None` if git is not installed.
     pub git: Option<GitDirs>,
 }
 
-/// What a sandbox must know about git.
+/// The git files that a sandbox must protect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitDirs {
-    /// Files and directories that commands may read and must not change. Some are inside the workspace, some outside.
+    /// Files and directories that commands may read but must not change. Some are inside the workspace, some
+    /// outside.
     pub read_only: Vec<PathBuf>,
 }
 
-/// What the end of a turn did to a workspace.
+/// The result of committing a workspace at the end of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settled {
-    /// The commit, if anything changed.
+    /// The hash of the commit; `None` if nothing has changed.
     pub commit: Option<String>,
-    /// Files that polity could not read. They count as unchanged.
+    /// Files that polity could not read. The commit leaves them unchanged.
     pub unreadable: Vec<String>,
-    /// Why the person's repository did not get the branch of the agent. The work is safe in the repository of the task.
+    /// Why the agent's branch was not written into the person's repository. Its commits are still in the repository
+    /// of the task. `None` if nothing went wrong.
     pub unpublished: Option<String>,
 }
 
-/// A merge that a crash had interrupted, and that is finished now.
+/// A merge that a crash had interrupted and that polity has now finished.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovered {
-    /// The task.
+    /// The task whose workspaces the merge changed.
     pub task: TaskId,
-    /// Files that stay as they are because somebody changed them after the crash.
+    /// Files that the merge left unchanged, because somebody changed them after the crash.
     pub left: Vec<String>,
 }
 
-/// The locked workspaces of a task.
+/// The workspaces of a task, while no other operation can work on them.
 struct Locked<'a> {
     all: &'a Workspaces,
     task: PathBuf,
@@ -91,13 +93,13 @@ struct Locked<'a> {
 }
 
 impl Workspaces {
-    /// Names the directory below which the workspaces are. It need not exist.
+    /// `root` is the directory that contains a directory for each task. It need not exist yet.
     pub fn new(root: PathBuf) -> Self {
         Self { root, git: OnceCell::new(), locks: Mutex::default(), seen: Mutex::default() }
     }
 
-    /// Returns the directory that an agent works in. Makes the workspace of the task when it is first needed. The
-    /// worktree of an agent is made by [`Self::hire`].
+    /// Returns the directory that an agent works in. Makes the workspace that the task shares if it does not exist.
+    /// Does not make worktrees, because [`Self::hire`] does.
     pub async fn directory(
         &self,
         task: &TaskId,
@@ -107,9 +109,10 @@ impl Workspaces {
         Ok(self.lock(task, cancel).await?.directory(place).await?)
     }
 
-    /// Makes the worktree of a new agent, on a branch of its own. The branch begins with the state of the workspace that
-    /// the hirer works in; what the hirer has changed there so far is committed first. If the worktree exists, it stays
-    /// as it is.
+    /// Makes the worktree of a new agent, on a new branch. The branch begins with the present state of the hirer's
+    /// workspace: its changes are committed first. If the hirer works in a directory of the person, nothing is
+    /// committed there, and the branch begins with HEAD and what polity has merged since. If the worktree exists,
+    /// it stays unchanged.
     pub async fn hire(
         &self,
         hirer: &Caller,
@@ -119,8 +122,8 @@ impl Workspaces {
         Ok(self.lock(&hirer.task, cancel).await?.hire(hirer, agent).await?)
     }
 
-    /// Commits at the end of a turn what changed in the workspace of the caller, with the caller as the author. Nothing
-    /// is committed in a directory of the person.
+    /// Commits at the end of a turn the changes in the workspace of the caller, with the caller as the author.
+    /// Commits nothing in a directory of the person.
     pub async fn settle(
         &self,
         caller: &Caller,
@@ -134,8 +137,8 @@ impl Workspaces {
         Ok(self.lock(&caller.task, cancel).await?.settle(caller, &message).await?)
     }
 
-    /// Finishes all merges that a crash has interrupted. A merge that cannot be finished now is finished before the next
-    /// work on its task.
+    /// Finishes all merges that a crash has interrupted. A merge that cannot be finished now is finished before the
+    /// next operation on the workspaces of its task.
     pub async fn recover(&self, cancel: &CancellationToken) -> Vec<Result<Recovered, Refusal>> {
         let mut recovered = Vec::new();
         let Ok(tasks) = fs::read_dir(&self.root) else { return recovered };
@@ -160,7 +163,8 @@ impl Workspaces {
         Ok(Locked { all: self, task, cancel: cancel.clone(), _guard: guard })
     }
 
-    /// Waits until nobody else works on the workspaces of a task, and finishes what a crash has interrupted.
+    /// Waits until no other operation works on the workspaces of a task. Then finishes a merge that a crash has
+    /// interrupted.
     async fn lock(&self, task: &TaskId, cancel: &CancellationToken) -> Result<Locked<'_>, Problem> {
         let locked = self.hold(task, cancel).await?;
         locked.finish_journal().await?;
@@ -181,7 +185,7 @@ impl Workspaces {
         self.git.get_or_init(Git::find).await
     }
 
-    /// Returns git, or says why there is none that can be used.
+    /// Returns git, or a refusal that says why git cannot be used.
     async fn git(&self) -> Result<&Git, Problem> {
         match self.found().await {
             Found::Usable(git) => Ok(git),
@@ -197,17 +201,17 @@ impl Workspaces {
     }
 }
 
-/// The line of a commit's message that names the agent.
+/// The line of a commit message that names the agent.
 const AGENT_TRAILER: &str = "Polity-Agent:";
 
-/// The line of a commit's message that names the turn.
+/// The line of a commit message that names the turn.
 const TURN_TRAILER: &str = "Polity-Turn:";
 
 fn journal_of(task: &Path) -> PathBuf {
     task.join("journal.json")
 }
 
-/// Checks that an id can be the name of a directory.
+/// Checks that an id can be used as the name of a directory.
 fn segment(id: &str) -> Result<&str, Problem> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     let is_good = !id.is_empty() && id.len() <= 100 && !id.starts_with('-') && id.bytes().all(is_plain);
@@ -237,8 +241,8 @@ impl Locked<'_> {
         Ok(Some(left.iter().map(ToString::to_string).collect()))
     }
 
-    /// Returns the name of the workspace of a place in the repository, its branch and its directory. `None` for the
-    /// directory of the person itself, which is not in the repository.
+    /// Returns the name, the branch and the directory of a workspace. `None` for a directory of the person, which
+    /// is not a workspace of the repository.
     fn workspace<'p>(&self, place: &'p Place) -> Result<Option<(&'p str, String, PathBuf)>, Problem> {
         match (&place.worktree, &place.root) {
             (Some(agent), _) => {
@@ -255,7 +259,8 @@ impl Locked<'_> {
         self.commit(&caller.place, &author, message).await
     }
 
-    /// Commits what changed in a workspace, unless it is a directory of the person or was never made.
+    /// Commits the changes in a workspace. Does nothing for a directory of the person, or if the workspace does not
+    /// exist.
     async fn commit(&self, place: &Place, author: &Author, message: &str) -> Result<Settled, Problem> {
         let Some((workspace, branch, directory)) = self.workspace(place)? else {
             return Ok(Settled::default());
@@ -281,7 +286,7 @@ impl Locked<'_> {
         Ok(Settled { commit: outcome.commit, unreadable: outcome.unreadable, unpublished })
     }
 
-    /// Gives the person's repository the branch of an agent. Returns why not.
+    /// Writes the branch of an agent into the person's repository. Returns the reason if this is not possible.
     async fn publish(
         &self,
         repository: &Repository,

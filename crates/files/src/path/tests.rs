@@ -110,7 +110,7 @@ fn names_with_line_breaks_fill_one_line() {
     assert_eq!(on_one_line("a\nb\u{1b}[0m\u{2028}é"), "a\\nb\\u{1b}[0m\\u{2028}é");
 }
 
-/// Texts that are likely to confuse a parser of paths.
+/// Generates texts that are likely to confuse a parser of paths.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("..".to_owned()),

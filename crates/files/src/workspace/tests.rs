@@ -1,4 +1,4 @@
-//! No path leaves the workspace, and writes change exactly what they say.
+//! Tests that no path leads out of a workspace, and that writes change nothing but the intended file.
 
 mod hostile;
 mod races;
@@ -13,10 +13,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 use tempfile::TempDir;
 
-/// The content of files outside the workspace. No operation may return it.
+/// The content of the files outside the workspace. No operation may return this text.
 const CANARY: &str = "the canary outside the workspace";
 
-/// A workspace full of traps beside a directory that must stay untouched.
+/// A workspace with many links and special files, beside a directory that no test may change.
 struct Trapped {
     base: TempDir,
 }
@@ -88,7 +88,7 @@ fn mkfifo(path: &Path) {
     assert!(status.success());
 }
 
-/// What is in a directory: each path with its content, its permissions, and when it was changed.
+/// Returns the content, the permissions and the time of change of each path in a directory.
 fn snapshot(directory: &Path) -> BTreeMap<PathBuf, (String, u32, i64, i64)> {
     let mut found = BTreeMap::new();
     let mut open = vec![directory.to_owned()];
@@ -114,7 +114,7 @@ fn path(text: &str) -> WorkspacePath {
     WorkspacePath::parse(text, &[]).unwrap()
 }
 
-/// The error as its variant is called, for tables.
+/// Returns a short name for the variant of an error, for comparison in tables.
 fn name_of(error: &FileError) -> &'static str {
     match error {
         FileError::NotFound(_) => "not found",

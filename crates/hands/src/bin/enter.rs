@@ -1,4 +1,4 @@
-//! The program that the tests of this crate use as the binary that contains `enter`.
+//! Sets up the sandbox of a command in the tests of this crate, as the binary `polity` does outside of tests.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Background commands: starting them, looking at them, ending them, and telling their agents.
+//! Starts background commands, reads their output, ends them, and reports their ends to their agents.
 
 use super::board::{Aftermath, Posted};
 use super::commands::{Commands, Finished, Order, Started};
@@ -19,24 +19,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Characters of an id after its prefix.
+/// Number of hexadecimal digits of an id after its prefix.
 const ID_CHARS: usize = 8;
 
-/// A background command, as its agent sees it.
+/// A background command, as `bash_output` and `bash_stop` show it to the agent.
 pub(super) enum Seen {
-    /// It runs.
+    /// The command is still running.
     Running(Posted),
-    /// It has ended.
+    /// The command has ended. Holds how it ended, and the output.
     Ended(Over, Output),
 }
 
 impl Commands {
-    /// Sets who records the ends of background commands. Only the first call has an effect.
+    /// Sets the listener that records the ends of background commands. Only the first call has an effect.
     pub fn listen(&self, listener: Listener) {
         let _ = self.listener.set(listener);
     }
 
-    /// Starts a command in the background, and returns its id at once.
+    /// Starts a command in the background, and returns its id without waiting for its end.
     pub(super) async fn start_background(
         self: &Arc<Self>,
         command: String,
@@ -48,10 +48,12 @@ impl Commands {
         let Owner { agent, task } = Owner::of(&caller);
         let note = Note { id, agent, task, command, over: None };
         let cancel = CancellationToken::new();
-        // At once, so that whoever stops the agent from now on finds the command.
+        // The command goes on the board before anything is awaited. So a caller that stops the agent from now on
+        // finds the command and ends it.
         let posted = self.board.post(note.id.clone(), note.owner(), cancel.clone());
         posted.map_err(|full| failed(BASH, full.to_string()))?;
-        // In a task of its own: if the call is dropped halfway, the command still gets to its end.
+        // A separate tokio task starts the command. So if the runtime drops this call halfway, the command is still
+        // started completely, and can then be ended.
         let start = async move { commands.start_posted(note, limits, &caller, cancel).await };
         let started = tokio::spawn(start).await;
         started.map_err(|error| failed(BASH, error.to_string()))?
@@ -93,7 +95,7 @@ impl Commands {
         self.start(Order { command, limits, caller, output, cancel }, |_| {}).await
     }
 
-    /// Waits for the end of a command, writes it down, and has the agent told.
+    /// Waits for the end of a command, writes the end into the note, and reports it to the listener.
     async fn see_off(self: Arc<Self>, note: Note, started: Started) {
         let finished = started.finished().await;
         let id = note.id.clone();
@@ -110,18 +112,19 @@ impl Commands {
             })
             .await;
         match (result, posted.aftermath, CommandEnded::of(&note)) {
-            // The next start reports the command as interrupted.
+            // The note stays open without an end, so the next start of polity reports the command as interrupted.
             (Err(error), _, _) => {
                 tracing::error!(command = %id, %error, "failed to note the end of a background command");
             }
             (Ok(()), Aftermath::Tell, Some(ended)) => {
-                // Before the agent hears of it: it may look at once.
+                // Before the agent is told, because the agent may then ask for the output at once.
                 self.board.end(&id);
                 self.tell(ended).await;
             }
             (Ok(()), _, _) => {}
         }
-        // Not before the end is recorded: until then the task has work.
+        // The command stays on the board until its end is recorded, because a task with a command on the board is
+        // not idle.
         self.board.remove(&id);
     }
 
@@ -136,8 +139,9 @@ impl Commands {
         }
     }
 
-    /// Returns the background commands whose end nobody has acknowledged: those that have ended, and those that were
-    /// running when polity died, which count as interrupted. Call this once, before agents work.
+    /// Returns the background commands whose end the listener has not yet recorded: commands that have ended, and
+    /// commands that were running when polity died. The latter count as interrupted. Call this once at the start,
+    /// before agents work.
     pub async fn recover(&self) -> Vec<CommandEnded> {
         let mut running = self.board.ids(|_| true);
         running.retain(|id| self.board.get(id).is_some_and(|posted| !posted.over.is_cancelled()));
@@ -155,7 +159,8 @@ impl Commands {
         }
     }
 
-    /// Notes that the end of a command is recorded, so that [`Self::recover`] does not return it again.
+    /// Closes the note of a command after the listener has recorded the end, so that [`Self::recover`] does not
+    /// return it again.
     pub async fn acknowledge(&self, id: &CommandId) {
         let of = id.clone();
         let closed = self.with_notes(move |notes| match notes.open_note(&of)? {
@@ -163,12 +168,14 @@ impl Commands {
             None => Ok(()),
         });
         if let Err(error) = closed.await {
-            // The listener recognises the end when it is reported again.
+            // The note stays open, so the end is reported again after the next start. The listener ignores the
+            // repetition.
             tracing::warn!(command = %id, %error, "failed to close the note about a background command");
         }
     }
 
-    /// Returns a background command of a caller, as soon as it has ended or this time has passed.
+    /// Returns a background command of the caller as soon as the command has ended, or after `patience` at the
+    /// latest.
     pub(super) async fn look(
         &self,
         caller: &Caller,
@@ -187,7 +194,7 @@ impl Commands {
                 return Ok(Seen::Running(posted));
             }
         }
-        // Only an id that polity made may become a part of a path.
+        // The id becomes part of a path, so an id that polity did not make is rejected here.
         let found = if is_id(id) {
             let (task, of) = (caller.task.clone(), id.clone());
             let found = self.with_notes(move |notes| {
@@ -204,34 +211,34 @@ impl Commands {
         ended.map(|(over, output)| Seen::Ended(over, output)).ok_or_else(|| self.unknown(caller, id))
     }
 
-    /// Notes how much of the output of a background command its agent has seen.
+    /// Notes how many bytes of a background command's output the agent has seen.
     pub(super) fn saw(&self, id: &CommandId, seen: u64) {
         self.board.saw(id, seen);
     }
 
-    /// Ends a background command of a caller. The end is not reported to the agent a second time.
+    /// Ends a background command of the caller. The agent gets no notice of this end, because it asked for it.
     pub(super) async fn stop_one(&self, caller: &Caller, id: &CommandId) {
         let of = Owner::of(caller);
         wait(self.board.stop(|other, owner| other == id && *owner == of, Aftermath::Quiet)).await;
     }
 
-    /// Ends all commands of an agent and all their processes. Nobody is told.
+    /// Ends all commands of an agent, with all their processes. The listener is not called.
     pub async fn stop_of_agent(&self, agent: &AgentId) {
         self.stop(|owner| owner.agent == *agent, Aftermath::Quiet).await;
     }
 
-    /// Ends all commands of an agent in one task and all their processes. Nobody is told.
+    /// Ends all commands of an agent in one task, with all their processes. The listener is not called.
     pub async fn stop_in(&self, agent: &AgentId, task: &TaskId) {
         self.stop(|owner| owner.agent == *agent && owner.task == *task, Aftermath::Quiet).await;
     }
 
-    /// Ends all commands of a task and all their processes. Nobody is told.
+    /// Ends all commands of a task, with all their processes. The listener is not called.
     pub async fn stop_of_task(&self, task: &TaskId) {
         self.stop(|owner| owner.task == *task, Aftermath::Quiet).await;
     }
 
-    /// Ends all commands and all their processes, because polity ends. The next start reports those in the background
-    /// as interrupted.
+    /// Ends all commands with all their processes, because polity ends. The next start reports the background
+    /// commands as interrupted.
     pub async fn stop_all(&self) {
         self.stop(|_| true, Aftermath::Interrupted).await;
     }
@@ -242,17 +249,18 @@ impl Commands {
         wait(over).await;
     }
 
-    /// Returns whether a background command of a task runs.
+    /// Returns whether any background command of a task is running.
     pub fn are_running(&self, task: &TaskId) -> bool {
         !self.board.ids(|owner| owner.task == *task).is_empty()
     }
 
-    /// Returns the tasks in which an agent has background commands that run.
+    /// Returns the tasks in which an agent has running background commands.
     pub fn tasks_of(&self, agent: &AgentId) -> BTreeSet<TaskId> {
         self.board.tasks(agent)
     }
 
-    /// Ends the commands of a task, and removes its home, its temporary directory and all output.
+    /// Ends the commands of a task, and removes the home directory, the temporary directory and all output of the
+    /// task.
     pub async fn forget(&self, task: &TaskId) -> io::Result<()> {
         self.stop_of_task(task).await;
         self.forget_size(task);
@@ -288,7 +296,7 @@ fn not_noted(error: io::Error) -> Refusal {
     failed(BASH, format!("cannot keep a note about the command: {error}"))
 }
 
-/// What a note says about a command that has ended.
+/// Makes the record of an end that a note stores. `seen` is the number of output bytes that the agent has seen.
 fn over(finished: Result<Finished, Error>, seen: u64) -> Over {
     match finished {
         Ok(Finished { end, ended }) => Over {
@@ -308,16 +316,15 @@ fn over(finished: Result<Finished, Error>, seen: u64) -> Over {
     }
 }
 
-/// Makes an id that a model can repeat. The same call gets the same id.
+/// Makes an id that is short enough for a model to repeat. The same call of a tool always gets the same id.
 fn id_of(task: &TaskId, key: &str) -> CommandId {
     let hash = blake3::hash(format!("{task}\n{key}").as_bytes()).to_hex();
     CommandId::new(format!("{PREFIX}{}", hash.chars().take(ID_CHARS).collect::<String>()))
 }
 
-/// The beginning of each id.
 const PREFIX: &str = "cmd-";
 
-/// Whether [`id_of`] could have made this id.
+/// Returns whether an id has the form of the ids that [`id_of`] makes.
 fn is_id(id: &CommandId) -> bool {
     let rest = id.as_str().strip_prefix(PREFIX);
     rest.is_some_and(|rest| rest.len() == ID_CHARS && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Runs a command in a fresh shell in the caller's workspace.
+/// Runs a command in a new shell in the caller's workspace.
 pub(super) struct Bash {
     commands: Arc<Commands>,
 }
@@ -70,7 +70,7 @@ impl Tool for Bash {
             let Invocation { caller, idempotency_key, cancel, progress, .. } = invocation;
             let output = self.commands.output_file(&caller.task, &idempotency_key);
             let cancel = cancel.child_token();
-            // If nobody waits for the result any more, the command ends.
+            // Dropping this future ends the command, because nobody will read the result.
             let _ends = cancel.clone().drop_guard();
             let order = Order { command, limits, caller: &caller, output, cancel };
             let report = move |bytes: &[u8]| progress.report(String::from_utf8_lossy(bytes).trim_end());

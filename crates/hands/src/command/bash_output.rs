@@ -16,10 +16,10 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest wait of one call.
+/// Longest time that one call may wait for the end of a command.
 const LONGEST_WAIT: Duration = Duration::from_secs(10 * 60);
 
-/// Shows what a background command has printed since the agent last looked.
+/// Shows what a background command has printed since the agent's previous call of this tool.
 pub(super) struct BashOutput {
     commands: Arc<Commands>,
 }

@@ -55,7 +55,7 @@ impl Tool for BashStop {
     }
 
     fn after_crash(&self, _: &Arguments) -> AfterCrash {
-        // A command that has ended is only described.
+        // Repeating is harmless: if the command has already ended, the call only describes the end.
         AfterCrash::Repeat
     }
 

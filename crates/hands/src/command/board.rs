@@ -1,4 +1,4 @@
-//! The background commands that run now.
+//! The list of background commands that are running.
 
 use super::live::Owner;
 use polity_sandbox::Viewer;
@@ -11,44 +11,44 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of background commands that run in a task at the same time.
 const MOST: usize = 16;
 
-/// What follows the end of a background command.
+/// What happens when a background command has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Aftermath {
-    /// Its agent is told.
+    /// The agent gets a notice.
     Tell,
-    /// Nobody is told: the agent has ended the command itself, or does not work any more.
+    /// The agent gets no notice, because it ended the command itself, or no longer works.
     Quiet,
-    /// polity ends. The next start reports the command as interrupted.
+    /// Nothing is noted, because polity itself ends. The next start reports the command as interrupted.
     Interrupted,
 }
 
-/// A background command that runs.
+/// A running background command.
 #[derive(Clone, Debug)]
 pub(super) struct Posted {
     pub(super) owner: Owner,
     pub(super) begun: Instant,
-    /// Absent until the command has started.
+    /// Gives access to the output. Absent until the command has started.
     pub(super) viewer: Option<Viewer>,
-    /// Ends the command.
+    /// Cancelling this ends the command.
     pub(super) cancel: CancellationToken,
-    /// Cancelled when the command is gone and its note says how it ended.
+    /// Cancelled after the command has ended and its note says how.
     pub(super) over: CancellationToken,
-    /// Bytes of the output that the agent has seen.
+    /// Number of output bytes that the agent has seen.
     pub(super) seen: u64,
     pub(super) aftermath: Aftermath,
 }
 
-/// The background commands that run now.
+/// The running background commands, by id.
 #[derive(Debug, Default)]
 pub(super) struct Board(Mutex<HashMap<CommandId, Posted>>);
 
-/// The task has as many background commands as it may have.
+/// The task already has the maximum number of background commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{MOST} background commands of this task are running; end one with bash_stop")]
 pub(super) struct Full;
 
 impl Board {
-    /// Adds a command that is about to start.
+    /// Adds a command that is about to start, or returns an error if its task already has [`MOST`] commands.
     pub(super) fn post(&self, id: CommandId, owner: Owner, cancel: CancellationToken) -> Result<(), Full> {
         let mut board = self.lock();
         if board.values().filter(|posted| posted.owner.task == owner.task).count() >= MOST {
@@ -67,26 +67,26 @@ impl Board {
         Ok(())
     }
 
-    /// Sets the viewer of the output of a command.
+    /// Sets the viewer through which `bash_output` reads the output of a command.
     pub(super) fn show(&self, id: &CommandId, viewer: Viewer) {
         if let Some(posted) = self.lock().get_mut(id) {
             posted.viewer = Some(viewer);
         }
     }
 
-    /// Returns a command that runs.
     pub(super) fn get(&self, id: &CommandId) -> Option<Posted> {
         self.lock().get(id).cloned()
     }
 
-    /// Notes how much of the output the agent has seen.
+    /// Notes how many output bytes the agent has seen. A smaller number than before has no effect.
     pub(super) fn saw(&self, id: &CommandId, seen: u64) {
         if let Some(posted) = self.lock().get_mut(id) {
             posted.seen = posted.seen.max(seen);
         }
     }
 
-    /// Ends the commands that `is_meant` selects, and sets what follows. Returns their `over` tokens, to wait for.
+    /// Ends the commands that `is_meant` selects, and sets what happens afterwards. Returns an `over` token for
+    /// each command, so that the caller can wait for the ends.
     pub(super) fn stop(
         &self,
         is_meant: impl Fn(&CommandId, &Owner) -> bool,
@@ -102,21 +102,21 @@ impl Board {
         meant.map(stop).collect()
     }
 
-    /// Wakes everybody who waits for the end of a command. Its note must already say how it ended.
+    /// Wakes all callers that wait for the end of a command. The note must already say how the command ended.
     pub(super) fn end(&self, id: &CommandId) {
         if let Some(posted) = self.lock().get(id) {
             posted.over.cancel();
         }
     }
 
-    /// Removes a command, and wakes everybody who waits for its end.
+    /// Removes a command, and wakes all callers that wait for its end.
     pub(super) fn remove(&self, id: &CommandId) {
         if let Some(posted) = self.lock().remove(id) {
             posted.over.cancel();
         }
     }
 
-    /// Returns the ids of the commands that `is_meant` selects, in order.
+    /// Returns the ids of the commands that `is_meant` selects, sorted.
     pub(super) fn ids(&self, is_meant: impl Fn(&Owner) -> bool) -> Vec<CommandId> {
         let board = self.lock();
         let meant = board.iter().filter(|(_, posted)| is_meant(&posted.owner));

@@ -20,16 +20,16 @@ use std::sync::{Arc, OnceLock};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-/// Returns the settings that are in force now. It is called at each use, so that a change takes effect at once.
+/// Returns the current settings. Called for each command, so that a changed setting applies to the next command.
 pub type SettingsSource = Arc<dyn Fn() -> Settings + Send + Sync>;
 
 /// Runs commands in the workspaces of agents.
 pub struct Commands {
     workspaces: Arc<Workspaces>,
     enter: Enter,
-    /// A directory of polity. It contains the homes, the temporary directories and the output of commands.
+    /// The directory in which polity keeps the homes, the temporary directories and the output of commands.
     state: PathBuf,
-    /// Directories of polity that no command may see.
+    /// Directories of polity that commands cannot see, such as the data directory.
     hidden: Vec<PathBuf>,
     settings: SettingsSource,
     machine: OnceCell<Machine>,
@@ -40,18 +40,18 @@ pub struct Commands {
     pub(super) listener: OnceLock<Listener>,
 }
 
-/// A command to run.
+/// A command to run, with its limits and the agent that runs it.
 pub(super) struct Order<'a> {
     pub(super) command: String,
     pub(super) limits: Limits,
     pub(super) caller: &'a Caller,
-    /// The file that receives the output.
+    /// The file that the output is written to.
     pub(super) output: PathBuf,
-    /// Ends the command.
+    /// Cancelling this ends the command.
     pub(super) cancel: CancellationToken,
 }
 
-/// A command that runs.
+/// A running command.
 pub(super) struct Started {
     running: Running,
     seat: Seat,
@@ -60,14 +60,15 @@ pub(super) struct Started {
     settings: SettingsSource,
 }
 
-/// How a command ended.
+/// How a command ended, and what the sandbox reports about it.
 pub(super) struct Finished {
     pub(super) end: CommandEnd,
     pub(super) ended: Ended,
 }
 
 impl Commands {
-    /// Makes a runner. `enter` is the program that sets up the sandbox; `state` is a directory of polity's own.
+    /// `enter` is the program that sets up the sandbox. `state` is the directory for homes, temporary files and
+    /// output. Commands cannot see the directories `hidden`.
     pub fn new(
         workspaces: Arc<Workspaces>,
         enter: Enter,
@@ -90,18 +91,18 @@ impl Commands {
         }
     }
 
-    /// Returns the same runner for a machine that has already been examined.
+    /// Sets what the machine can enforce. [`Self::machine`] then returns this value and starts no test processes.
     #[must_use]
     pub fn on(self, machine: Machine) -> Self {
         Self { machine: OnceCell::new_with(Some(machine)), ..self }
     }
 
-    /// Returns what this machine can enforce. The first call finds it out by trying.
+    /// Returns what this machine can enforce. The first call finds out by starting test processes.
     pub async fn machine(&self) -> &Machine {
         self.machine.get_or_init(|| polity_sandbox::probe(&self.enter)).await
     }
 
-    /// Returns the sandbox of the next command. Until the machine is known, this is [`Confinement::None`].
+    /// Returns how the next command will be confined. [`Confinement::None`] until [`Self::machine`] was called.
     pub fn confinement(&self) -> Confinement {
         let level = self.machine.get().map_or(Level::None, |machine| machine.level);
         match (level, self.settings().network) {
@@ -112,32 +113,31 @@ impl Commands {
         }
     }
 
-    /// Returns whether commands run here. Until the machine is known, the answer is yes.
+    /// Returns whether the settings allow commands on this machine. `true` until [`Self::machine`] was called.
     pub fn exist(&self) -> bool {
         self.machine.get().is_none_or(|machine| self.settings().permit(machine.level))
     }
 
-    /// Returns the settings that are in force now.
     pub(super) fn settings(&self) -> Settings {
         (self.settings)()
     }
 
-    /// Ends the running commands that `is_meant` selects, in the foreground and in the background.
+    /// Ends all running commands, in the foreground and in the background, whose owner `is_meant` selects.
     pub(super) fn cancel(&self, is_meant: impl Fn(&Owner) -> bool) {
         self.live.cancel(is_meant);
     }
 
-    /// Forgets how large the directories of a task are.
+    /// Drops the measured size of a task's directories.
     pub(super) fn forget_size(&self, task: &TaskId) {
         self.sizes.forget(task);
     }
 
-    /// Returns the file that receives the output of a command in the foreground.
+    /// Returns the file that receives the output of a foreground command. `key` is the idempotency key of its call.
     pub(super) fn output_file(&self, task: &TaskId, key: &str) -> PathBuf {
         self.state.join(task.as_str()).join("output").join(format!("{}.txt", file_name(key)))
     }
 
-    /// Starts a command. `report` is called with each piece of output.
+    /// Starts a command. `report` gets each piece of output as soon as it is printed.
     pub(super) async fn start(
         &self,
         order: Order<'_>,
@@ -176,12 +176,13 @@ impl Commands {
 }
 
 impl Started {
-    /// Shows what the command prints.
+    /// Returns access to the output of the command while it runs.
     pub(super) fn viewer(&self) -> Viewer {
         self.running.viewer()
     }
 
-    /// Waits for the end. Meanwhile the commands of the task are kept within their common limits.
+    /// Waits for the end of the command. Whenever the usage of the command changes, checks the limits that all
+    /// commands of the task share.
     pub(super) async fn finished(self) -> Result<Finished, Error> {
         let Self { running, seat, task, live, settings } = self;
         let mut viewer = running.viewer();
@@ -197,14 +198,14 @@ impl Started {
     }
 }
 
-/// Makes a directory if it is not there.
+/// Makes a directory unless it exists, and returns its path.
 async fn made(directory: PathBuf) -> Result<PathBuf, Refusal> {
     let made = tokio::fs::create_dir_all(&directory).await;
     made.map_err(|error| failed(BASH, format!("cannot make {}: {error}", directory.display())))?;
     Ok(directory)
 }
 
-/// Makes a file name from a key, which may contain any text that a model wrote.
+/// Makes a file name from an idempotency key, which may contain characters that a path must not have.
 fn file_name(key: &str) -> String {
     let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
     key.chars().map(plain).take(100).collect()

@@ -1,31 +1,31 @@
-//! Chooses the parts of an output that are shown. Plain functions over the parts that are kept.
+//! Chooses which parts of a command's output to show. Pure: works on the parts that are kept in memory.
 
 use polity_sandbox::Output;
 
-/// Maximum number of output lines in the report of a command's end.
+/// Maximum number of output lines in the notice of a command's end.
 const LAST_LINES: usize = 12;
 
-/// Maximum number of output bytes in the report of a command's end.
+/// Maximum number of output bytes in the notice of a command's end.
 const LAST_BYTES: usize = 1_500;
 
-/// A part of an output, and where the next part begins.
+/// The output after a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fresh {
     pub(super) text: String,
-    /// Number of bytes that the text leaves out, because they are not kept in memory.
+    /// Number of bytes missing in the middle of `text`, because they are not kept in memory.
     pub(super) omitted: u64,
-    /// Where the next part begins.
+    /// The position from which the next call continues, in bytes from the beginning of the output.
     pub(super) next: u64,
 }
 
-/// Whether the output can still grow, and so complete an unfinished character at its end.
+/// Whether more output can follow, which may complete a character that is cut off at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
     MayGrow,
     IsFinal,
 }
 
-/// Returns what an output has beyond its first `seen` bytes.
+/// Returns the output after the first `seen` bytes.
 pub(super) fn since(output: &Output, seen: u64, tail: Tail) -> Fresh {
     let first_end = output.first.len() as u64;
     let last_begin = output.total_bytes.saturating_sub(output.last.len() as u64).max(first_end);
@@ -36,7 +36,8 @@ pub(super) fn since(output: &Output, seen: u64, tail: Tail) -> Fresh {
     let (mut first, mut last) = (part(&output.first, 0), part(&output.last, last_begin));
     let omitted = last_begin.saturating_sub(seen.max(first_end));
     if omitted == 0 {
-        // The two parts are one, and a character may begin in the first and end in the second.
+        // No byte is missing between the two parts. They are joined, because a character may begin in `first` and
+        // end in `last`.
         first.append(&mut last);
         std::mem::swap(&mut first, &mut last);
     }
@@ -52,7 +53,7 @@ pub(super) fn since(output: &Output, seen: u64, tail: Tail) -> Fresh {
     Fresh { text, omitted, next: output.total_bytes.max(seen) - held_back }
 }
 
-/// Removes an unfinished character from the end. Returns how many bytes it has.
+/// Removes a character that is cut off at the end. Returns the number of removed bytes.
 fn hold_back(bytes: &mut Vec<u8>) -> u64 {
     let begin = bytes.iter().rposition(|byte| byte & 0xc0 != 0x80).unwrap_or(bytes.len());
     let unfinished = std::str::from_utf8(&bytes[begin..]).is_err_and(|error| error.error_len().is_none());
@@ -64,7 +65,7 @@ fn hold_back(bytes: &mut Vec<u8>) -> u64 {
     held as u64
 }
 
-/// Returns the last lines of an output.
+/// Returns the last lines of an output, at most [`LAST_LINES`] lines and [`LAST_BYTES`] bytes.
 pub(super) fn last_lines(output: &Output) -> String {
     let all: Vec<u8> = if output.omitted_bytes() == 0 {
         output.first.iter().chain(&output.last).copied().collect()
@@ -100,7 +101,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// The texts of all looks at a growing output, joined, are equal to the output.
+        /// The texts that successive calls return for a growing output, joined, equal the output.
         #[test]
         fn looks_add_up_to_the_output(text in "[a-zé漢\n😀]{0,60}", mut cuts in prop::collection::vec(0..240_usize, 0..5)) {
             let bytes = text.as_bytes();
@@ -119,7 +120,7 @@ mod tests {
             prop_assert_eq!(&all, &text);
         }
 
-        /// Each byte was seen before, is shown, or is counted as left out.
+        /// Each byte of the output was seen before, is shown, or is counted as left out.
         #[test]
         fn what_is_left_out_is_counted(text in "[a-z]{0,80}", first in 0..40_usize, last in 0..40_usize, seen in 0..100_u64) {
             let output = kept(text.as_bytes(), first, last);

@@ -1,4 +1,4 @@
-//! The commands that run now. If those of a task together exceed a limit of the task, one of them is ended.
+//! All running commands. If the commands of a task together exceed a limit of the task, one of them is ended.
 
 use super::sums::heaviest;
 use crate::call::Caller;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// Who runs a command.
+/// The agent that runs a command, and the task for which it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) agent: AgentId,
@@ -23,7 +23,7 @@ impl Owner {
     }
 }
 
-/// The commands that run now, in the foreground and in the background.
+/// The running commands, in the foreground and in the background.
 #[derive(Default)]
 pub(super) struct Live(Mutex<Table>);
 
@@ -37,18 +37,18 @@ struct Entry {
     owner: Owner,
     viewer: Viewer,
     cancel: CancellationToken,
-    /// The limit of the task that was exceeded, if the command was ended for this reason.
+    /// The limit of the task for which [`Live::weigh`] ended this command. Absent for all other commands.
     exceeded: Option<CommandLimit>,
 }
 
-/// The place of one command in the table. Dropping it frees the place.
+/// The entry of one command in [`Live`]. Dropping the seat removes the entry.
 pub(super) struct Seat {
     live: Arc<Live>,
     number: u64,
 }
 
 impl Live {
-    /// Adds a command. `cancel` ends it.
+    /// Adds a running command. Cancelling `cancel` must end the command.
     pub(super) fn seat(self: &Arc<Self>, owner: Owner, viewer: Viewer, cancel: CancellationToken) -> Seat {
         let mut table = self.table();
         let number = table.next;
@@ -57,10 +57,10 @@ impl Live {
         Seat { live: Arc::clone(self), number }
     }
 
-    /// Ends one command of a task if all commands of the task together exceed a limit.
+    /// If all commands of a task together exceed a limit of the task, ends the command that uses the most.
     pub(super) fn weigh(&self, task: &TaskId, limits: &TaskLimits) {
         let mut table = self.table();
-        // A command that is being ended gives back what it uses.
+        // Commands that were already ended do not count, because they are about to free what they use.
         let entries = table.entries.values_mut();
         let mut of_task: Vec<&mut Entry> =
             entries.filter(|entry| entry.owner.task == *task && entry.exceeded.is_none()).collect();
@@ -73,7 +73,7 @@ impl Live {
         }
     }
 
-    /// Ends the commands that `is_meant` selects.
+    /// Ends the commands whose owner `is_meant` selects.
     pub(super) fn cancel(&self, is_meant: impl Fn(&Owner) -> bool) {
         let table = self.table();
         table.entries.values().filter(|entry| is_meant(&entry.owner)).for_each(|entry| entry.cancel.cancel());
@@ -85,7 +85,7 @@ impl Live {
 }
 
 impl Seat {
-    /// Returns the limit of the task that was exceeded, if the command was ended for this reason.
+    /// Returns the limit of the task for which [`Live::weigh`] ended this command.
     pub(super) fn exceeded(&self) -> Option<CommandLimit> {
         self.live.table().entries.get(&self.number).and_then(|entry| entry.exceeded)
     }
@@ -97,7 +97,7 @@ impl Drop for Seat {
     }
 }
 
-/// Returns how a command ended. `exceeded` is the limit of its task that was exceeded, if it was ended for this reason.
+/// Returns how a command ended. `exceeded` is the limit of the task for which [`Live::weigh`] ended the command.
 pub(super) fn end_of(how: How, exceeded: Option<CommandLimit>) -> CommandEnd {
     let limited = |limit| CommandEnd::Limited { limit };
     match how {

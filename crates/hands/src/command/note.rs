@@ -1,8 +1,8 @@
-//! Notes on disk about background commands, so that the end of each is reported even if polity dies.
+//! Notes on disk about background commands, so that the end of each command is reported even if polity dies.
 //!
-//! Before a command starts, its note is written without an end, as one of the open notes. When the command ends, the
-//! end is added to the note. When the agent has been told, the note moves to the directory of the task. If polity finds
-//! an open note without an end when it starts, the command of the note was interrupted.
+//! A note is written before its command starts, as an *open* note without an end. When the command ends, polity
+//! adds the end to the note. When the notice for the agent is recorded, polity *closes* the note: it moves to the
+//! directory of the task. If polity finds an open note without an end when it starts, the command was interrupted.
 
 use super::excerpt::last_lines;
 use super::live::Owner;
@@ -15,32 +15,32 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The directory of the open notes. No task has such an id.
+/// The directory of the open notes, beside the directories of the tasks. No task id begins with a dot.
 const OPEN: &str = ".open";
 
-/// The directory of the background commands of a task.
+/// The directory of a task's background commands: closed notes and output.
 const BACKGROUND: &str = "background";
 
-/// What is known about a background command.
+/// What polity remembers about a background command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Note {
     pub(super) id: CommandId,
     pub(super) agent: AgentId,
     pub(super) task: TaskId,
     pub(super) command: String,
-    /// Absent while the command runs.
+    /// How the command ended. Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<Over>,
 }
 
-/// The end of a background command.
+/// How a background command ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Over {
     pub(super) end: CommandEnd,
-    /// Absent if polity died while the command ran.
+    /// Absent if polity died while the command was running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) duration_ms: Option<u64>,
-    /// Number of output bytes that the agent saw while the command ran.
+    /// Number of output bytes that the agent saw while the command was running.
     pub(super) seen: u64,
     pub(super) last_lines: String,
     pub(super) restored: Vec<PathBuf>,
@@ -52,19 +52,19 @@ impl Note {
     }
 }
 
-/// The notes of a data directory. Its operations block.
+/// The notes of a data directory. The methods block.
 #[derive(Clone, Debug)]
 pub(super) struct Notes {
     state: PathBuf,
 }
 
 impl Notes {
-    /// `state` is the directory of the commands. It need not exist.
+    /// `state` is the directory that holds the data of all commands. It need not exist yet.
     pub(super) fn new(state: PathBuf) -> Self {
         Self { state }
     }
 
-    /// The file that receives the output of a background command.
+    /// Returns the file that receives the output of a background command.
     pub(super) fn output(&self, task: &TaskId, id: &CommandId) -> PathBuf {
         self.of_task(task).join(format!("{id}.txt"))
     }
@@ -85,21 +85,21 @@ impl Notes {
         self.of_task(task).join(format!("{id}.json"))
     }
 
-    /// Writes an open note.
+    /// Writes a note as an open note, or replaces the open note.
     pub(super) fn write(&self, note: &Note) -> io::Result<()> {
         fs::create_dir_all(self.open_directory())?;
         fs::create_dir_all(self.of_task(&note.task))?;
         durable::replace(&self.open_file(&note.id), &serde_json::to_vec(note)?)
     }
 
-    /// Moves a note to its task, because nobody needs to be told any more.
+    /// Moves a note from the open notes to its task, because the notice for the agent is recorded.
     pub(super) fn close(&self, note: &Note) -> io::Result<()> {
         fs::create_dir_all(self.of_task(&note.task))?;
         durable::replace(&self.closed_file(&note.task, &note.id), &serde_json::to_vec(note)?)?;
         self.remove(&note.id)
     }
 
-    /// Removes an open note.
+    /// Removes an open note, if it exists.
     pub(super) fn remove(&self, id: &CommandId) -> io::Result<()> {
         match fs::remove_file(self.open_file(id)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -107,12 +107,12 @@ impl Notes {
         }
     }
 
-    /// Reads the open note of a command, if there is one.
+    /// Reads the open note of a command, if it exists.
     pub(super) fn open_note(&self, id: &CommandId) -> io::Result<Option<Note>> {
         read(&self.open_file(id))
     }
 
-    /// Reads the note of a command, open or not.
+    /// Reads the note of a command, whether closed or open.
     pub(super) fn find(&self, task: &TaskId, id: &CommandId) -> io::Result<Option<Note>> {
         Ok(match read(&self.closed_file(task, id))? {
             Some(note) => Some(note),
@@ -120,7 +120,7 @@ impl Notes {
         })
     }
 
-    /// Reads all open notes. Skips damaged ones.
+    /// Reads all open notes. Skips damaged notes.
     pub(super) fn open(&self) -> io::Result<Vec<Note>> {
         let entries = match fs::read_dir(self.open_directory()) {
             Ok(entries) => entries,
@@ -144,7 +144,7 @@ impl Notes {
         Ok(notes)
     }
 
-    /// Writes into an open note that its command was interrupted.
+    /// Writes into an open note that polity died while its command was running.
     pub(super) fn interrupt(&self, mut note: Note) -> io::Result<Note> {
         let output = self.kept(&note.task, &note.id)?;
         let over = Over {
@@ -159,7 +159,7 @@ impl Notes {
         Ok(note)
     }
 
-    /// Reads the beginning and the end of an output from its file.
+    /// Reads the beginning and the end of a command's output from the output file.
     pub(super) fn kept(&self, task: &TaskId, id: &CommandId) -> io::Result<Output> {
         let path = self.output(task, id);
         let mut file = match File::open(&path) {
@@ -181,7 +181,7 @@ impl Notes {
         Ok(Output { first, last, total_bytes, file: path })
     }
 
-    /// Removes everything that the commands of a task left, homes included.
+    /// Removes all files of the commands of a task: homes, temporary files, notes and output.
     pub(super) fn forget(&self, task: &TaskId) -> io::Result<()> {
         match fs::remove_dir_all(self.state.join(task.as_str())) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),

@@ -1,4 +1,4 @@
-//! Plans a command: which directories it gets, and which of them it may change.
+//! Decides which directories a command may read and which it may change.
 
 use crate::call::Access;
 use polity_sandbox::Settings;
@@ -7,19 +7,17 @@ use polity_workspaces::Opened;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// The directories of a command besides its workspace.
+/// The directories and files of a command besides its workspace.
 pub(super) struct Directories<'a> {
-    /// The home directory of the task.
     pub(super) home: PathBuf,
-    /// The temporary directory of the task.
     pub(super) temporary: PathBuf,
-    /// The file that receives the output.
+    /// The file that the output is written to.
     pub(super) output: PathBuf,
-    /// Directories of polity that no command may see.
+    /// Directories of polity that commands cannot see.
     pub(super) hidden: &'a [PathBuf],
 }
 
-/// Plans a command in an opened workspace.
+/// Makes the plan of a command for the sandbox. `opened` is the workspace of the agent.
 pub(super) fn plan(command: String, opened: Opened, settings: Settings, own: Directories<'_>) -> Plan {
     let Opened { directory, access, git } = opened;
     let Settings { network, read, limits, .. } = settings;

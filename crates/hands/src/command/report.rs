@@ -1,4 +1,4 @@
-//! Describes commands to the model.
+//! Describes the state and the end of commands to the model.
 
 use super::background::Seen;
 use super::excerpt::{Fresh, Tail, since};
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Describes the end of a command in the foreground. A long output becomes a file as well.
+/// Describes the end of a foreground command. If the output is too long to show, the result also contains it as a
+/// file.
 pub(super) async fn of_end(
     end: &CommandEnd,
     ended: polity_sandbox::Ended,
@@ -29,12 +30,13 @@ pub(super) async fn of_end(
     if omitted > 0 {
         made = with_file(made, &output.file).await;
     }
-    // The file is an artifact now, or the result has all of it.
+    // The file is no longer needed: the result has the whole output as text, or contains the bytes of the file.
     let _ = tokio::fs::remove_file(&output.file).await;
     made
 }
 
-/// Describes a background command, with its new output. Also returns how many output bytes the agent has then seen.
+/// Describes a background command with its new output. Also returns how many bytes of the output the agent has seen
+/// once it has read this description.
 pub(super) async fn of_look(id: &CommandId, seen: Seen, settings: &Settings) -> (Output, u64) {
     match seen {
         Seen::Running(posted) => {
@@ -72,7 +74,8 @@ fn with_end(mut result: Value, end: &CommandEnd, timeout_ms: u64, settings: &Set
 
 fn with_restored(mut result: Value, restored: &[PathBuf]) -> Value {
     if !restored.is_empty() {
-        // The model should not believe that it has changed them.
+        // The sandbox has undone the command's changes to these files. The model must not believe that the changes
+        // exist.
         let names: Vec<String> = restored.iter().map(|path| path.display().to_string()).collect();
         result["restored"] = json!(names);
     }
@@ -89,7 +92,7 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Says in words how a command ended, if it did not end by itself.
+/// Says why polity ended a command. Returns `None` if the command ended by itself.
 fn in_words(end: &CommandEnd, timeout_ms: u64, settings: &Settings) -> Option<String> {
     let (limits, of_task) = (&settings.limits, &settings.task_limits);
     Some(match end {

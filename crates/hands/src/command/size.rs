@@ -1,4 +1,4 @@
-//! How large the directories of a task are.
+//! Measures how much disk space the directories of a task take.
 
 use polity_society::id::TaskId;
 use std::collections::HashMap;
@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Measuring may take up to about `1 / SHARE` of the time.
+/// After a measurement that took a time `t`, the next one waits for `SHARE * t`, but at most for a minute. So measuring
+/// normally takes less than a twentieth of the time.
 const SHARE: u32 = 20;
 
-/// Maximum number of entries that are counted. Further entries do not add to the size.
+/// Maximum number of files and directories that one measurement counts. Further ones do not add to the size.
 const MOST_ENTRIES: usize = 2_000_000;
 
-/// The sizes of the directories of tasks, measured from time to time.
+/// The measured sizes of the tasks' directories.
 #[derive(Debug, Default)]
 pub(super) struct Sizes(Mutex<HashMap<TaskId, Measured>>);
 
@@ -25,7 +26,8 @@ struct Measured {
 }
 
 impl Sizes {
-    /// Returns the size of these directories of a task. It may have been measured a short while ago.
+    /// Returns the size in bytes of a task's directories. May return an earlier measurement that is at most a
+    /// minute old.
     pub(super) async fn of(&self, task: &TaskId, directories: Vec<PathBuf>) -> u64 {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(task).copied();
         if let Some(known) = known.filter(|known| Instant::now() < known.next) {
@@ -40,13 +42,13 @@ impl Sizes {
         bytes
     }
 
-    /// Forgets a task.
+    /// Drops the measured size of a task.
     pub(super) fn forget(&self, task: &TaskId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
     }
 }
 
-/// Returns how many bytes directories take on disk. Symbolic links are not followed.
+/// Returns the number of bytes that the directories take on disk. Does not follow symbolic links.
 fn size(mut open: Vec<PathBuf>) -> u64 {
     let (mut bytes, mut seen) = (0_u64, 0);
     while let Some(directory) = open.pop() {

@@ -1,10 +1,10 @@
-//! Compares what all commands of a task use together with the limits of the task. Plain functions over samples.
+//! Compares what all commands of a task use together with the limits of the task. Pure.
 
 use polity_sandbox::{TaskLimits, Usage};
 use polity_society::command::CommandLimit;
 
-/// If all commands together exceed a limit, returns the index of the command to end, and the limit. The command to end
-/// is the one that uses the most of what is limited.
+/// If all commands together exceed a limit, returns the index of the command that uses the most of the limited
+/// resource, and the limit. The caller ends that command.
 pub(super) fn heaviest(limits: &TaskLimits, usages: &[Usage]) -> Option<(usize, CommandLimit)> {
     let over = |limit: u64, used: fn(&Usage) -> u64| {
         let sum = usages.iter().map(used).fold(0, u64::saturating_add);
@@ -17,10 +17,12 @@ pub(super) fn heaviest(limits: &TaskLimits, usages: &[Usage]) -> Option<(usize, 
     memory.map(with(CommandLimit::TaskMemory)).or_else(|| processes().map(with(CommandLimit::TaskProcesses)))
 }
 
-/// Bytes that a command may always add, so that an agent can still tidy up in a full task.
+/// A command may always add this many bytes to the disk, so that an agent can still tidy up when its task has
+/// reached the limit.
 const LEAST_DISK: u64 = 64 << 20;
 
-/// Returns how many bytes a command may add on disk. `used` is the size of the directories of its task.
+/// Returns how many bytes a command may add on disk. `limit` is the limit of one command, and `used` the size of
+/// the task's directories.
 pub(super) fn disk_left(limits: &TaskLimits, limit: u64, used: u64) -> u64 {
     limit.min(limits.disk_bytes.saturating_sub(used).max(LEAST_DISK))
 }
@@ -41,7 +43,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// If one returned command after another is ended, this stops as soon as the limits hold, and not before.
+        /// Ends the returned command again and again. This stops as soon as the limits hold, and not earlier.
         #[test]
         fn exactly_as_many_commands_end_as_exceed_the_limits(
             memory_bytes in 0..60_u64,

@@ -1,4 +1,4 @@
-//! The end of a background command, for whoever tells its agent.
+//! The end of a background command, as passed to the listener that notifies the agent.
 
 use super::note::{Note, Over};
 use futures::future::BoxFuture;
@@ -6,29 +6,29 @@ use polity_society::command::CommandEnd;
 use polity_society::id::{AgentId, CommandId, TaskId};
 use std::sync::Arc;
 
-/// Maximum number of characters of a command in the report of its end.
+/// Maximum number of characters of the command that the notice of its end quotes.
 const COMMAND_CHARS: usize = 200;
 
-/// A background command has ended. Its agent must be told once: the same end may be reported again after a crash, and
-/// is then equal in every field.
+/// The end of a background command. The agent must get exactly one notice of it. After a crash, the same end may be
+/// reported again, with equal fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandEnded {
-    /// The agent that runs the command.
+    /// The agent that started the command.
     pub agent: AgentId,
-    /// The task in which the agent runs it.
+    /// The task for which the agent started the command.
     pub task: TaskId,
-    /// The id of the command.
+    /// The id that `bash` returned to the agent.
     pub id: CommandId,
-    /// The beginning of the command.
+    /// The command, cut to 200 characters.
     pub command: String,
-    /// How the command ended.
+    /// Whether the command exited, exceeded a limit, or was interrupted.
     pub end: CommandEnd,
-    /// The last lines that the command printed.
+    /// The last lines of the output.
     pub last_lines: String,
 }
 
 impl CommandEnded {
-    /// Returns the end that a note records; `None` if the command still runs.
+    /// Returns the end that a note records, or `None` if the command is still running.
     pub(super) fn of(note: &Note) -> Option<Self> {
         let Over { end, last_lines, .. } = note.over.clone()?;
         let mut command: String = note.command.chars().take(COMMAND_CHARS).collect();
@@ -40,14 +40,14 @@ impl CommandEnded {
     }
 }
 
-/// Whether the end of a command is recorded, so that its agent will hear of it.
+/// Whether the listener has recorded the end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// It is recorded.
+    /// The notice for the agent is committed.
     Recorded,
-    /// It could not be recorded. The next start reports it again.
+    /// The notice could not be committed. The next start of polity reports the end again.
     NotRecorded,
 }
 
-/// Records the end of a command, and wakes its agent.
+/// Records a notice of the end of a command for its agent, and wakes the agent.
 pub type Listener = Arc<dyn Fn(CommandEnded) -> BoxFuture<'static, Told> + Send + Sync>;

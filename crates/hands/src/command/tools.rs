@@ -7,14 +7,14 @@ use super::commands::Commands;
 use crate::tool::{Tool, Toolbox};
 use std::sync::Arc;
 
-/// The tools of the group `command`. There are none where commands do not run.
+/// The tools of the group `command`. Offers no tools if the settings do not allow commands on this machine.
 pub struct CommandTools {
     commands: Arc<Commands>,
     tools: Vec<Arc<dyn Tool>>,
 }
 
 impl CommandTools {
-    /// Makes the tools.
+    /// Makes the three tools, which share `commands`.
     pub fn new(commands: Arc<Commands>) -> Self {
         let tools: Vec<Arc<dyn Tool>> = vec![
             Arc::new(Bash::new(Arc::clone(&commands))),

@@ -1,11 +1,12 @@
-//! How much the tools read and show.
+//! Bounds on what the file tools read and show.
 
-/// How much the tools read and show.
+/// Bounds on what the file tools read and show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Characters of a text that one result shows.
+    /// Maximum number of characters of a file in one result.
     pub view_chars: usize,
-    /// Bytes of the largest file that is viewed, changed or searched. It is held in memory.
+    /// Maximum size in bytes of a file that is viewed, changed or searched, because the tools hold the file in
+    /// memory.
     pub file_bytes: u64,
 }
 

@@ -1,37 +1,37 @@
-//! What the person sees at a path of a workspace. The rules for paths are those of the tools.
+//! Shows a path of a workspace to the person. Paths follow the same rules as in the tools of agents.
 
 use crate::files::text::Content;
 use polity_files::{Entries, FileError, Kind, PathFault, Workspace, WorkspacePath};
 use std::io::Read;
 
-/// Longest part of a file that is shown, in bytes.
+/// Maximum number of bytes of a file that are shown.
 const SHOWN_BYTES: u64 = 256 << 10;
 
-/// What is at a path.
+/// What exists at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Browsed {
-    /// A directory.
+    /// A directory, with its entries.
     Directory(Entries),
-    /// A file that contains text.
+    /// A file that is text.
     Text {
-        /// The text, or its beginning.
+        /// The text of the file, cut off after 256 KiB.
         text: String,
-        /// The number of bytes that the text was read from.
+        /// Number of bytes of the file that `text` covers.
         shown: u64,
-        /// The size of the file in bytes.
+        /// Size of the whole file in bytes.
         bytes: u64,
     },
-    /// A file that contains no text.
+    /// A file that is not text.
     Binary {
-        /// The size of the file in bytes.
+        /// Size of the file in bytes.
         bytes: u64,
     },
 }
 
-/// Why a path cannot be shown.
+/// Why a path cannot be shown to the person.
 #[derive(Debug, thiserror::Error)]
 pub enum BrowseError {
-    /// The text is not a path in the workspace.
+    /// The text is not the path of something inside the workspace.
     #[error("the path is not in the workspace: {0}")]
     Path(#[from] PathFault),
     /// The file or the directory cannot be read.
@@ -39,7 +39,7 @@ pub enum BrowseError {
     File(#[from] FileError),
 }
 
-/// Reads what is at a path: a directory, or at most 256 KiB of a file. Returns the path in its shortest form too.
+/// Reads a directory, or the first 256 KiB of a file. Also returns the path in normal form (`a/../b` becomes `b`).
 pub fn browse(workspace: &Workspace, written: &str) -> Result<(WorkspacePath, Browsed), BrowseError> {
     let path = workspace.path(written)?;
     let browsed = match workspace.metadata(&path)?.kind {
@@ -64,7 +64,7 @@ fn file(workspace: &Workspace, path: &WorkspacePath) -> Result<Browsed, FileErro
     })
 }
 
-/// Returns the length without a character of UTF-8 that the end has cut.
+/// Returns the length of the content without a UTF-8 character that is cut off at the end.
 fn whole_characters(content: &[u8]) -> usize {
     match std::str::from_utf8(content) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

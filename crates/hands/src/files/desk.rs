@@ -1,4 +1,5 @@
-//! What every tool for files needs: the caller's workspace, and the words for what is wrong with a path.
+//! What all file tools share: access to the caller's workspace, and refusals that explain what is wrong with a
+//! path.
 
 use crate::call::{Caller, Output};
 use crate::files::bounds::Bounds;
@@ -9,27 +10,26 @@ use polity_society::problem::{Fault, FieldProblem};
 use polity_society::refusal::Refusal;
 use std::sync::Arc;
 
-/// Similar paths that a refusal names.
+/// Maximum number of similar paths that a refusal names.
 const MAX_SIMILAR: usize = 3;
 
-/// How alike two names must be to be named, from 0 to 1.
+/// Minimum similarity for a refusal to name another path: 0 is different, 1 is equal.
 const MIN_LIKENESS: f64 = 0.8;
 
-/// The argument that holds the path, in tools whose only path it is.
+/// The name of the argument for the path, in tools that take a single path.
 pub(super) const PATH: &str = "path";
 
-/// A caller in its workspace.
+/// The workspace of a caller, as one call of a tool uses it.
 pub(super) struct Desk {
-    /// The name of the tool that works here.
     pub(super) tool: &'static str,
-    /// The argument that holds the path.
+    /// The name of the tool's argument for the path, for refusals.
     pub(super) argument: &'static str,
     pub(super) caller: Caller,
     pub(super) workspace: Arc<Workspace>,
     pub(super) bounds: Bounds,
 }
 
-/// Runs work that blocks on a thread of its own.
+/// Runs blocking work outside the async threads.
 pub(super) async fn blocking<T: Send + 'static>(
     tool: &'static str,
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
@@ -38,18 +38,18 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.map_err(|error| Refusal::ToolFailed { tool: tool.to_owned(), reason: error.to_string() })?
 }
 
-/// Returns the refusal of one argument.
+/// Makes the refusal of a call because of one argument.
 pub(super) fn refused(argument: &str, rule: impl Into<String>) -> Refusal {
     Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Rule(rule.into()))])
 }
 
-/// Returns the refusal of a call that lacks an argument.
+/// Makes the refusal of a call because an argument is missing.
 pub(super) fn missing(argument: &str) -> Refusal {
     Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Missing)])
 }
 
 impl Desk {
-    /// Reads a path that the model wrote.
+    /// Parses a path that the model wrote.
     pub(super) fn path(&self, written: &str) -> Result<WorkspacePath, Refusal> {
         self.workspace.path(written).map_err(|fault| match fault {
             PathFault::Empty | PathFault::Nul | PathFault::TooLong => {
@@ -61,7 +61,7 @@ impl Desk {
         })
     }
 
-    /// Returns the refusal of an operation that failed. For a path that does not exist, it names similar ones.
+    /// Turns a failed file operation into a refusal. If the path does not exist, the refusal names similar paths.
     pub(super) fn refusal(&self, error: FileError) -> Refusal {
         if let FileError::NotFound(path) = &error {
             let similar = self.similar(path);
@@ -72,7 +72,7 @@ impl Desk {
         error.into_refusal(self.tool, self.argument)
     }
 
-    /// Reads a whole file, or returns nothing if there is none.
+    /// Reads a whole file. Returns `None` if the file does not exist.
     pub(super) fn read_if_there(&self, path: &WorkspacePath) -> Result<Option<Vec<u8>>, FileError> {
         match self.workspace.metadata(path) {
             Err(FileError::NotFound(_)) => Ok(None),
@@ -84,7 +84,8 @@ impl Desk {
         }
     }
 
-    /// Checks that the caller knows the content `now` of the file that it wants to change.
+    /// Checks that the caller knows the current content of a file that it wants to change. `now` is the hash of
+    /// that content.
     pub(super) fn check_known(
         &self,
         views: &Views,
@@ -105,7 +106,8 @@ impl Desk {
         })
     }
 
-    /// Writes the new content of a file whose content was `before`. The caller then knows the new content.
+    /// Replaces the content of a file, if the content is still `before`. Notes that the caller knows the new
+    /// content.
     pub(super) fn write(
         &self,
         views: &Views,
@@ -140,7 +142,7 @@ impl Desk {
         }
     }
 
-    /// Returns the paths near a path that does not exist whose last name is similar.
+    /// Returns paths in the same directory whose names are similar to the name in `path`.
     fn similar(&self, path: &WorkspacePath) -> Vec<String> {
         let (Some(name), Some(above)) = (path.name(), path.parent()) else { return Vec::new() };
         let Ok(listing) = self.workspace.list(&above) else { return Vec::new() };
@@ -151,7 +153,7 @@ impl Desk {
         let mut similar: Vec<(f64, String)> =
             listing.lines.into_iter().map(|line| (likeness(&line), line)).collect();
         similar.retain(|(likeness, _)| *likeness >= MIN_LIKENESS);
-        // The sort is stable, so equally similar paths stay in their order.
+        // The sort is stable, so equally similar paths keep their order.
         similar.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         let place = if above.is_root() { String::new() } else { format!("{}/", above.on_one_line()) };
         similar.into_iter().take(MAX_SIMILAR).map(|(_, line)| format!("{place}{line}")).collect()

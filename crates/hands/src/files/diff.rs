@@ -1,12 +1,12 @@
-//! A change as people review it.
+//! Shows a change of a file to people.
 
 use similar::TextDiff;
 use std::time::Duration;
 
-/// How long the shortest difference is looked for. Afterwards a longer one is good enough.
+/// Maximum time to search for the shortest diff. After that, a longer diff is accepted.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Returns the change of a file as a unified diff, or an empty text if nothing changes.
+/// Returns the change of a file as a unified diff, or an empty text if the contents are equal.
 pub fn diff(old: &str, new: &str, path: &str) -> String {
     let diff = TextDiff::configure().timeout(TIMEOUT).diff_lines(old, new);
     diff.unified_diff().header(&format!("a/{path}"), &format!("b/{path}")).to_string()

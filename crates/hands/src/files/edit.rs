@@ -1,24 +1,24 @@
-//! What a change makes of a text. Pure.
+//! Applies a change to the text of a file. Pure.
 //!
-//! Models see lines without their ends, so what they write has `\n`. The file keeps its own line ends.
+//! A view shows models no line ends, so models write `\n`. A change uses the line ends of the file instead.
 
 use crate::files::text::{BYTE_ORDER_MARK, Ending, lines};
 use std::ops::{Range, RangeInclusive};
 
-/// Places that a refusal names.
+/// If a quoted text occurs several times in the file, the refusal names at most this many of the places.
 const MAX_PLACES: usize = 10;
 
-/// Places that are counted.
+/// If a quoted text occurs several times in the file, the places are counted up to this number.
 const MAX_COUNT: usize = 1000;
 
-/// A change of a text.
+/// A change that a model asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edit<'a> {
-    /// The whole text becomes this one.
+    /// Replaces the whole text.
     Create(&'a str),
-    /// The only place with one text gets another one.
+    /// Replaces the text `old`, which must occur exactly once.
     Replace { old: &'a str, new: &'a str },
-    /// A text becomes lines of its own after a line. After line 0 is the beginning.
+    /// Inserts a text as separate lines after the line with this number. 0 inserts at the beginning.
     Insert { after: usize, text: &'a str },
 }
 
@@ -26,11 +26,11 @@ pub(super) enum Edit<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edited {
     pub(super) text: String,
-    /// The numbers of the lines that the change wrote, or the line where it removed something.
+    /// The numbers of the lines that the change wrote. After a removal, the number of the line where the text was.
     pub(super) changed: RangeInclusive<usize>,
 }
 
-/// Why a change cannot be made.
+/// Why a change cannot be applied.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EditFault {
     #[error("empty; quote the text to replace, or use insert")]
@@ -42,7 +42,7 @@ pub(super) enum EditFault {
     #[error("{}", several(*.count, .lines))]
     Several {
         count: usize,
-        /// The lines where the first places begin.
+        /// The lines in which the first places begin, at most [`MAX_PLACES`].
         lines: Vec<usize>,
     },
     #[error("the file has {lines} lines; give 0 to {lines}")]
@@ -57,7 +57,7 @@ fn several(count: usize, lines: &[usize]) -> String {
     format!("occurs {times} times, at lines {lines}{more}; quote more lines around the one that you mean")
 }
 
-/// Makes a change. `old` is the text of the file, or nothing if there is no file or no text in it.
+/// Applies a change. `old` is the text of the file; absent if the file does not exist or is not text.
 pub(super) fn edit(old: Option<&str>, edit: Edit<'_>) -> Result<Edited, EditFault> {
     let text = old.unwrap_or_default();
     match edit {
@@ -67,7 +67,7 @@ pub(super) fn edit(old: Option<&str>, edit: Edit<'_>) -> Result<Edited, EditFaul
     }
 }
 
-/// The new text is what the model wrote, but it begins and ends its lines as the old one did.
+/// Replaces the whole text, but keeps the byte order mark and the line ends of the old text.
 fn create(old: &str, new: &str) -> Edited {
     let mut text = String::new();
     if old.starts_with(BYTE_ORDER_MARK) && !new.starts_with(BYTE_ORDER_MARK) {
@@ -123,7 +123,8 @@ fn insert(text: &str, after: usize, new: &str) -> Result<Edited, EditFault> {
             let at = start.saturating_add(at);
             spliced(text, at..at, &format!("{new}{}", ending.as_str()))
         }
-        // The last line has no end, and the new last line gets none either, unless it is blank.
+        // Here the last line of the file has no line end. The inserted last line gets none either, unless it is
+        // blank.
         None => {
             let is_blank = new.is_empty() || new.ends_with('\n');
             let end = if is_blank { ending.as_str() } else { "" };
@@ -143,12 +144,12 @@ fn spliced(text: &str, place: Range<usize>, new: &str) -> Edited {
     Edited { text: [before, new, after].concat(), changed: first..=last }
 }
 
-/// Returns the number of the line with this place.
+/// Returns the number of the line that contains the byte at `place`.
 fn line_of(text: &str, place: usize) -> usize {
     text[..place].matches('\n').count().saturating_add(1)
 }
 
-/// Finds all places of a text, also where they overlap, because each of them could be meant.
+/// Finds all places of a text. Places may overlap, because the model could mean any of them.
 fn places(text: &str, wanted: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let mut from = 0;
@@ -163,10 +164,10 @@ fn places(text: &str, wanted: &str) -> Vec<usize> {
     places
 }
 
-/// A text in which every line ends with `\n`.
+/// A text in which each `\r\n` was replaced by `\n`.
 struct Flat {
     text: String,
-    /// The places in `text` of the line ends that lost their `\r`.
+    /// The places in `text` of the line ends that were `\r\n` in the original.
     shortened: Vec<usize>,
 }
 
@@ -176,7 +177,7 @@ impl Flat {
         Self { text: raw.replace("\r\n", "\n"), shortened }
     }
 
-    /// Returns the place in the original text.
+    /// Returns the place in the original text that belongs to a place in `text`.
     fn raw(&self, place: usize) -> usize {
         place.saturating_add(self.shortened.partition_point(|end| *end < place))
     }

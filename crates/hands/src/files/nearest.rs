@@ -1,41 +1,40 @@
-//! Finds the place that a model probably meant, if the text that it quoted does not occur. Pure.
+//! Finds the lines that a model probably meant, if the text that it quoted does not occur in the file. Pure.
 
 use crate::files::text::lines;
 use std::ops::RangeInclusive;
 
-/// Lines times quoted lines that are compared. Beyond, no place is named.
+/// Maximum number of comparisons (lines of the file times quoted lines). For more, no search takes place.
 const MAX_COMPARISONS: usize = 5_000_000;
 
-/// Lines of a file whose letters are compared one by one.
+/// Maximum number of lines of a file that are compared letter by letter.
 const MAX_FUZZY_LINES: usize = 20_000;
 
-/// Characters of a line whose letters are compared one by one.
+/// Maximum number of characters of a line that are compared letter by letter.
 const MAX_FUZZY_CHARS: usize = 200;
 
-/// How alike two lines must be, from 0 to 1.
+/// Minimum similarity of two lines: 0 is different, 1 is equal.
 const MIN_LIKENESS: f64 = 0.6;
 
-/// The shortest line that is worth finding. Others, such as `}`, are everywhere.
+/// Minimum number of characters of a line that helps to find a place. Shorter lines, such as `}`, occur everywhere.
 const MIN_TELLING_CHARS: usize = 4;
 
-/// A place that is similar to a quoted text.
+/// The lines of a file that are most similar to a quoted text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Nearest {
-    /// The numbers of the lines.
     pub(super) lines: RangeInclusive<usize>,
     pub(super) difference: Difference,
 }
 
-/// How a place differs from the quoted text.
+/// How the found lines differ from the quoted text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Difference {
-    /// Only in white space.
+    /// The white space differs, and nothing else.
     Blanks,
-    /// In more.
+    /// More than the white space differs.
     Words,
 }
 
-/// Returns whether each line of a quoted text begins with a number and a tab, as in a view.
+/// Returns whether each line of a quoted text begins with a line number and a tab, as in the result of `view`.
 pub(super) fn has_line_numbers(quoted: &str) -> bool {
     let is_numbered = |line: &str| {
         line.trim_start().split_once('\t').is_some_and(|(number, _)| number.parse::<usize>().is_ok())
@@ -43,7 +42,7 @@ pub(super) fn has_line_numbers(quoted: &str) -> bool {
     !quoted.is_empty() && quoted.lines().all(is_numbered)
 }
 
-/// Returns the place that is most similar to the quoted text.
+/// Returns the lines that are most similar to the quoted text, if any are similar enough.
 pub(super) fn nearest(text: &str, quoted: &str) -> Option<Nearest> {
     let wanted: Vec<String> = squeezed(quoted.trim()).collect();
     let longest = (0..wanted.len()).max_by_key(|at| wanted[*at].len())?;
@@ -68,7 +67,7 @@ pub(super) fn nearest(text: &str, quoted: &str) -> Option<Nearest> {
         let pairs = there[at..].iter().zip(&wanted);
         pairs.filter(|(one, other)| one == other && is_telling(one)).count()
     };
-    // Of equally good places, the first one counts.
+    // `rev` makes `max_by_key` return the first of several equally good places.
     let best = (0..there.len()).rev().max_by_key(|at| equal_lines(*at))?;
     if equal_lines(best) > 0 {
         return Some(place(best, Difference::Words));
@@ -87,7 +86,7 @@ fn most_alike(there: &[String], wanted: &str) -> Option<(usize, f64)> {
     likeness.rev().max_by(|(_, one), (_, other)| one.total_cmp(other))
 }
 
-/// Returns the lines with every run of white space as one space.
+/// Returns the lines, with each run of white space replaced by a single space.
 fn squeezed(text: &str) -> impl Iterator<Item = String> {
     lines(text).map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
 }
@@ -115,7 +114,7 @@ mod tests {
         check("", None);
         check(" \n ", None);
         assert_eq!(nearest("", "a"), None);
-        // Looking would take too long.
+        // For a text and a quotation as large as these, no search takes place.
         assert_eq!(nearest(&"a line\n".repeat(100_000), &"another\n".repeat(1000)), None);
     }
 

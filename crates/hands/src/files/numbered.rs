@@ -1,28 +1,28 @@
-//! Lines with their numbers, as models read them. Pure.
+//! Puts numbers before lines, as models read them. Pure.
 
 use crate::files::text::lines;
 use std::ops::RangeInclusive;
 
-/// Lines that are shown before and after a change.
+/// Number of unchanged lines that [`snippet`] shows before and after a change.
 const AROUND: usize = 4;
 
-/// Lines of a change that are shown. A model knows what it wrote.
+/// Maximum number of lines that [`snippet`] shows. More are not needed, because the model knows what it wrote.
 const MAX_SNIPPET_LINES: usize = 60;
 
-/// Characters of one line in a snippet.
+/// [`snippet`] and [`excerpt`] cut each line after this many characters.
 const MAX_SNIPPET_LINE_CHARS: usize = 300;
 
-/// A part of a text with the numbers of its lines.
+/// A part of a text, with line numbers.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Numbered {
-    /// The lines, each with its number and a tab before it.
+    /// The lines, each after its number and a tab.
     pub(super) text: String,
-    /// The number of the last line that is shown, or 0 if none is.
+    /// The number of the last shown line, or 0 if no line is shown.
     pub(super) last: usize,
 }
 
-/// Numbers the lines of a text within a range of line numbers, until `max_chars` characters are full. At least one line
-/// is shown; if it is too long by itself, its end is left out and counted.
+/// Numbers the lines of a text in a range of line numbers, up to `max_chars` characters. At least one line is
+/// shown. If a single line is too long, its end is left out, and the result says how many characters are missing.
 pub(super) fn numbered(text: &str, range: RangeInclusive<usize>, max_chars: usize) -> Numbered {
     let first = *range.start();
     let wanted = range.end().saturating_add(1).saturating_sub(first);
@@ -48,7 +48,8 @@ pub(super) fn numbered(text: &str, range: RangeInclusive<usize>, max_chars: usiz
     shown
 }
 
-/// Numbers some lines of a text and the lines around them. If there are too many, those in the middle are left out.
+/// Numbers the changed lines of a text and the lines around them. If there are more than [`MAX_SNIPPET_LINES`], the
+/// lines in the middle are left out.
 pub(super) fn snippet(text: &str, changed: &RangeInclusive<usize>) -> String {
     let first = changed.start().saturating_sub(AROUND).max(1);
     let last = changed.end().saturating_add(AROUND);
@@ -62,7 +63,7 @@ pub(super) fn snippet(text: &str, changed: &RangeInclusive<usize>) -> String {
     format!("{beginning}     …\t{left_out} lines\n{end}")
 }
 
-/// Numbers some lines of a text.
+/// Numbers the lines in a range of line numbers.
 pub(super) fn excerpt(text: &str, range: RangeInclusive<usize>) -> String {
     in_range(text, range).collect()
 }
@@ -74,7 +75,7 @@ fn in_range(text: &str, range: RangeInclusive<usize>) -> impl Iterator<Item = St
     lines.map(|(at, line)| format!("{:>6}\t{}\n", at.saturating_add(1), cut(line, MAX_SNIPPET_LINE_CHARS)))
 }
 
-/// Returns the beginning of a line, and how many characters were left out.
+/// Cuts a line after `max_chars` characters, and says how many characters are missing.
 pub(super) fn cut(line: &str, max_chars: usize) -> String {
     match line.char_indices().nth(max_chars) {
         None => line.to_owned(),

@@ -24,12 +24,12 @@ pub struct Files {
     bounds: Bounds,
 }
 
-/// The argument of a tool that holds a path in the workspace.
+/// A path in the workspace, with the tool and the argument that it comes from, for refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathArgument<'a> {
-    /// The name of the tool.
+    /// The name of the tool, for refusals.
     pub tool: &'static str,
-    /// The name of the argument.
+    /// The name of the argument that holds the path.
     pub argument: &'static str,
     /// The path, as the model wrote it.
     pub path: &'a str,
@@ -58,19 +58,19 @@ struct Evidence {
 }
 
 impl Files {
-    /// Works in these workspaces. `views` knows what each agent has seen of each file.
+    /// `views` knows which content each agent last saw of each file.
     pub fn new(places: Arc<dyn Places>, views: Arc<Views>, bounds: Bounds) -> Self {
         Self { places, views, bounds }
     }
 
-    /// Checks that the caller may put a file at the path as it is now. Changes nothing.
+    /// Checks that the caller may now write a file at the path. Changes nothing.
     pub async fn check(&self, caller: &Caller, at: PathArgument<'_>) -> Result<(), Refusal> {
         let (desk, views) = self.desk(caller, at.tool, at.argument).await?;
         let written = at.path.to_owned();
         blocking(at.tool, move || checked(&desk, &views, &written).map(|_| ())).await
     }
 
-    /// Puts a file at the path, which then belongs to what the caller knows. Returns the path in the workspace.
+    /// Writes a file at the path, and notes that the caller knows its content. Returns the path in the workspace.
     pub async fn write(
         &self,
         caller: &Caller,
@@ -194,7 +194,8 @@ impl Files {
     }
 }
 
-/// Returns the path, and the content that the file has now, if the caller may replace it.
+/// Checks that the caller may replace the file. Returns the path and the hash of the current content, if the file
+/// exists.
 fn checked(
     desk: &Desk,
     views: &Views,

@@ -1,4 +1,4 @@
-//! The tool `search_files`: finds lines by a regular expression, or files by a glob.
+//! The tool `search_files`: finds lines that match a regular expression, or files that match a glob.
 
 mod arguments;
 mod ignored;
@@ -20,14 +20,14 @@ use std::sync::Arc;
 
 const NAME: &str = "search_files";
 
-/// The tool `search_files`.
+/// Finds lines that match a regular expression, or files that match a glob.
 pub struct SearchFiles {
     places: Arc<dyn Places>,
     bounds: Bounds,
 }
 
 impl SearchFiles {
-    /// Makes the tool.
+    /// `bounds` limits the size of the result and of the searched files.
     pub fn new(places: Arc<dyn Places>, bounds: Bounds) -> Self {
         Self { places, bounds }
     }

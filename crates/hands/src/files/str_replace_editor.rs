@@ -1,4 +1,4 @@
-//! The tool `str_replace_editor`: views, creates and changes files. Open models know this shape.
+//! The tool `str_replace_editor`: views, creates and changes files. Many open models were trained with this tool.
 
 mod arguments;
 mod change;
@@ -19,18 +19,19 @@ use serde_json::Value;
 
 const NAME: &str = "str_replace_editor";
 
-/// The tool `str_replace_editor`.
+/// Views, creates and changes files of the caller's workspace.
 pub struct StrReplaceEditor {
     files: Files,
 }
 
 impl StrReplaceEditor {
-    /// Makes the tool.
+    /// `files` opens the workspaces of callers.
     pub fn new(files: Files) -> Self {
         Self { files }
     }
 
-    /// Returns what a call would change, as people review it, or nothing if the call only views. Changes nothing.
+    /// Returns what a call would change, for a person to review. Returns `None` for the command `view`. Changes
+    /// nothing.
     pub async fn diff(&self, caller: &Caller, arguments: &Arguments) -> Result<Option<Preview>, Refusal> {
         let Wanted::Change { path, change } = Wanted::read(arguments)? else { return Ok(None) };
         let (desk, views) = self.files.desk(caller, NAME, PATH).await?;
@@ -96,7 +97,8 @@ impl Tool for StrReplaceEditor {
     fn preview<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Option<String>> {
         async move {
             let preview = self.diff(&invocation.caller, &invocation.arguments).await;
-            // A change that cannot be made is refused when it runs, whatever the person answers.
+            // A call that cannot be carried out has no preview. It is refused when it runs, even if the person
+            // allows it.
             preview.ok().flatten().map(|preview| preview.diff)
         }
         .boxed()

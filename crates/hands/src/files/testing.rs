@@ -1,4 +1,4 @@
-//! A fixed workspace for tests, and calls of the tools in it.
+//! A workspace for tests, and functions that call the file tools in it.
 
 use crate::call::{
     Access, Arguments, Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root,
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// One directory, in which everybody works.
+/// A directory that is the workspace of every caller.
 struct Fixed {
     directory: PathBuf,
     access: Access,
@@ -29,7 +29,7 @@ impl Places for Fixed {
     }
 }
 
-/// A workspace with its tools.
+/// A temporary directory with a workspace, and the tools that work in it.
 pub(crate) struct Bench {
     pub(crate) base: TempDir,
     pub(crate) bounds: Bounds,
@@ -72,7 +72,7 @@ impl Bench {
         std::fs::read(self.file(path)).ok()
     }
 
-    /// The editor as a process that has just started has it.
+    /// Returns the editor as a newly started process would have it: what agents have seen is read from disk.
     pub(crate) fn editor(&self, access: Access) -> StrReplaceEditor {
         let views = Arc::new(Views::new(self.base.path().join("views")));
         StrReplaceEditor::new(Files::new(self.places(access), views, self.bounds))
@@ -114,7 +114,7 @@ impl Bench {
         self.runtime.block_on(tool.run(invocation))
     }
 
-    /// Calls the editor as the runtime does.
+    /// Calls the editor in the two steps of the runtime: `prepare`, then `run`.
     pub(crate) fn edit(&self, agent: &str, arguments: Value) -> Result<Output, Refusal> {
         self.edit_in(Access::Write, agent, arguments)
     }
@@ -143,7 +143,7 @@ impl Bench {
     }
 }
 
-/// Returns origin and text of a result.
+/// Returns the origin and the text of a result.
 pub(crate) fn text(output: &Output) -> (&str, &str) {
     match &output.content {
         Content::Text { origin, text } => (origin, text),
@@ -151,7 +151,6 @@ pub(crate) fn text(output: &Output) -> (&str, &str) {
     }
 }
 
-/// Returns the JSON of a result.
 pub(crate) fn json_of(output: &Output) -> &Value {
     match &output.content {
         Content::Json(json) => json,

@@ -1,4 +1,4 @@
-//! The tools in a real directory, called as the runtime calls them.
+//! Tests of the file tools in a real directory, called in the same steps as the runtime calls them.
 
 mod changes;
 mod crashes;

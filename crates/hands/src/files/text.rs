@@ -1,31 +1,31 @@
-//! What the bytes of a file are. Pure.
+//! Detects whether the bytes of a file are text, and in which encoding. Pure.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8};
 use infer::MatcherType;
 
-/// The mark with which some programs begin a text.
+/// The character with which some programs begin a text file.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// What the bytes of a file are.
+/// The content of a file, as detected from its bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// Text in UTF-8.
     Text(String),
-    /// Text in another encoding. It can be shown, but a change could not be written back with certainty.
+    /// Text in another encoding. It can be viewed but not changed, because the encoding may have been guessed
+    /// wrongly.
     Encoded {
-        /// The name of the encoding. It is a guess unless the file says so itself.
+        /// The name of the encoding: from the byte order mark if there is one, otherwise guessed.
         encoding: &'static str,
-        /// The text.
         text: String,
     },
-    /// A picture, a sound, a document or something else that is no text.
+    /// A picture, a sound, a document or another format that is not text.
     Binary,
 }
 
 impl Content {
     pub(super) fn of(bytes: &[u8]) -> Self {
-        // A PDF may consist of plain characters, but nobody reads it like that.
+        // A PDF may consist of readable characters, but its source is useless to a model.
         if bytes.starts_with(b"%PDF-") {
             return Self::Binary;
         }
@@ -59,7 +59,7 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Deny)
 }
 
-/// Returns whether the first bytes are those of a format that is no text.
+/// Returns whether the content begins like a known format that is not text.
 fn is_known_binary(bytes: &[u8]) -> bool {
     infer::get(bytes).is_some_and(|found| match found.matcher_type() {
         MatcherType::Text | MatcherType::Custom => false,
@@ -74,7 +74,7 @@ fn is_known_binary(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns whether there are control characters that no text has.
+/// Returns whether the content has control characters that do not occur in text.
 fn has_controls(bytes: &[u8]) -> bool {
     let is_control = |byte: &u8| *byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b);
     bytes.iter().any(is_control)
@@ -88,7 +88,7 @@ pub(super) enum Ending {
 }
 
 impl Ending {
-    /// Returns how most lines of a text end, or `None` if it has no whole line.
+    /// Returns the more frequent line end of a text, or `None` if the text has no line end.
     pub(super) fn of(text: &str) -> Option<Self> {
         let all = text.matches('\n').count();
         let windows = text.matches("\r\n").count();
@@ -99,7 +99,6 @@ impl Ending {
         }
     }
 
-    /// Returns the characters.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Lf => "\n",
@@ -107,7 +106,8 @@ impl Ending {
         }
     }
 
-    /// Returns a text that a model wrote with these line ends. A text with `\r` says itself how its lines end.
+    /// Returns a text that a model wrote, with these line ends. A text that contains `\r` stays as the model wrote
+    /// it.
     pub(super) fn applied_to(self, text: &str) -> String {
         match self {
             Self::CrLf if !text.contains('\r') => text.replace('\n', "\r\n"),
@@ -116,7 +116,8 @@ impl Ending {
     }
 }
 
-/// Returns the lines of a text without their ends. A line break at the end of the text begins no new line.
+/// Returns the lines of a text without line ends and without a byte order mark. A line end at the end of the text
+/// begins no further line.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).lines()
 }

@@ -1,4 +1,4 @@
-//! The tool `merge_workspace`.
+//! Tests of the tool `merge_workspace`.
 
 use super::MergeWorkspace;
 use crate::call::{Arguments, Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
@@ -58,7 +58,7 @@ async fn a_descendant_is_merged_and_nobody_else() {
     let tool = tool(workspaces);
     let refused = tool.run(invocation(json!({"agentId": "ben-2"}))).await.unwrap_err();
     assert_eq!(refused, Refusal::NotDescendant { agent: "ben-2".to_owned() });
-    // Models write names in other styles.
+    // An argument name in another style is understood, because models often change the style.
     let merged = tool.run(invocation(json!({"agent_id": "ann-1"}))).await.unwrap();
     assert_eq!(answer(merged), json!({"commits": 1, "files": [{"path": "a", "change": "added"}]}));
     let again = tool.run(invocation(json!({"agentId": "ann-1"}))).await.unwrap();

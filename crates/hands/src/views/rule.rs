@@ -1,37 +1,36 @@
-//! Whether an agent may change a file, by what it knows of it. Pure.
+//! Decides whether an agent knows a file well enough to change it. Pure.
 
 use polity_files::ContentHash;
 
-/// A change of a file, by what its arguments prove.
+/// The kinds of change. They differ in how much the arguments prove about what the agent knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The whole content is replaced. The arguments prove nothing.
+    /// Replaces the whole content. The arguments prove nothing.
     Create,
-    /// A text is replaced, which the arguments quote. So the agent knows the place that it changes.
+    /// Replaces a text that the arguments quote. So the agent knows the text that it changes.
     Replace,
-    /// Lines are inserted at a number, which means something else if the file has changed.
+    /// Inserts lines after a line number. If the file has changed, the number may mean another place.
     Insert,
 }
 
-/// Why an agent may not change a file.
+/// Why an agent does not know a file well enough to change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unknown {
-    /// Somebody else changed the file since the agent last viewed or wrote it.
+    /// The file has changed since the agent last viewed or wrote it.
     Changed,
-    /// The agent has never viewed the file.
+    /// The agent has never viewed or written the file.
     NeverViewed,
 }
 
-/// Checks that an agent may change a file: not if somebody else changed the file since the agent last saw it, and
-/// not blindly. `seen` is the content that the agent last viewed or wrote; `now` is the content of the file, or `None`
-/// if there is no file.
+/// Checks that an agent may change a file. `seen` is the content that the agent last viewed or wrote. `now` is the
+/// current content, or `None` if the file does not exist.
 pub fn may_change(
     change: Change,
     seen: Option<ContentHash>,
     now: Option<ContentHash>,
 ) -> Result<(), Unknown> {
     match (now, seen) {
-        // Nothing can be lost where there is no file.
+        // Without a file, no content can be lost.
         (None, _) => Ok(()),
         (Some(now), Some(seen)) if now == seen => Ok(()),
         (Some(_), Some(_)) => Err(Unknown::Changed),

@@ -1,4 +1,5 @@
-//! The views of one task in a file: one line of JSON for each view that differs from the one before.
+//! Stores the views of one task in a file. Each line is JSON. A view is written only if it differs from the
+//! previous view of the same file by the same agent.
 
 use crate::call::Caller;
 use polity_files::{ContentHash, WorkspacePath};
@@ -9,23 +10,23 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// The views of a task cannot be read or removed.
+/// The file with the views of a task cannot be read, written or removed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {operation} the file {file}, which says what agents have viewed")]
 pub struct ViewsError {
-    /// What was to be done.
+    /// The verb for the message: `read`, `write` or `remove`.
     pub operation: &'static str,
-    /// The file.
+    /// The file with the views of the task.
     pub file: PathBuf,
     /// The error of the operating system.
     pub source: io::Error,
 }
 
-/// Whose view of which file.
+/// Identifies an agent and a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Key {
     agent: AgentId,
-    /// The worktree that holds the file, or nothing for the workspace that the task shares.
+    /// The agent whose worktree contains the file. Absent for the workspace that the task shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     worktree: Option<AgentId>,
     path: String,
@@ -37,7 +38,7 @@ impl Key {
     }
 }
 
-/// A line of the file.
+/// A line of the stored file.
 #[derive(Serialize, Deserialize)]
 struct Line {
     #[serde(flatten)]
@@ -45,17 +46,17 @@ struct Line {
     hash: ContentHash,
 }
 
-/// How far the file was read.
+/// How the file ends, if it was read.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     NotRead,
-    /// The file ends with a whole line.
+    /// The file ends with a complete line, or is empty.
     Whole,
-    /// The last line was cut off, so the next one needs a line break before it.
+    /// The last line is incomplete, so the next line must begin with a line break.
     CutOff,
 }
 
-/// The views of one task.
+/// The views of one task, read from the file when they are first needed.
 #[derive(Debug)]
 pub(super) struct Stored {
     file: PathBuf,
@@ -68,7 +69,7 @@ impl Stored {
         Self { file, state: State::NotRead, views: HashMap::new() }
     }
 
-    /// Reads the file unless that was done before.
+    /// Reads the file, unless it was read before.
     pub(super) fn load(&mut self) -> Result<(), ViewsError> {
         if self.state != State::NotRead {
             return Ok(());
@@ -79,7 +80,7 @@ impl Stored {
             Err(error) => return Err(self.error("read", error)),
         };
         for line in content.split(|byte| *byte == b'\n') {
-            // A line that a crash cut off, or that was damaged, says nothing.
+            // Skips a line that a crash has cut off or that is damaged.
             if let Ok(Line { key, hash }) = serde_json::from_slice(line) {
                 self.views.insert(key, hash);
             }
@@ -93,13 +94,13 @@ impl Stored {
         self.views.get(key).copied()
     }
 
-    /// Adds a view to the map, and to the file if it differs from the one before.
+    /// Notes a view, and appends it to the file if it differs from the previous one.
     pub(super) fn append(&mut self, key: Key, hash: ContentHash) -> Result<(), ViewsError> {
         if self.views.insert(key.clone(), hash) == Some(hash) {
             return Ok(());
         }
         let written = self.write(&Line { key, hash });
-        // Part of the line may have been written.
+        // After a failed write, the file may end with a part of the line.
         self.state = if written.is_ok() { State::Whole } else { State::CutOff };
         written.map_err(|error| self.error("write", error))
     }

@@ -35,14 +35,14 @@ fn whoever_has_not_seen_a_file_as_it_is_must_look_first() {
             );
         }
     };
-    // There is no file.
+    // The file does not exist.
     check(None, None, &[Create, Replace, Insert]);
     check(old, None, &[Create, Replace, Insert]);
-    // Never viewed.
+    // The agent has never viewed the file.
     check(None, now, &[Replace]);
-    // Viewed as it is.
+    // The agent has viewed the current content.
     check(now, now, &[Create, Replace, Insert]);
-    // Somebody else changed it.
+    // The file has changed since the agent viewed it.
     check(old, now, &[]);
 }
 
@@ -70,12 +70,12 @@ fn a_damaged_line_says_nothing_and_damages_no_other() {
     views.note(&one, &path("g"), hash("2"));
     let whole = fs::read(&file).unwrap();
     let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
-    // A crash cut the last line off anywhere.
+    // A crash may cut off the last line after any byte.
     for end in first..=whole.len() {
         fs::write(&file, &whole[..end]).unwrap();
         let views = Views::new(directory.path());
         assert_eq!(seen(&views, &one, "f"), Some(hash("1")), "{end}");
-        // A line that lacks only its line break is whole.
+        // A line of which only the line break is missing can still be read.
         assert_eq!(seen(&views, &one, "g").is_some(), end >= whole.len() - 1, "{end}");
         views.note(&one, &path("h"), hash("3"));
         let views = Views::new(directory.path());

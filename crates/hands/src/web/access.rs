@@ -1,4 +1,4 @@
-//! Access to the web under the settings in force, and the refusals of requests that fail.
+//! Sends requests under the current settings, and turns failed requests into refusals.
 
 use crate::call::{Arguments, Invocation};
 use polity_society::problem::{Fault, FieldProblem};
@@ -8,16 +8,16 @@ use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use url::Url;
 
-/// Maximum number of characters from outside, such as those of an address, in an origin.
+/// Maximum number of characters of an address in the origin of a result.
 const ORIGIN_CHARS: usize = 300;
 
-/// Returns the settings of the web that are in force now.
+/// Returns the current settings of the web tools.
 pub type WebSettings = Arc<dyn Fn() -> Settings + Send + Sync>;
 
-/// Access to the web under the settings in force.
+/// Makes a client of the web with the current settings.
 pub(super) struct Access {
     settings: WebSettings,
-    /// Made when it is first needed, because this reads the root certificates of the machine.
+    /// Made for the first call, because this reads the root certificates of the machine.
     web: OnceLock<Web>,
 }
 
@@ -26,7 +26,7 @@ impl Access {
         Self { settings, web: OnceLock::new() }
     }
 
-    /// Returns access under the current settings.
+    /// Returns a client with the current settings.
     pub(super) fn web(&self) -> Result<Web, Error> {
         let settings = (self.settings)();
         match self.web.get() {
@@ -39,7 +39,7 @@ impl Access {
     }
 }
 
-/// Returns the host in the address of a call, if it names one.
+/// Returns the host in the argument `url`; `None` if the address cannot be parsed.
 pub(super) fn host_in(arguments: &Arguments) -> Option<String> {
     let url = arguments.get("url").and_then(Value::as_str)?;
     Url::parse(url.trim()).ok()?.host_str().map(str::to_owned)
@@ -53,7 +53,7 @@ pub(super) fn call(invocation: &Invocation) -> Call {
     Call { permit, ..Call::new(invocation.cancel.clone()) }
 }
 
-/// Returns the refusal of a request that got no answer.
+/// Turns the error of a request that got no answer into a refusal.
 pub(super) fn refusal(tool: &'static str, error: &Error) -> Refusal {
     let argument = match error {
         Error::NotAUrl { .. } => "url",
@@ -86,7 +86,7 @@ pub(super) fn refusal(tool: &'static str, error: &Error) -> Refusal {
     Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Rule(error.to_string()))])
 }
 
-/// Returns an origin that names an address. It contains the status if the request did not succeed.
+/// Returns the address as the origin of a result, with the HTTP status if the request did not succeed.
 pub(super) fn origin(url: &str, status: u16) -> String {
     let mut origin: String = url.chars().take(ORIGIN_CHARS).collect();
     if origin.len() < url.len() {

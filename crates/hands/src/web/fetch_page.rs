@@ -16,10 +16,10 @@ use std::sync::Arc;
 
 const NAME: &str = "fetch_page";
 
-/// Characters of a page that one result shows.
+/// Maximum number of characters of a page in one result.
 const SHOWN_CHARS: usize = 16_000;
 
-/// Returns the readable text of a page, or its file.
+/// Returns the readable text of a page, or the page as a file if it is not text.
 pub(super) struct FetchPage {
     access: Arc<Access>,
 }
@@ -74,7 +74,7 @@ impl Tool for FetchPage {
     }
 }
 
-/// Shows a part of a page, from the character `offset` on.
+/// Returns a part of a page, beginning at the character `offset`.
 fn text(page: &TextPage, offset: usize) -> Result<Output, Refusal> {
     let whole = written(page);
     let count = whole.chars().count();
@@ -96,8 +96,8 @@ fn text(page: &TextPage, offset: usize) -> Result<Output, Refusal> {
     Ok(Output::text(origin, shown))
 }
 
-/// Writes down what a page says: title, origin, text, and the links that the text does not contain. The same page
-/// always gives the same text, so that `offset` means the same place at the next call.
+/// Formats a page: title, author, site and date, then the text, then the links that the text does not contain. The
+/// same page always gives the same text, so that `offset` means the same place in the next call.
 fn written(page: &TextPage) -> String {
     let lines = [
         ("Title", &page.title),

@@ -23,7 +23,7 @@ const SAVE_TO: &str = "saveTo";
 const NEEDS: &[Needs] =
     &[Needs { argument: SAVE_TO, group: ToolGroup::Files, reach: Reach::ChangesWorkspace }];
 
-/// Sends a request and returns the answer as it is.
+/// Sends a request and returns the answer unchanged.
 pub(super) struct HttpRequest {
     access: Arc<Access>,
     files: Files,
@@ -41,7 +41,7 @@ struct Given {
     method: String,
     url: String,
     headers: Option<BTreeMap<String, String>>,
-    /// A text, or JSON as models like to write it.
+    /// A text, or a JSON value, which models often write instead of a text.
     #[schemars(with = "Option<String>")]
     body: Option<Value>,
     save_to: Option<String>,
@@ -52,7 +52,7 @@ impl Argued for Given {
 }
 
 impl Given {
-    /// Returns whether the request can change anything on the web.
+    /// Returns whether the method of the request can change anything on the web.
     fn web_effect(&self) -> Effect {
         let method = self.method.trim().to_ascii_uppercase();
         if matches!(method.as_str(), "GET" | "HEAD") { Effect::Reads } else { Effect::Changes }
@@ -104,12 +104,12 @@ impl Tool for HttpRequest {
         Reach::Web { host: host_in(arguments), effect }
     }
 
-    /// A call that saves what it gets changes the workspace, too.
+    /// A call that saves the answer also changes the workspace.
     fn effect(&self, arguments: &Arguments) -> Effect {
         arguments::read::<Given>(arguments).map_or(Effect::Changes, |given| given.effect())
     }
 
-    /// Before anything is sent, refuses a call that could not be carried out to its end.
+    /// Refuses a call whose request is malformed or whose file could not be saved, before anything is sent.
     fn prepare<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         async move {
             let given: Given = arguments::read(&invocation.arguments)?;
@@ -143,7 +143,7 @@ impl Tool for HttpRequest {
     }
 }
 
-/// Shows an answer: a text with its headers as a quotation, anything else as a file.
+/// Returns an answer: text with its headers as a quotation, any other content as a file.
 fn shown(answer: &Response) -> Output {
     let Some(text) = answer.text() else { return as_file(answer, about(answer)) };
     let headers = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
@@ -159,8 +159,8 @@ fn as_file(answer: &Response, said: Value) -> Output {
     })
 }
 
-/// Reports an answer that the call wanted to save. The request has been sent, so the answer must not be lost: an answer
-/// that cannot be saved becomes a file.
+/// Reports an answer that the call wanted to save. The request was already sent, so the answer must not be lost: if
+/// it cannot be saved, it is returned as a file.
 fn saved_output(answer: &Response, saved: Result<String, Refusal>) -> Output {
     let mut said = about(answer);
     match saved {

@@ -1,4 +1,4 @@
-//! A server whose answers are set by tests, and calls of the tools that reach it.
+//! An HTTP server with answers that a test sets, and functions that call the web tools.
 
 use crate::call::{Access, Attempt, Caller, Hosts, Invocation, Output, Place, Progress, Root};
 use crate::files::{Bounds, Files};
@@ -20,20 +20,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// A server that remembers the head and body of each request.
+/// An HTTP server that remembers the head and body of each request.
 pub(super) struct Server {
     pub(super) address: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
-/// Writes an answer.
+/// Formats an HTTP response.
 pub(super) fn answer(status: &str, headers: &str, body: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n", body.len());
     [head.as_bytes(), body].concat()
 }
 
 impl Server {
-    /// Starts a server. An empty answer means that it never answers.
+    /// Starts a server. If `answers` returns an empty answer, the server never answers that request.
     pub(super) async fn start(answers: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -72,7 +72,7 @@ async fn serve(
     requests.lock().unwrap().push(request.clone());
     let answer = answers(&request);
     if answer.is_empty() {
-        // Ends when the client closes the connection.
+        // Waits until the client closes the connection.
         while stream.read_buf(&mut Vec::with_capacity(64)).await.unwrap_or(0) > 0 {}
     }
     let _ = stream.write_all(&answer).await;
@@ -87,7 +87,7 @@ fn is_complete(request: &[u8]) -> bool {
     body.len() >= length.unwrap_or(0)
 }
 
-/// One directory, in which everybody works.
+/// A directory that is the workspace of every caller.
 struct Fixed(std::path::PathBuf, Access);
 
 impl Places for Fixed {
@@ -96,7 +96,7 @@ impl Places for Fixed {
     }
 }
 
-/// The tools with their settings, and a workspace.
+/// The web tools, with settings and a workspace for them.
 pub(super) struct Bench {
     base: TempDir,
     pub(super) settings: Arc<Mutex<Settings>>,
@@ -106,7 +106,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Makes tools that may reach these servers.
+    /// Makes tools that may reach the given servers.
     pub(super) fn reaching(servers: &[&Server]) -> Self {
         Self::with(servers, Access::Write)
     }
@@ -136,7 +136,7 @@ impl Bench {
         self.tools.tools().into_iter().find(|tool| tool.name() == name).unwrap()
     }
 
-    /// Calls a tool as the runtime does.
+    /// Calls a tool in the two steps of the runtime: `prepare`, then `run`.
     pub(super) async fn call(&self, name: &str, arguments: Value) -> Result<Output, Refusal> {
         self.call_until(CancellationToken::new(), Progress::none(), name, arguments).await
     }

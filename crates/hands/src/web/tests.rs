@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 fn text(output: &Output) -> (&str, &str) {
-    // Whatever comes from the web is marked, so that a reader has seen this source.
+    // The source must be set on all content from the web, because the policy depends on what an agent has seen.
     assert_eq!(output.source, Some(Source::Web));
     match &output.content {
         Content::Text { origin, text } => (origin, text),
@@ -125,7 +125,7 @@ async fn an_answer_is_saved_by_the_rules_of_the_workspace() {
     let output = bench.call("http_request", save("made/here")).await.unwrap();
     assert_eq!(json_of(&output)["savedTo"], "made/here");
     assert_eq!(std::fs::read(bench.file("made/here")).unwrap(), b"new\0");
-    // What the agent wrote itself, it may replace.
+    // The agent wrote this file itself, so it may replace the file.
     bench.call("http_request", save("made/here")).await.unwrap();
     assert_eq!(server.requests().len(), 2);
 
@@ -147,7 +147,7 @@ async fn an_answer_that_can_no_longer_be_saved_is_not_lost() {
     let base = Arc::new(Mutex::new(None::<std::path::PathBuf>));
     let file = Arc::clone(&base);
     let server = Server::start(move |_| {
-        // Somebody makes the file between the check and the answer.
+        // The file appears after the check and before the answer arrives.
         let file = file.lock().unwrap().clone().unwrap();
         std::fs::write(file, "of somebody else").unwrap();
         answer("200 OK", "content-type: text/plain\r\n", b"paid")
@@ -178,7 +178,7 @@ async fn private_addresses_are_refused_at_once_and_behind_a_redirect() {
     }
     assert_eq!(public.requests().len(), 2);
     assert!(secret.requests().is_empty());
-    // The person may allow the address while the tools are in use.
+    // A change of the settings applies while the tools are in use.
     bench.settings.lock().unwrap().allow_hosts.push(allowed(&secret));
     let output = bench.call("fetch_page", json!({"url": public.url("/")})).await.unwrap();
     assert_eq!(text(&output), (secret.url("/inside").as_str(), "secret"));

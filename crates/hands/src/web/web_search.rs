@@ -15,10 +15,10 @@ use std::sync::Arc;
 
 const NAME: &str = "web_search";
 
-/// The number of results if the call does not say how many.
+/// Number of results if the call does not ask for another number.
 const HITS: usize = 8;
 
-/// Searches the web with the provider of the settings.
+/// Searches the web with the search provider in the settings.
 pub(super) struct WebSearch {
     access: Arc<Access>,
 }

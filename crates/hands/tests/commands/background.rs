@@ -1,4 +1,4 @@
-//! Background commands: looks, ends, and what is told.
+//! Tests of background commands: their output, their ends, and the reports to the listener.
 
 use crate::bench::{Bench, SANDBOXES, mark, processes_with, task, until};
 use polity_hands::command::Told;
@@ -41,7 +41,7 @@ async fn limits_hold_in_the_background() {
     assert_eq!(look["exitCode"], json!(null));
 }
 
-/// Every process dies with the end of its command, also one that left the shell's session.
+/// When a command ends, all its processes die, also those that have left the session of the shell.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_outlives_a_background_command() {
     for level in SANDBOXES {
@@ -83,7 +83,7 @@ async fn an_end_that_was_not_recorded_is_reported_again_and_is_equal() {
     assert!(bench.commands.recover().await.is_empty());
 }
 
-/// The agent is halted in the middle of the call. Its command is not lost, and can be ended.
+/// The agent is halted while the call is running. Its command is still known, and can be ended.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_dropped_leaves_no_command_behind() {
     let Some(bench) = Bench::at(Level::Partial).await else { return };

@@ -1,4 +1,4 @@
-//! A bench: a data directory with the tools of the group `command`, whose settings a test can change.
+//! A data directory with the tools of the group `command`, and settings that a test can change.
 
 use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Place, Progress, Root};
 use polity_hands::command::{CommandEnded, CommandTools, Commands, Told};
@@ -16,19 +16,19 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-/// Time that no test reaches unless something hangs.
+/// Maximum waiting time of a test. It is reached only if something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The levels at which there is a sandbox.
+/// The levels that have a sandbox.
 pub(crate) const SANDBOXES: [Level; 2] = [Level::Partial, Level::Full];
 
 pub(crate) struct Bench {
     _home: Option<TempDir>,
     pub(crate) commands: Arc<Commands>,
     pub(crate) settings: Arc<Mutex<Settings>>,
-    /// What the listener was told.
+    /// The ends that the listener was called with.
     pub(crate) told: Arc<Mutex<Vec<CommandEnded>>>,
-    /// What the listener answers.
+    /// The value that the listener returns.
     pub(crate) answer: Arc<Mutex<Told>>,
     tools: CommandTools,
     calls: AtomicU64,
@@ -45,14 +45,14 @@ async fn machine() -> &'static Machine {
 }
 
 impl Bench {
-    /// A bench at this level; `None` if the machine does not reach it.
+    /// Makes a bench at a level. Returns `None` if the machine does not reach the level.
     pub(crate) async fn at(level: Level) -> Option<Self> {
         let home = TempDir::new().unwrap();
         let bench = Self::in_directory(home.path(), level).await?;
         Some(Self { _home: Some(home), ..bench })
     }
 
-    /// A bench in a data directory that stays.
+    /// Makes a bench in a data directory that outlives the bench.
     pub(crate) async fn in_directory(data: &Path, level: Level) -> Option<Self> {
         let machine = machine().await;
         if machine.level < level {
@@ -139,7 +139,7 @@ impl Bench {
         self.call("bash_output", json!({"id": id})).await
     }
 
-    /// Waits until a background command has printed this.
+    /// Waits until a background command has printed `text`.
     pub(crate) async fn printed(&self, id: &str, text: &str) {
         let mut all = String::new();
         until(async || {
@@ -149,19 +149,19 @@ impl Bench {
         .await;
     }
 
-    /// Waits until the listener was told this many ends.
+    /// Waits until the listener was called `count` times.
     pub(crate) async fn ends(&self, count: usize) -> Vec<CommandEnded> {
         until(async || self.told.lock().unwrap().len() >= count).await;
         self.told.lock().unwrap().clone()
     }
 }
 
-/// The task of all calls.
+/// Returns the task to which all calls belong.
 pub(crate) fn task() -> TaskId {
     TaskId::new("t-1")
 }
 
-/// A number of seconds for `sleep` that no other test uses.
+/// Returns a number of seconds for `sleep` that no other test uses, so that the process can be found.
 pub(crate) fn mark() -> String {
     static MARKS: AtomicU64 = AtomicU64::new(0);
     format!("77{}{:03}", std::process::id(), MARKS.fetch_add(1, Ordering::Relaxed))
@@ -175,7 +175,7 @@ pub(crate) async fn until(mut holds: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// Processes of this machine whose command line contains a text.
+/// Returns the command lines of all processes of this machine whose command line contains `text`.
 pub(crate) fn processes_with(text: &str) -> Vec<String> {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     entries

@@ -1,4 +1,4 @@
-//! Commands end with their agent, their task and the daemon.
+//! Tests that commands end with their agent, their task and the daemon.
 
 use crate::bench::{Bench, PATIENCE, SANDBOXES, mark, processes_with, task, until};
 use polity_sandbox::Level;
@@ -57,7 +57,7 @@ async fn an_orderly_end_of_the_daemon_interrupts_commands() {
     check_interrupted(data.path(), &id).await;
 }
 
-/// The next daemon reports the command until somebody acknowledges it, and shows what it printed.
+/// Checks that the next daemon reports the command until it is acknowledged, and that the output can still be read.
 async fn check_interrupted(data: &Path, id: &str) {
     let next = Bench::in_directory(data, Level::Partial).await.unwrap();
     let ended = next.commands.recover().await;
@@ -74,7 +74,7 @@ async fn check_interrupted(data: &Path, id: &str) {
     assert!(!data.join("commands").join(task().as_str()).exists());
 }
 
-/// This test starts itself as a daemon and kills it with SIGKILL.
+/// This test runs its own binary as a second process, the daemon, and kills it with SIGKILL.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_daemon_takes_its_commands_along_and_reports_them_once() {
     const VARIABLE: &str = "POLITY_HANDS_TEST_DAEMON";

@@ -1,4 +1,4 @@
-//! Joins opaque fields that arrive in pieces.
+//! Joins the pieces of fields that only the service understands, such as `reasoning_content`.
 
 use polity_bounds::weigh_value;
 use serde_json::map::Entry;

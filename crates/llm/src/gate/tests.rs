@@ -280,7 +280,8 @@ enum Seen {
     Entered(usize),
 }
 
-/// Lets the agents make their calls. Returns who came and who was let in, in order and with the time.
+/// Lets the agents make their calls. Returns, in order and with the time, which agent came to the gate and which agent
+/// was admitted.
 async fn play(limit: usize, agents: Vec<Calls>) -> Vec<(Seen, Instant)> {
     let gate = gate(limit);
     let seen = Arc::new(Mutex::new(Vec::new()));

@@ -1,4 +1,4 @@
-//! Sends one request to the server and receives the response. This is the layer below the library.
+//! Sends one request to the server and receives the response, for the library `async-openai`.
 //!
 //! The library loses the status and the headers of failures, accepts any text as a stream, and reads a stream as fast as
 //! the server sends it, into a queue without a bound. So the transport handles failures itself, keeps the body of the

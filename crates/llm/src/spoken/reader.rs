@@ -17,7 +17,7 @@ pub(super) struct Reader<'a> {
     is_tagged: bool,
     is_after_prose: bool,
     calls: Vec<SpokenCall>,
-    /// The first broken call. It does not count if the rest of the text shows that the text is not a call.
+    /// The first broken call. Ignored if the rest of the text shows that the text is not a call.
     broken: Option<Broken>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         Spoken::Text
     }
 
-    /// Decides what the whole text is when one form in it could not be read.
+    /// Decides what the whole text is, if a part of it begins like a call but could not be read.
     fn judge(&self, stop: Stop) -> Spoken {
         let is_doubtful = self.is_after_prose || !self.calls.is_empty();
         match stop {

@@ -2,12 +2,12 @@
 
 use super::lenient::Fault;
 
-/// The reason why a form was not read as a call.
+/// The reason why a part of the text was not read as a call.
 #[derive(Clone, Debug)]
 pub(super) enum Stop {
-    /// The model did not mean the form as a call.
+    /// The model did not mean this part as a call.
     Text,
-    /// The model meant the form as a call, if the rest of the text confirms it.
+    /// The model meant this part as a call, if the rest of the text confirms it.
     Broken(Broken, When),
 }
 
@@ -18,7 +18,7 @@ pub(super) struct Broken {
     pub(super) problem: String,
 }
 
-/// The condition on the rest of the text under which the answer counts as a broken call.
+/// What the rest of the text must look like, so that the answer is reported as a broken call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     /// No condition.

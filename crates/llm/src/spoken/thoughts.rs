@@ -23,7 +23,8 @@ const MESSAGE_ENDS: [&str; 5] = ["<|end|>", "<|start|>", "<|channel|>", "<|retur
 
 /// Splits an answer into the model's thoughts, if there are any, and the rest without outer blanks.
 ///
-/// Only thoughts at the beginning count. If the last of them is never closed, all text after its mark is a thought.
+/// Finds thoughts only at the beginning of the answer. If the last thought is never closed, all text after its opening
+/// mark is a thought.
 pub fn without_thoughts(text: &str) -> (Option<String>, String) {
     let mut thoughts = Vec::new();
     let mut rest = text.trim();

@@ -24,7 +24,7 @@ const WAIT_SECONDS: u64 = 20;
 /// Longest waiting time, in seconds.
 const LONGEST_WAIT_SECONDS: u64 = 600;
 
-/// Events per read.
+/// Maximum number of events that one read of the database returns.
 const PAGE: u32 = 200;
 
 /// Maximum number of event lines in a result. If there are more, the oldest are left out, because they matter least.

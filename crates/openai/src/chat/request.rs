@@ -1,4 +1,4 @@
-//! The body of `POST /v1/chat/completions`: which fields count, which are ignored, and which are refused because
+//! The body of `POST /v1/chat/completions`: which fields the route uses, which it ignores, and which it refuses because
 //! ignoring them would mislead the client.
 
 use crate::conversation::Conversation;
@@ -9,7 +9,7 @@ use crate::question::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The fields of a body that have a meaning here.
+/// The fields of a request body that this route uses or refuses. All other fields are ignored.
 #[derive(Debug, Deserialize)]
 struct Body {
     #[serde(flatten)]
@@ -29,7 +29,7 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
-/// Parses a body.
+/// Parses a request body.
 pub(crate) fn read(body: &[u8]) -> Result<Question, Problem> {
     let body: Body = read_body(body)?;
     body.check()?;

@@ -7,7 +7,7 @@ use crate::question::{Common, Delivery, Question, UsageChunk, read_body, schema_
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The fields of a body that have a meaning here.
+/// The fields of a request body that this route uses or refuses. All other fields are ignored.
 #[derive(Debug, Deserialize)]
 struct Body {
     #[serde(flatten)]
@@ -21,7 +21,7 @@ struct Body {
     text: Option<Value>,
 }
 
-/// Parses a body.
+/// Parses a request body.
 pub(crate) fn read(body: &[u8]) -> Result<Question, Problem> {
     let body: Body = read_body(body)?;
     body.check()?;

@@ -1,4 +1,4 @@
-//! Lists of tools, also hostile ones.
+//! Tests of reading lists of tools, including hostile lists.
 
 use super::*;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Results of all kinds, and hostile ones.
+//! Tests of all kinds of results, including hostile ones.
 
 use super::*;
 use proptest::prelude::*;

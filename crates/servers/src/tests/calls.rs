@@ -1,4 +1,4 @@
-//! Calls of well-behaved servers of both generations.
+//! Tests of calls to correct servers of both protocol generations.
 
 use super::world::*;
 use polity_hands::call::{Content, Output, Progress, Source};
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// A server that answers each call with its name and arguments.
+/// A server that answers each call with the name and the arguments of the call.
 fn echo(generation: Generation) -> Arc<Played> {
     played(move |mut side| async move {
         let tools = json!([
@@ -64,7 +64,8 @@ async fn progress_is_passed_on() {
         ];
         for params in reports {
             side.send(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})).await;
-            // The library handles notifications in tasks of their own, which may overtake each other.
+            // The MCP library handles notifications in separate tasks, which may change their order. Waiting for
+            // the answer to a ping keeps the order.
             side.send(json!({"jsonrpc": "2.0", "id": 99, "method": "ping"})).await;
             side.next().await.unwrap();
         }
@@ -80,7 +81,7 @@ async fn progress_is_passed_on() {
     assert_eq!(*reports.lock().unwrap(), ["1 of 4", "nearly done"]);
 }
 
-/// Plays a server that never answers calls, and passes on everything else that it hears after the first call.
+/// A server that never answers calls. It passes the first call and all later messages on to the receiver.
 fn silent() -> (Arc<Played>, mpsc::UnboundedReceiver<Value>) {
     let (hears, heard) = mpsc::unbounded_channel();
     let script = played(move |mut side| {
@@ -96,7 +97,7 @@ fn silent() -> (Arc<Played>, mpsc::UnboundedReceiver<Value>) {
     (script, heard)
 }
 
-/// Returns the next message that a silent server has heard.
+/// Returns the next message that the silent server has received.
 async fn next(heard: &mut mpsc::UnboundedReceiver<Value>) -> Value {
     tokio::time::timeout(PATIENCE, heard.recv()).await.expect("a message").unwrap()
 }

@@ -1,4 +1,4 @@
-//! Changes of the configuration and of lists of tools while agents work.
+//! Tests of changes while agents work: of the configuration, and of the lists of tools.
 
 use super::world::*;
 use crate::Standing;
@@ -12,7 +12,7 @@ fn names(world: &World) -> Vec<String> {
     world.servers.tools().iter().map(|tool| tool.name().to_owned()).collect()
 }
 
-/// A server that answers calls with the number of earlier starts.
+/// A server that answers calls with the number of servers that were started before it.
 fn counting() -> Arc<Played> {
     played(|mut side| async move {
         while let Some(call) = side.next_call(Generation::Previous, &json!([tool("count")])).await {
@@ -36,7 +36,7 @@ async fn only_servers_that_changed_are_replaced() {
     world.servers.set(BTreeMap::from([(name("s"), same()), (name("t"), other)]));
     world.tool("t__count").await;
     assert_eq!(launcher.starts.load(Ordering::SeqCst), 3);
-    // The tool from before the change still reaches the server that was left alone.
+    // A tool that was found before the change still works, because its server was not changed.
     let output = running.run(invocation(json!({}))).await.unwrap();
     assert_eq!(output.content, world.call("s__count", json!({})).await.unwrap().content);
     world.servers.set(BTreeMap::new());
@@ -67,7 +67,7 @@ async fn after_a_shutdown_nothing_runs_and_nothing_starts() {
     assert_eq!(launcher.starts.load(Ordering::SeqCst), 1);
 }
 
-/// A server whose tool `grow` adds a tool and says so, as its generation does.
+/// A server whose tool `grow` adds a further tool. It reports the change in the way of its protocol generation.
 fn growing(generation: Generation) -> Arc<Played> {
     played(move |mut side| async move {
         let mut tools = vec![tool("grow")];
@@ -142,7 +142,7 @@ async fn pages_of_tools_are_followed_within_bounds() {
     assert_eq!(standing, Standing::Connected { tools: 50, left_out: 10 });
 }
 
-/// A list whose pages lead in a circle ends.
+/// Reading a list ends, even if each page names the same next page.
 #[tokio::test]
 async fn pages_in_a_circle_are_read_once() {
     let world = World::playing(played(|mut side| async move {

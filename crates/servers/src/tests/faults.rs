@@ -1,4 +1,4 @@
-//! A server that fails costs its call and nothing else.
+//! Tests that a fault of a server makes its own call fail and disturbs nothing else.
 
 use super::world::*;
 use crate::{Bounds, Config, Standing};
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 
-/// A server with the tools `bad` and `good`. It plays the fault at each call of `bad`, and answers each call of `good`
-/// with the number of earlier starts.
+/// A server with the tools `bad` and `good`. It runs `fault` for each call of `bad`. It answers each call of `good`
+/// with the number of servers that were started before it.
 async fn with_fault(
     mut side: Side,
     fault: impl for<'a> Fn(&'a mut Side, &'a Value) -> BoxFuture<'a, ()> + Send + Sync,
@@ -27,7 +27,7 @@ async fn with_fault(
     }
 }
 
-/// Returns how many starts there were before the server that answers now.
+/// Calls the tool `good`. Returns the number of servers that were started before the one that answers.
 async fn good(world: &World) -> String {
     match world.call("s__good", json!({})).await.unwrap().content {
         polity_hands::call::Content::Text { text, .. } => text,
@@ -129,7 +129,7 @@ async fn an_answer_that_is_too_long_is_dropped_and_told() {
     assert_eq!(good(&world).await, "0");
 }
 
-/// The flood goes on until the call has failed. The server is slowed down to what it may send, and is not ended.
+/// The server sends without end. It must be slowed down to the permitted rate, and must not be ended.
 #[tokio::test]
 async fn a_server_that_floods_is_slowed_down() {
     let floods = [
@@ -148,7 +148,7 @@ async fn a_server_that_floods_is_slowed_down() {
             let count = Arc::clone(&count);
             async move {
                 side.next_call(Generation::Previous, &json!([tool("bad")])).await;
-                // Ends when the client closes the pipe.
+                // The write fails when the client closes the pipe.
                 while side.output.write_all(flood.repeat(50).as_bytes()).await.is_ok() {
                     count.fetch_add(50, Ordering::SeqCst);
                 }
@@ -164,7 +164,7 @@ async fn a_server_that_floods_is_slowed_down() {
         assert!(reason.contains("no answer") || reason.contains("longer than"), "{flood:?}: {reason}");
         let sent = sent.load(Ordering::SeqCst);
         let earned = burst as usize + begun.elapsed().as_secs() as usize / 60 + 1;
-        // What is in the buffers between the two was not counted yet.
+        // Bytes in the buffers between server and client were sent, but the client has not counted them yet.
         let in_buffers = 4 * 8_192 / flood.len();
         let most = if flood.ends_with('\n') { earned } else { earned * (64 << 10) / flood.len() };
         assert!(sent <= most + in_buffers, "{flood:?} was sent {sent} times");
@@ -173,7 +173,7 @@ async fn a_server_that_floods_is_slowed_down() {
     }
 }
 
-/// The answers to a server that never reads them are not kept.
+/// Polity must not keep an unlimited number of answers for a server that never reads them.
 #[tokio::test]
 async fn a_server_that_does_not_read_is_started_again() {
     let script = played(|side| {
@@ -189,11 +189,11 @@ async fn a_server_that_does_not_read_is_started_again() {
     let launcher = Arc::clone(&script);
     let impatient = Bounds { unread: Duration::from_millis(50), ..bounds() };
     let world = World::new(script, impatient, short(Duration::from_millis(200)));
-    // At this call, the server stops reading.
+    // In this call, the server stops reading.
     assert!(world.fails("s__bad").await.contains("no answer"));
-    // The pipe holds 4,096 bytes. More than that cannot be written, nor the message that cancels the call.
+    // The pipe holds 4,096 bytes. So neither this call nor the message that cancels it can be written completely.
     let large = json!({"x": "a".repeat(100_000)});
-    // The call ends with its time limit, or with the connection.
+    // The call ends by its time limit or with the connection, so its reason is not checked.
     reason(world.call("s__bad", large).await);
     world.until(|_| launcher.starts.load(Ordering::SeqCst) == 2).await;
     world.until(|standing| matches!(standing, Standing::Connected { .. })).await;
@@ -234,7 +234,8 @@ async fn a_server_that_ends_at_once_fails_with_what_it_wrote() {
     assert!(why.contains("no FILE given"), "{why}");
 }
 
-/// An old server that ends at a message that it does not know gets a second connection.
+/// A server of the previous generation may end when it receives an unknown message. It then gets a second
+/// connection.
 #[tokio::test]
 async fn a_server_that_ends_at_the_current_greeting_is_connected() {
     let world = World::playing(played(|mut side| async move {

@@ -1,4 +1,4 @@
-//! Servers over streamable HTTP.
+//! Tests of servers over streamable HTTP.
 
 use super::world::*;
 use crate::{Bounds, Config, Http, Launch, Plain, Secret, Standing};
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How a played server answers the calls of its tool `bad`.
+/// Makes the HTTP response of a server to a call of its tool `bad`.
 type Fault = fn(&Value) -> Response;
 
 struct Site {
     generation: Generation,
     fault: Fault,
-    /// Whether the server answers nothing but 503.
+    /// Whether the server answers every request with status 503.
     is_down: AtomicBool,
     heard: Mutex<Vec<(Method, HeaderMap)>>,
 }
@@ -124,7 +124,7 @@ async fn servers_of_both_generations_are_called_over_http() {
             Generation::Current => assert_eq!(in_session, 0),
             Generation::Previous => {
                 assert!(in_session > 1);
-                // The session is ended when the server is stopped.
+                // Stopping the server ends the session with a DELETE request.
                 assert!(heard.iter().any(|(method, _)| *method == Method::DELETE));
             }
         }
@@ -148,7 +148,8 @@ async fn an_answer_may_be_a_stream_with_progress() {
     invocation.progress = Progress::new(move |what| drop(reports.send(what.to_owned())));
     let output = world.tool("s__bad").await.run(invocation).await.unwrap();
     assert_eq!(output.content, Content::Text { origin: "s: bad".to_owned(), text: "streamed".to_owned() });
-    // The report may be passed on a little later than the result, or not at all once the call is over.
+    // The report may arrive shortly after the result, or not at all because the call is over. So its absence is no
+    // failure.
     let _ = tokio::time::timeout(Duration::from_millis(1), reported.recv()).await;
 }
 
@@ -204,7 +205,7 @@ async fn a_server_that_is_down_for_a_while_is_used_again() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_fails_with_the_reason() {
-    // The listener is closed again, so nobody listens on its port.
+    // The listener is dropped at once, so connections to its port are refused.
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let forbidden = Router::new().fallback(async || StatusCode::UNAUTHORIZED);
     let forbidden = listen(forbidden).await;

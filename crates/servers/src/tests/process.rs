@@ -1,4 +1,4 @@
-//! Real processes.
+//! Tests with real processes.
 
 use super::world::*;
 use crate::{Launcher, Plain, Process, Sandbox, Secret, Standing, Started};
@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-/// A server in shell: it answers `who` with its own process id and that of a process that it has left running.
+/// A server as a shell script. It answers a call with its own process id and the id of a background process that it
+/// has started.
 const SERVER: &str = r#"
 (trap '' HUP TERM; exec sleep 1000) </dev/null >/dev/null 2>&1 &
 left=$!
@@ -40,11 +41,11 @@ fn server() -> Process {
     }
 }
 
-/// Waits until a process does not run any more.
+/// Waits until a process has ended.
 async fn gone(pid: Pid) {
     let waiting = async {
         loop {
-            // A process that nobody has waited for stays as a zombie.
+            // An ended process whose parent does not wait for it stays as a zombie. This counts as ended.
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
             let is_zombie = stat.is_ok_and(|stat| stat.contains(") Z "));
             if is_zombie || test_kill_process(pid).is_err() {
@@ -71,7 +72,7 @@ async fn a_server_is_ended_with_everything_that_it_has_started() {
     let world = World::new(Arc::new(Plain), bounds(), config(crate::Launch::Process(server())));
     let first = pids(&world).await;
     assert!(world.fails("s__die").await.contains("the connection ended"));
-    // What the dead server has left running ends with it.
+    // The background process of the dead server is killed with it.
     for pid in &first {
         gone(*pid).await;
     }
@@ -138,7 +139,7 @@ async fn a_server_gets_only_a_part_of_the_environment() {
     in_time(started.stdout.read_to_string(&mut printed)).await.unwrap();
     assert_eq!(in_time(started.tree.ended()).await, "exited with code 0");
     assert!(printed.starts_with("/\n") && printed.contains("\nOWN=1\n") && printed.contains("\nPATH="));
-    // Cargo sets this variable for tests.
+    // Cargo sets this variable for tests, so it is in the environment of this process.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert!(!printed.contains("CARGO_MANIFEST_DIR"), "{printed}");
 }

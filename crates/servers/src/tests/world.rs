@@ -1,4 +1,4 @@
-//! Plays servers, and calls their tools.
+//! Simulated servers, and functions that call their tools.
 
 use crate::{Bounds, Config, Launch, Launcher, Process, Sandbox, Servers, Standing, Started, Tree};
 use futures::future::{BoxFuture, FutureExt};
@@ -18,27 +18,27 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// The longest wait for a condition.
+/// Longest time that a test waits for a condition.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The generation of the protocol that a played server speaks.
+/// The protocol generation of a simulated server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Generation {
     Current,
     Previous,
 }
 
-/// The side of a played server.
+/// The server's end of the connection, for the script of a simulated server.
 pub(super) struct Side {
     pub(super) input: Lines<BufReader<DuplexStream>>,
     pub(super) output: DuplexStream,
     pub(super) stderr: DuplexStream,
-    /// How many servers were started before this one.
+    /// Number of servers that were started before this one.
     pub(super) earlier: usize,
 }
 
 impl Side {
-    /// Returns the next message of the client.
+    /// Returns the next message from the client.
     pub(super) async fn next(&mut self) -> Option<Value> {
         let line = self.input.next_line().await.ok()??;
         Some(serde_json::from_str(&line).unwrap())
@@ -48,7 +48,7 @@ impl Side {
         self.send_raw(format!("{message}\n").as_bytes()).await;
     }
 
-    /// Sends bytes. The client may be gone.
+    /// Sends bytes. Ignores errors, because the client may be gone.
     pub(super) async fn send_raw(&mut self, bytes: &[u8]) {
         let _ = self.output.write_all(bytes).await;
     }
@@ -57,7 +57,7 @@ impl Side {
         self.send(json!({"jsonrpc": "2.0", "id": request["id"], "result": result})).await;
     }
 
-    /// Answers everything up to the next call of a tool, and returns that call.
+    /// Answers all messages before the next tool call, and returns that call.
     pub(super) async fn next_call(&mut self, generation: Generation, tools: &Value) -> Option<Value> {
         loop {
             let message = self.next().await?;
@@ -87,12 +87,12 @@ impl Side {
     }
 }
 
-/// The result of `tools/list`.
+/// Makes the result of `tools/list`.
 pub(super) fn list(tools: &Value) -> Value {
     json!({"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
 }
 
-/// Returns the answer to a message of the handshake.
+/// Returns the answer to a message of the handshake; `None` for other messages.
 pub(super) fn greeting(message: &Value, generation: Generation) -> Option<Value> {
     let id = &message["id"];
     let capabilities = json!({"tools": {"listChanged": true}});
@@ -118,20 +118,20 @@ pub(super) fn greeting(message: &Value, generation: Generation) -> Option<Value>
     Some(json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-/// A tool without arguments.
+/// Makes the definition of a tool without arguments.
 pub(super) fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("Does {name}."), "inputSchema": {"type": "object"}})
 }
 
-/// The result of a call that consists of a text.
+/// Makes the result of a call that consists of a text.
 pub(super) fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}], "resultType": "complete"})
 }
 
-/// A script that plays a server.
+/// Runs as a simulated server until the future ends.
 type Script = dyn Fn(Side) -> BoxFuture<'static, ()> + Send + Sync;
 
-/// Starts played servers.
+/// Starts simulated servers, and counts the starts.
 pub(super) struct Played {
     script: Box<Script>,
     pub(super) starts: AtomicUsize,
@@ -157,13 +157,13 @@ impl Launcher for Played {
     }
 }
 
-/// The task that plays a server, in the place of its processes.
+/// The Tokio task of a simulated server, which stands for its processes.
 struct Task(JoinHandle<()>);
 
 impl Tree for Task {
     fn ended(&mut self) -> BoxFuture<'_, String> {
         async {
-            // A task may be waited for only once.
+            // The handle of a task must not be polled again after the task has ended.
             if !self.0.is_finished() {
                 let _ = (&mut self.0).await;
             }
@@ -183,7 +183,7 @@ impl Drop for Task {
     }
 }
 
-/// Small bounds, and short pauses.
+/// Returns small limits and short pauses, so that tests are quick.
 pub(super) fn bounds() -> Bounds {
     Bounds {
         start: Duration::from_secs(60),
@@ -199,7 +199,7 @@ pub(super) fn bounds() -> Bounds {
     }
 }
 
-/// A server that is played by a script.
+/// Makes a launcher whose servers run this script.
 pub(super) fn played<F>(script: impl Fn(Side) -> F + Send + Sync + 'static) -> Arc<Played>
 where
     F: Future<Output = ()> + Send + 'static,
@@ -222,30 +222,30 @@ pub(super) fn process(command: &str, args: &[&str]) -> Launch {
     })
 }
 
-/// A configuration with the longest time limit.
+/// Makes a configuration with a time limit that no test reaches.
 pub(super) fn config(launch: Launch) -> Config {
     Config { launch, timeout: PATIENCE }
 }
 
-/// Servers under test.
+/// The servers of a test.
 pub(super) struct World {
     pub(super) servers: Servers,
 }
 
 impl World {
-    /// Starts one server with the name `s`.
+    /// Configures a single server with the name `s`.
     pub(super) fn new(launcher: Arc<dyn Launcher>, bounds: Bounds, config: Config) -> Self {
         let servers = Servers::new(launcher, bounds);
         servers.set(BTreeMap::from([(name("s"), config)]));
         Self { servers }
     }
 
-    /// Starts one played server with the name `s`.
+    /// Configures a single simulated server with the name `s`.
     pub(super) fn playing(launcher: Arc<Played>) -> Self {
         Self::new(launcher, bounds(), config(process("played", &[])))
     }
 
-    /// Waits until the server stands as wanted.
+    /// Waits until the server reaches a wanted state.
     pub(super) async fn until(&self, wanted: impl Fn(&Standing) -> bool) -> Standing {
         let found = async {
             loop {
@@ -260,7 +260,7 @@ impl World {
         found.unwrap_or_else(|_| panic!("not reached: {:?}", self.servers))
     }
 
-    /// Waits for a tool.
+    /// Waits until a tool exists.
     pub(super) async fn tool(&self, name: &str) -> Arc<dyn Tool> {
         let found = async {
             loop {
@@ -278,13 +278,13 @@ impl World {
         self.tool(name).await.run(invocation(arguments)).await
     }
 
-    /// Calls a tool that fails, and returns the reason.
+    /// Calls a tool that must fail, and returns the reason.
     pub(super) async fn fails(&self, tool: &str) -> String {
         reason(self.call(tool, json!({})).await)
     }
 }
 
-/// Returns the reason of a failure of the server `s`.
+/// Returns the reason from a refusal by the server `s`.
 pub(super) fn reason(result: Result<Output, Refusal>) -> String {
     match result {
         Err(Refusal::ServerFailed { server, reason }) if server == name("s") => reason,

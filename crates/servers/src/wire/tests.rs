@@ -1,11 +1,11 @@
-//! A server that asks and does not read the answers.
+//! Tests with a server that sends requests and does not read the answers.
 
 use super::*;
 use rmcp::model::{ClientResult, EmptyResult, RequestId};
 use serde_json::json;
 use std::convert::Infallible;
 
-/// Gives requests without end, and never finishes to send an answer.
+/// A transport that receives requests without end, and never finishes sending an answer.
 struct Asking;
 
 impl Transport<RoleClient> for Asking {
@@ -19,7 +19,7 @@ impl Transport<RoleClient> for Asking {
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        // Without this, a task that drops all messages would never let others run.
+        // Without this, a loop that drops all messages would never let other tasks run.
         tokio::task::yield_now().await;
         Some(serde_json::from_value(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).unwrap())
     }
@@ -36,7 +36,7 @@ async fn answers_that_a_server_does_not_read_are_bounded() {
     let mut unsent = Vec::new();
     while unsent.len() <= 10 * MOST_UNSENT {
         let mut receiving = Box::pin(paced.receive());
-        // Each look lets one more message through. Dropped messages are followed by the next one.
+        // Each poll receives at most one message, and continues if the message was dropped.
         let received = (0..100).find_map(|_| {
             let mut context = Context::from_waker(std::task::Waker::noop());
             match receiving.as_mut().poll(&mut context) {

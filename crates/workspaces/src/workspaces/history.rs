@@ -1,4 +1,4 @@
-//! What the person sees of a task's history: who committed what in which workspace, and what a commit changed.
+//! What the person can see of a task's history: the commits in each workspace, and the changes of each commit.
 
 use super::reading::with_patches;
 use super::{Commit, FileDiff, Locked, SHARED, Workspaces, segment};
@@ -12,46 +12,47 @@ use std::cmp::Reverse;
 use std::path::PathBuf;
 use tokio_util::sync::CancellationToken;
 
-/// Commits that a history shows.
+/// Maximum number of commits in a history.
 const COMMITS: usize = 500;
 
-/// Longest differences of a whole commit, in bytes. The differences of further files are left out.
+/// Maximum number of bytes of all diffs of a commit. The diffs of further files are left out.
 const PATCHES_BYTES: usize = 1 << 20;
 
-/// What is recorded of the changes in the workspaces of a task.
+/// How much git records of the changes in the workspaces of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recording {
-    /// Each turn that changes something ends with a commit.
+    /// Each turn that changes a file ends with a commit.
     Turns,
-    /// The shared workspace is a directory of the person, where nothing is recorded. Agents' own worktrees are recorded.
+    /// Only the worktrees of agents are recorded. The shared workspace is a directory of the person, where polity
+    /// never commits.
     Worktrees,
-    /// There is no git that can be used, so nothing is recorded.
+    /// Nothing is recorded, because git is missing or too old.
     Nothing,
 }
 
-/// A commit, and the worktree that it was made in.
+/// A commit, and the workspace in which it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeCommit {
     /// The owner of the worktree; `None` for the workspace that the task shares.
     pub worktree: Option<AgentId>,
-    /// The commit.
+    /// The author, message, time and files.
     pub commit: Commit,
 }
 
 /// The history of the workspaces of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// What is recorded.
+    /// How much is recorded.
     pub recording: Recording,
-    /// The agents that have had a worktree of their own.
+    /// The agents that have a worktree, or had one earlier.
     pub worktrees: Vec<AgentId>,
-    /// The commits, the latest first, at most 500.
+    /// The latest commits of all workspaces, at most 500, the latest first.
     pub commits: Vec<WorktreeCommit>,
 }
 
 impl Workspaces {
-    /// Returns the directory of a place, and whether agents may change it. Returns `None` if the directory does not
-    /// exist. Makes nothing.
+    /// Returns the directory of a workspace, and whether agents may change it. Returns `None` if the directory does
+    /// not exist. Changes nothing.
     pub fn present(&self, task: &TaskId, place: &Place) -> Result<Option<(PathBuf, Access)>, Refusal> {
         let task = self.root.join(segment(task.as_str())?);
         let (directory, access) = match (&place.worktree, &place.root) {
@@ -62,7 +63,7 @@ impl Workspaces {
         Ok(directory.is_dir().then_some((directory, access)))
     }
 
-    /// Returns the commits of all workspaces of a task. Changes nothing.
+    /// Returns the history of all workspaces of a task. Changes nothing.
     pub async fn history(
         &self,
         task: &TaskId,
@@ -72,8 +73,8 @@ impl Workspaces {
         Ok(self.hold(task, cancel).await?.history(root).await?)
     }
 
-    /// Returns what a commit changed, or `None` if the task has no such commit. `commit` is the whole name. Changes
-    /// nothing.
+    /// Returns the changes of a commit, or `None` if the repository of the task has no such commit. `commit` is the
+    /// whole hash. Changes nothing.
     pub async fn patch(
         &self,
         task: &TaskId,
@@ -85,7 +86,7 @@ impl Workspaces {
 }
 
 impl Locked<'_> {
-    /// Returns the repository of the task, if there is one.
+    /// Returns the repository of the task, if it exists.
     async fn present_repository(&self) -> Option<Repository> {
         let directory = self.task.join("git");
         match self.all.found().await {
@@ -111,7 +112,7 @@ impl Locked<'_> {
                 .commits
                 .extend(commits.map(|commit| WorktreeCommit { worktree: worktree.clone(), commit }));
         }
-        // The sort is stable, so the commits of one second stay in their order.
+        // The sort is stable, so commits of the same second keep their order.
         history.commits.sort_by_key(|found| Reverse(found.commit.time));
         history.commits.truncate(COMMITS);
         Ok(history)

@@ -1,4 +1,4 @@
-//! Merges the worktree of an agent into another workspace, all of it or nothing.
+//! Merges the worktree of an agent into another workspace, completely or not at all.
 
 use super::{AGENT_TRAILER, Locked, Workspaces, branch_of, merged_of, segment};
 use crate::hunks::{self, Conflict, Hunk};
@@ -20,23 +20,23 @@ use std::fs;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// Files in conflict that are reported.
+/// Maximum number of files in conflict that a refusal reports.
 const CONFLICTS: usize = 50;
 
-/// Longest text of which hunks are looked for, in bytes.
+/// Maximum size in bytes of a text in which hunks are searched.
 const HUNK_BYTES: usize = 4 << 20;
 
-/// Files that are compared with the disk at once. Their contents are in memory.
+/// Maximum number of files that are compared with the disk together. Their contents are in memory.
 const FILES_AT_ONCE: usize = 32;
 
 /// The result of a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Merged {
-    /// How many commits of the agent the merge brought.
+    /// Number of commits of the agent that were new to the workspace.
     pub commits: u64,
     /// The files that the merge changed.
     pub files: Vec<MergedFile>,
-    /// Files that somebody changed while the merge wrote the others. They stay as they are.
+    /// Files that the merge left unchanged, because somebody changed them while the merge was being carried out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
 }
@@ -44,9 +44,9 @@ pub struct Merged {
 /// A file that a merge changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MergedFile {
-    /// The path.
+    /// The path, relative to the workspace.
     pub path: String,
-    /// What happened to it: `added`, `changed` or `deleted`.
+    /// `added`, `changed` or `deleted`.
     pub change: &'static str,
 }
 
@@ -62,8 +62,9 @@ impl MergedFile {
 }
 
 impl Workspaces {
-    /// Merges the worktree of an agent into the workspace of the caller. What both have changed so far is committed
-    /// first, except in a directory of the person. A conflict changes nothing. A repetition brings only what is new.
+    /// Merges the worktree of an agent into the workspace of the caller. First commits the changes in both, except
+    /// in a directory of the person. If there is a conflict, changes no files. A repeated merge adds only what is
+    /// new.
     pub async fn merge(
         &self,
         caller: &Caller,
@@ -75,7 +76,7 @@ impl Workspaces {
             _ => None,
         };
         let locked = self.lock(&caller.task, cancel).await?;
-        // Other tasks may merge into the same directory of the person.
+        // Agents of other tasks may merge into the same directory of the person.
         let _guard = match person {
             Some(directory) => Some(self.lock_of(directory).lock_owned().await),
             None => None,
@@ -84,16 +85,16 @@ impl Workspaces {
     }
 }
 
-/// The side that is merged into.
+/// The workspace that receives the merge.
 struct Into<'a> {
-    /// The commit that describes the workspace as it is.
+    /// The commit that describes the present state of the workspace.
     commit: String,
     directory: &'a Path,
-    /// The names that stand for the merged commit afterwards.
+    /// The refs to set to the merge commit.
     points: Vec<String>,
-    /// Names that get other commits afterwards.
+    /// Further refs to set, each with its commit.
     other_points: Vec<(String, String)>,
-    /// The name of the workspace in the repository.
+    /// The name of the workspace in the repository; `None` for a directory of the person.
     workspace: Option<&'a str>,
 }
 
@@ -228,13 +229,14 @@ impl Locked<'_> {
         if let (Some(owner), Root::Person { directory, access: Access::Write }) =
             (&caller.place.worktree, &caller.place.root)
         {
-            // The merge is done whether or not the person's repository takes the branch.
+            // The merge is done at this point. So a refusal to take the branch into the person's repository is
+            // ignored.
             self.publish(repository, directory, owner.as_str(), &commit).await?;
         }
         Ok(Merged { commits, files, left: left.iter().map(ToString::to_string).collect() })
     }
 
-    /// Describes the conflicts that git found.
+    /// Describes the conflicts that git has found, for the refusal.
     pub(super) async fn describe(
         &self,
         repository: &Repository,
@@ -243,7 +245,8 @@ impl Locked<'_> {
         let mut found: BTreeMap<TreePath, &str> =
             merged.conflicts.keys().map(|path| (path.clone(), "content")).collect();
         for (kind, paths) in &merged.kinds {
-            // `contents` is what all such files have in common, and says less than any other kind.
+            // Every conflict inside a file has the kind `contents`. The default `content` stays, unless git names a
+            // more specific kind.
             if kind == "contents" {
                 continue;
             }
@@ -286,7 +289,7 @@ impl Locked<'_> {
         self.hunks(repository, ours, base, theirs).await
     }
 
-    /// Finds the lines that both versions of a text change.
+    /// Finds the lines that both versions of a text have changed.
     async fn hunks(
         &self,
         repository: &Repository,
@@ -316,14 +319,14 @@ impl Locked<'_> {
         let answer = repository.run(call).await;
         let _ = fs::remove_dir_all(&place);
         let answer = answer?;
-        // The exit code is the number of conflicts, at most 127.
+        // The exit code is the number of conflicts, but at most 127.
         match answer.code {
             Some(0..=127) => Ok(hunks::hunks(&answer.output, size)),
             _ => Ok(Vec::new()),
         }
     }
 
-    /// Describes a file that the merge would change and that somebody else has changed without a commit.
+    /// Describes a conflict between the merge and an uncommitted change on disk.
     async fn overlap(&self, repository: &Repository, judged: &Judged) -> Result<Conflict, Problem> {
         let Judged { change, disk, old, new, .. } = judged;
         let hunks = match disk {
@@ -334,8 +337,8 @@ impl Locked<'_> {
     }
 }
 
-/// Returns a commit that describes a directory of the person: the person's HEAD, and what polity has merged into the
-/// directory since then, as far as it is still there. Files that the person edits are in it as they were before.
+/// Returns a commit that describes a directory of the person: the person's HEAD, and what polity has merged since
+/// then if it is still on disk. Uncommitted edits of the person are not in this commit.
 pub(super) async fn present(
     repository: &Repository,
     person: &Person,
@@ -349,7 +352,8 @@ pub(super) async fn present(
         repository.changes(&left_head, &left).await?.into_iter().map(|change| change.path).collect();
     let mut changes = repository.changes(&person.head, &left).await?;
     changes.retain(|change| ours.contains(&change.path));
-    // The question for each file that polity changed: is it as polity left it, or as the person committed it?
+    // For each file that polity has merged: does the disk have the version that polity left, or the version in
+    // HEAD?
     let mut kept = Vec::new();
     let nothing = BTreeSet::new();
     for some in changes.chunks(FILES_AT_ONCE) {
@@ -371,7 +375,7 @@ pub(super) async fn present(
     };
     let written = next.begin(&mut stream).and_then(|()| snapshot::stream_known(&kept, &mut stream));
     written.map_err(Problem::io("write", Path::new("the stream of a commit")))?;
-    // The commit does not follow the one that had the name before.
+    // The new commit must not have the previous `present` commit as its parent, so this ref is removed first.
     repository.forget("refs/polity/present").await?;
     repository.import(crate::git::Input::Bytes(stream)).await?;
     let present = repository.tip("refs/polity/present").await?;

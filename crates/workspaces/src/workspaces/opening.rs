@@ -1,4 +1,4 @@
-//! Opens the directory that an agent works in, and makes it when it is first needed.
+//! Opens the directory that an agent works in. Makes the directory if it does not exist.
 
 use super::merge;
 use super::{AGENT_TRAILER, GitDirs, Locked, Opened, SHARED, base_of, branch_of, segment};
@@ -32,7 +32,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Makes the workspace that a task shares.
+    /// Opens the workspace that a task shares, and makes it if it does not exist.
     async fn shared(&self) -> Result<Opened, Problem> {
         let directory = self.task.join(SHARED);
         let made = |git| Opened { directory: directory.clone(), access: Access::Write, git };
@@ -55,7 +55,7 @@ impl Locked<'_> {
             let commit = repository.tip(MAIN).await?.unwrap_or_default();
             repository.refresh_index(SHARED, &commit).await;
         }
-        // A workspace that was made before git was installed gets its repository now.
+        // If the workspace was made before git was installed, this connects it to the repository.
         repository.write_pointer(SHARED, &directory)?;
         Ok(made(Some(self.git_dirs(&repository, &directory, None))))
     }
@@ -66,7 +66,7 @@ impl Locked<'_> {
         GitDirs { read_only }
     }
 
-    /// Opens the worktree of an agent.
+    /// Opens the worktree of an agent, which must exist.
     async fn worktree(&self, agent: &str, root: &Root) -> Result<Opened, Problem> {
         let directory = self.task.join(agent);
         if !directory.is_dir() {
@@ -81,7 +81,7 @@ impl Locked<'_> {
         Ok(Opened { directory, access: Access::Write, git })
     }
 
-    /// Opens the person's repository, or says why it cannot be used.
+    /// Opens the person's repository, or returns a refusal that says why it cannot be used.
     pub(super) async fn person(&self, directory: &Path) -> Result<Person, Problem> {
         check_directory(directory)?;
         let opened = Person::open(self.all.git().await?, directory, &self.cancel).await?;
@@ -104,7 +104,7 @@ impl Locked<'_> {
         repository.clear_locks(&[agent]).await?;
         let branch = branch_of(agent);
         let base = match repository.tip(&branch).await? {
-            // The daemon died while it made the worktree.
+            // The branch exists but the worktree does not: the daemon died while it made the worktree.
             Some(tip) => tip,
             None => {
                 let base = self.base_for(hirer, agent, &repository, person.as_ref()).await?;
@@ -122,7 +122,7 @@ impl Locked<'_> {
         repository.write_pointer(agent, &unfinished)?;
         fs::rename(&unfinished, &directory).map_err(Problem::io("make", &directory))?;
         if let (Some(person), Root::Person { access: Access::Write, .. }) = (&person, root) {
-            // The worktree can be used whether or not the person's repository takes the branch.
+            // The worktree can be used even if its branch could not be written into the person's repository.
             person.publish(&repository, agent, &base).await?;
         }
         self.worktree(agent, root).await
@@ -155,7 +155,7 @@ impl Locked<'_> {
     }
 }
 
-/// Checks that the person's directory is there.
+/// Checks that the person's directory exists.
 pub(super) fn check_directory(directory: &Path) -> Result<(), Problem> {
     if !directory.is_absolute() {
         return Err(Problem::refused(format!(

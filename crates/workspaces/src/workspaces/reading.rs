@@ -1,4 +1,4 @@
-//! What the person sees of a workspace: its files, its history, and how it differs from what it began with.
+//! What the person can see of a workspace: its files, its commits, and its changes since it was made.
 
 use super::opening::check_directory;
 use super::{AGENT_TRAILER, Locked, TURN_TRAILER, Workspaces, base_of};
@@ -17,72 +17,72 @@ use serde::Serialize;
 use std::sync::PoisonError;
 use tokio_util::sync::CancellationToken;
 
-/// Longest difference of one file that is shown, in bytes.
+/// Maximum number of bytes of the diff of one file.
 const PATCH_BYTES: usize = 256 << 10;
 
-/// Files that are listed.
+/// Maximum number of files in a list.
 const FILES: usize = 20_000;
 
-/// Commits that are listed.
+/// Limits the number of commits in a list.
 const COMMITS: &str = "--max-count=500";
 
-/// The name of the commit that holds what is not committed yet, for the time of a comparison.
+/// The ref of a temporary commit with the uncommitted changes of a workspace. It exists only for a comparison.
 const VIEWED: &str = "refs/polity/viewed";
 
-/// What happened to a file.
+/// How a file differs between two states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileChange {
-    /// It is new.
+    /// The file is new.
     Added,
-    /// Its content or its kind is different.
+    /// The content or the type of the file has changed.
     Changed,
-    /// It is gone.
+    /// The file was deleted.
     Deleted,
 }
 
-/// How one file differs from what the workspace began with.
+/// How one file differs between two states of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileDiff {
-    /// The path.
+    /// The path, relative to the workspace.
     pub path: String,
-    /// What happened to the file.
+    /// Whether the file was added, changed or deleted.
     pub change: FileChange,
-    /// The difference in the unified format. It ends with `…` if it is too long to be shown.
+    /// The unified diff. Ends with `…` if it was cut off.
     pub patch: String,
 }
 
-/// A commit of a workspace.
+/// A commit in a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Commit {
-    /// The name of the commit.
+    /// The hash of the commit.
     pub id: String,
-    /// The agent, or whoever else made the commit.
+    /// The id of the agent that made the commit, or that the message names. Otherwise the address of the author.
     pub agent: String,
-    /// The first line of the message.
+    /// The first line of the commit message.
     pub message: String,
-    /// The number of the turn, if a turn ended with this commit.
+    /// The number of the turn, if the commit was made at the end of a turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<i64>,
-    /// Seconds since 1970.
+    /// The time of the commit in seconds since 1970.
     pub time: i64,
-    /// The files that the commit changed.
+    /// The paths of the files that the commit changed.
     pub files: Vec<String>,
 }
 
-/// A file of a workspace.
+/// A file of a workspace, for a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileEntry {
-    /// The path.
+    /// The path, relative to the workspace.
     pub path: String,
-    /// The size in bytes, or `None` for a symbolic link.
+    /// The size in bytes; `None` for a symbolic link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
 
 impl Workspaces {
-    /// Compares a workspace as it is now with what it began with. A worktree began with the workspace of the hirer, a
-    /// directory of the person with the person's HEAD.
+    /// Compares the present files of a workspace with the commit that it began with. For a worktree, this is the
+    /// state of the hirer's workspace at that time; for a directory of the person, it is the person's HEAD.
     pub async fn diff(
         &self,
         task: &TaskId,
@@ -92,8 +92,8 @@ impl Workspaces {
         Ok(self.lock(task, cancel).await?.diff(place).await?)
     }
 
-    /// Lists the commits of a workspace that polity made, or of a worktree, the latest first. A directory of the person
-    /// has no commits of agents.
+    /// Lists the commits of a workspace, the latest first. The list is empty for a directory of the person, because
+    /// polity never commits there.
     pub async fn log(
         &self,
         task: &TaskId,
@@ -103,7 +103,7 @@ impl Workspaces {
         Ok(self.lock(task, cancel).await?.log(place).await?)
     }
 
-    /// Lists the files of a workspace that ignore files do not name, at most 20,000.
+    /// Lists at most 20,000 files of a workspace. Leaves out files that ignore files exclude.
     pub async fn tree(
         &self,
         task: &TaskId,
@@ -188,7 +188,7 @@ impl Locked<'_> {
         Ok(with_patches(&changes, &repository.patches(&base, &now).await?))
     }
 
-    /// Returns a commit with the files as they are now. No branch gets it.
+    /// Returns a temporary commit with the present files of a workspace. No branch contains this commit.
     async fn viewed(
         &self,
         repository: &Repository,
@@ -230,7 +230,7 @@ impl Locked<'_> {
     }
 }
 
-/// Gives each change its part of the output of `git diff-tree -p`, which has the same order.
+/// Splits the output of `git diff-tree -p` and assigns each part to its change. Both have the same order.
 pub(super) fn with_patches(changes: &[Change], output: &[u8]) -> Vec<FileDiff> {
     let mut patches = patches(output).into_iter();
     changes
@@ -242,7 +242,7 @@ pub(super) fn with_patches(changes: &[Change], output: &[u8]) -> Vec<FileDiff> {
                 (Some(_), Some(_)) => FileChange::Changed,
             };
             let mut patch = patches.next().unwrap_or_default();
-            // A file that becomes a link is shown as a deletion and an addition.
+            // Git shows a file that becomes a link as two parts: a deletion and an addition.
             if parse::is_other_kind(change) {
                 patch.extend(patches.next().unwrap_or_default());
             }
@@ -255,7 +255,8 @@ pub(super) fn with_patches(changes: &[Change], output: &[u8]) -> Vec<FileDiff> {
         .collect()
 }
 
-/// Splits the output of `git diff-tree -p`. No line of a file begins a new part, because each has a sign before it.
+/// Splits the output of `git diff-tree -p` into its parts. A line of a file cannot look like the beginning of a
+/// part, because a diff puts a sign before each line.
 fn patches(output: &[u8]) -> Vec<Vec<u8>> {
     let mut patches: Vec<Vec<u8>> = Vec::new();
     for line in output.split_inclusive(|byte| *byte == b'\n') {
@@ -269,14 +270,14 @@ fn patches(output: &[u8]) -> Vec<Vec<u8>> {
     patches
 }
 
-/// Reads `git log -z --name-only` with the fields name, address, time and message between NULs.
+/// Reads the output of `git log -z --name-only` with the fields hash, address, time and message, separated by NUL.
 fn parse_log(output: &[u8]) -> Result<Vec<Commit>, Problem> {
     let mut commits = Vec::new();
     let fields: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
     let mut at = 0;
     let text = |field: &[u8]| String::from_utf8_lossy(field).into_owned();
     while at < fields.len() {
-        // A commit begins with an empty field and its name.
+        // A commit begins with an empty field, followed by the hash.
         let is_name = |field: &[u8]| field.len() >= 40 && field.iter().all(u8::is_ascii_hexdigit);
         let [b"", id, address, time, message] = fields[at..].get(..5).unwrap_or_default() else {
             at += 1;

@@ -1,4 +1,4 @@
-//! Removes the worktree of an agent when nothing in it would be lost.
+//! Removes the worktree of an agent if no work would be lost.
 
 use super::{AGENT_TRAILER, Locked, Workspaces, base_of, branch_of, merged_of, segment};
 use crate::git::Found;
@@ -11,25 +11,26 @@ use polity_society::workspace::{Access, Place, Root};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// A worktree that is being removed has this behind its name.
+/// Suffix of the directory of a worktree while it is being removed.
 const REMOVED: &str = ".old";
 
-/// What became of a worktree.
+/// What happened to a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Retired {
-    /// There was none.
+    /// The agent had no worktree.
     Absent,
-    /// Nothing in it was unmerged, so it was removed.
+    /// The worktree contained no unmerged work, so it was removed.
     Removed,
-    /// It stays, because nobody has merged these commits of the agent.
+    /// The worktree stays, because it may contain unmerged work.
     Kept {
-        /// How many commits nobody has merged.
+        /// Number of unmerged commits. 0 if unmerged work cannot be ruled out, for example because a file cannot be
+        /// read.
         commits: u64,
     },
 }
 
 impl Workspaces {
-    /// Removes the worktree of an agent if all its work is merged, or if it did none. Keeps it otherwise.
+    /// Removes the worktree of an agent if all its work is merged or if it has none. Otherwise keeps the worktree.
     pub async fn retire(
         &self,
         task: &TaskId,
@@ -40,13 +41,13 @@ impl Workspaces {
         Ok(self.lock(task, cancel).await?.retire(root, agent).await?)
     }
 
-    /// Returns the tasks that have a directory here.
+    /// Returns the tasks that have a directory below the root.
     pub fn tasks(&self) -> Vec<TaskId> {
         names_in(&self.root).into_iter().filter(|name| segment(name).is_ok()).map(TaskId::new).collect()
     }
 
-    /// Removes the worktrees of a task as [`Self::retire`] does, and returns what became of each. The workspace that the
-    /// task shares and its repository stay.
+    /// Calls [`Self::retire`] for each worktree of a task, and returns the results. Keeps the shared workspace and
+    /// the repository.
     pub async fn retire_all(
         &self,
         task: &TaskId,
@@ -63,7 +64,7 @@ impl Workspaces {
     }
 }
 
-/// Returns the names of the directories in a directory, in order.
+/// Returns the names of the directories inside a directory, sorted.
 fn names_in(directory: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };
     let directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -74,7 +75,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 }
 
 impl Locked<'_> {
-    /// Returns the agents that have a worktree, or whose worktree was half removed.
+    /// Returns the agents that have a worktree or a partly removed worktree.
     fn worktrees(&self) -> Vec<AgentId> {
         let mut agents: Vec<String> = names_in(&self.task);
         for agent in &mut agents {
@@ -87,7 +88,7 @@ impl Locked<'_> {
     async fn retire(&self, root: &Root, agent: &AgentId) -> Result<Retired, Problem> {
         let name = segment(agent.as_str())?;
         let directory = self.task.join(name);
-        // An earlier removal may have been cut off after the rename.
+        // Removes what an interrupted removal has left after the rename.
         let removed = self.task.join(format!("{name}{REMOVED}"));
         repository::remove_all(&removed)?;
         if !directory.is_dir() {
@@ -109,14 +110,14 @@ impl Locked<'_> {
             Root::Made => None,
             Root::Person { directory, .. } => Person::open(git, directory, &self.cancel).await?.ok(),
         };
-        // The person may have merged the branch with a command of git.
+        // The person may have merged the branch with a git command.
         safe.extend(person.as_ref().map(|person| person.head.clone()));
         let mut unmerged = None;
         for safe in &safe {
             let commits = repository.count(safe, &tip).await?;
             unmerged = Some(unmerged.map_or(commits, |least: u64| least.min(commits)));
         }
-        // A file that polity cannot read may hold work.
+        // If a file cannot be read, it may contain work, so the worktree stays.
         let commits = unmerged.unwrap_or(0);
         if unmerged != Some(0) || !settled.unreadable.is_empty() {
             return Ok(Retired::Kept { commits });

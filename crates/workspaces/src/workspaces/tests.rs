@@ -1,4 +1,4 @@
-//! Tests with a real git, in temporary directories.
+//! Tests with real git, in temporary directories.
 
 mod hiring;
 mod hostile;
@@ -19,7 +19,7 @@ use std::process::Command;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// Workspaces in a temporary directory, and a directory of the person.
+/// A temporary directory with the workspaces of a task and a directory of the person.
 pub(super) struct World {
     home: TempDir,
     pub(super) all: Workspaces,
@@ -31,7 +31,7 @@ pub(super) fn task() -> TaskId {
 }
 
 impl World {
-    /// Makes a world whose tasks have workspaces of their own. Returns `None` where git is missing, and says so.
+    /// Makes a world in which the task has its own workspace. If git is missing, prints this and returns `None`.
     pub(super) async fn made() -> Option<Self> {
         let Found::Usable(_) = Git::find().await else {
             println!("this test needs git 2.38 or newer, which this machine lacks");
@@ -42,7 +42,7 @@ impl World {
         Some(Self { home, all, root: Root::Made })
     }
 
-    /// Makes a world whose task works in a directory of the person: a repository with one commit.
+    /// Makes a world in which the task works in a directory of the person: a repository with one commit.
     pub(super) async fn of_person(files: &[(&str, &str)]) -> Option<Self> {
         let mut world = Self::made().await?;
         let directory = world.person();
@@ -71,17 +71,17 @@ impl World {
         self.home.path().join("workspaces/t-1")
     }
 
-    /// Starts anew, as after a crash.
+    /// Simulates a restart of the daemon after a crash.
     pub(super) fn restart(&mut self) {
         self.all = Workspaces::new(self.home.path().join("workspaces"));
     }
 
-    /// An agent that works in the shared workspace.
+    /// Returns a caller that works in the shared workspace.
     pub(super) fn shared(&self, agent: &str) -> Caller {
         self.caller(agent, None)
     }
 
-    /// An agent that works in its own worktree.
+    /// Returns a caller that works in its own worktree.
     pub(super) fn own(&self, agent: &str) -> Caller {
         self.caller(agent, Some(agent))
     }
@@ -111,19 +111,19 @@ impl World {
         self.all.merge(caller, &AgentId::new(from), &CancellationToken::new()).await
     }
 
-    /// Runs git on the repository of the task.
+    /// Runs git in the repository of the task.
     pub(super) fn git(&self, arguments: &[&str]) -> String {
         git(&self.task_directory().join("git"), arguments)
     }
 
-    /// Returns the subjects of a branch, the latest first, each with its author.
+    /// Returns author and subject of each commit of a branch, the latest first.
     pub(super) fn log(&self, branch: &str) -> Vec<String> {
         let log = self.git(&["log", "--first-parent", "--format=%an: %s", branch]);
         log.lines().map(str::to_owned).collect()
     }
 }
 
-/// Runs git as the person would, without the settings of this machine.
+/// Runs git as the person does, but without the git configuration of this machine.
 pub(super) fn git(directory: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.current_dir(directory).args(arguments);
@@ -151,14 +151,14 @@ pub(super) fn reason(refused: Result<impl std::fmt::Debug, Refusal>) -> String {
     }
 }
 
-/// Returns the paths and kinds of the conflicts of a refused merge.
+/// Returns the paths and kinds of the conflicts in the refusal of a merge.
 pub(super) fn conflicts(refused: &Result<super::Merged, Refusal>) -> Vec<(String, String)> {
     let Err(Refusal::MergeConflict { conflicts, .. }) = refused else { panic!("{refused:?}") };
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     conflicts.as_array().unwrap().iter().map(|one| (text(&one["path"]), text(&one["kind"]))).collect()
 }
 
-/// Returns all files of a directory with their contents, apart from git's own.
+/// Returns the paths and contents of all files of a directory, except git's own.
 pub(super) fn files(directory: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut waiting = vec![directory.to_owned()];

@@ -1,11 +1,11 @@
-//! Hostile paths on a workspace full of traps.
+//! Tests of hostile paths on a workspace with many links and special files.
 
 use super::*;
 use proptest::prelude::*;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Names that lead somewhere in the trapped workspace, or try to.
+/// Names to combine into paths. Some exist in the workspace, and some lead or could lead out of it.
 const NAMES: &[&str] = &[
     "a",
     "real",
@@ -50,7 +50,7 @@ const NAMES: &[&str] = &[
     "passwd",
 ];
 
-/// Does everything that an agent can do with a path, and returns whatever text came back.
+/// Performs every operation of agents on a path, and returns all texts that the operations returned.
 fn attack(workspace: &Workspace, written: &str) -> Vec<String> {
     let Ok(path) = workspace.path(written) else { return Vec::new() };
     let mut heard = Vec::new();
@@ -68,7 +68,7 @@ fn attack(workspace: &Workspace, written: &str) -> Vec<String> {
     heard
 }
 
-/// The paths of the table: each way out, in each spelling.
+/// Returns paths that could lead out of the workspace, each in several spellings.
 fn table(trapped: &Trapped) -> Vec<String> {
     let (inside, outside) = (trapped.inside(), trapped.outside());
     let (inside, outside) = (inside.to_str().unwrap(), outside.to_str().unwrap());
@@ -174,7 +174,7 @@ fn no_path_of_the_table_leaves_the_workspace() {
     assert_eq!(snapshot(&trapped.inside().join(".git")), protected);
 }
 
-/// The names outside are no secret of the test, so listings are compared with the directory instead.
+/// The names of the files outside are not secret, so this test checks the error instead of looking for the canary.
 #[test]
 fn a_directory_outside_is_not_listed() {
     let trapped = Trapped::new();
@@ -254,7 +254,7 @@ fn a_huge_file_is_refused_before_it_is_read() {
     assert_eq!(error.to_string(), "huge has 68719476736 bytes; at most 1048576 can be read at once");
 }
 
-/// Runs a closure on another thread, and fails if it is still blocked after a minute.
+/// Runs a closure on another thread, and fails if the closure has not ended after a minute.
 fn without_blocking(run: impl FnOnce() + Send + 'static) {
     let (done, wait) = mpsc::channel();
     std::thread::spawn(move || {
@@ -274,7 +274,7 @@ fn a_pipe_blocks_nobody() {
         assert_eq!(name_of(&workspace.list(&pipe).unwrap_err()), "not a directory");
         let written = workspace.write(&pipe, Expected::Absent, b"x");
         assert_eq!(name_of(&written.unwrap_err()), "not a file");
-        // As if somebody had put the pipe there after the first look.
+        // Simulates that the pipe appeared after the type was checked.
         let opened = read::open_file(&workspace.dir, Path::new("pipe"), &pipe);
         assert_eq!(name_of(&opened.unwrap_err()), "not a file");
     });

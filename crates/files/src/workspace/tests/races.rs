@@ -1,4 +1,4 @@
-//! Somebody swaps what a path leads to, while the workspace works on that path.
+//! Tests in which a thread swaps files while the workspace works on them.
 
 use super::*;
 use crate::testing::Swapper;
@@ -60,7 +60,8 @@ fn a_file_that_becomes_a_link_or_a_pipe_is_neither_read_nor_written_through() {
     }
 }
 
-/// Several writers of one file: each write that says it succeeded has really replaced the content that it expected.
+/// Several threads write the same file. Each write that succeeds must have replaced exactly the content that it
+/// expected.
 #[test]
 fn no_write_is_lost() {
     let trapped = Trapped::new();
@@ -68,7 +69,7 @@ fn no_write_is_lost() {
     let workspace = trapped.workspace();
     workspace.write(&counter, Expected::Absent, b"0").unwrap();
     let count = || {
-        // Each writer has its own handle, like agents whose calls open the workspace.
+        // Each thread opens the workspace itself, as each call of a tool does.
         let workspace = trapped.workspace();
         let mut written = 0;
         while written < 50 {

@@ -1,4 +1,4 @@
-//! What a write does, and what it leaves alone.
+//! Tests of what a write changes and what it leaves unchanged.
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// The names in a directory, temporary files included.
+/// Returns the names in a directory, including temporary files.
 fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .unwrap()

@@ -19,17 +19,17 @@ fn one_place_is_replaced() {
     check("a\nb", "b", "x", "a\nx");
     check("a\nb", "b", "x\n", "a\nx\n");
     check("héllo", "é", "e", "hello");
-    // The file keeps its line ends, whichever the model writes.
+    // The file keeps its line ends, whichever line ends the model writes.
     check("a\r\nb\r\nc\r\n", "a\nb", "x\ny", "x\r\ny\r\nc\r\n");
     check("a\r\nb\r\nc\r\n", "a\r\nb", "x\r\ny", "x\r\ny\r\nc\r\n");
     check("a\r\nb\r\nc\r\n", "a\r\nb", "x\ny", "x\r\ny\r\nc\r\n");
     check("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n");
     check("a\r\nb", "b", "c\nd", "a\r\nc\r\nd");
     check("a\nb\n", "a\r\nb", "x\ny", "x\ny\n");
-    // Where lines end differently, the place decides.
+    // In a file with mixed line ends, the line ends around the place are used.
     check("a\r\nb\r\nc\nd\n", "c\nd", "x\ny\nz", "a\r\nb\r\nx\ny\nz\n");
     check("a\nb\nc\r\nd\r\n", "c\nd\n", "x\n", "a\nb\nx\r\n");
-    // Matches begin and end between characters, never within a line end.
+    // A match never begins or ends between `\r` and `\n`.
     check("a\r\nb\r\n", "\nb", "-", "a-\r\n");
     check("a\r\nb\r\n", "a\n", "x", "xb\r\n");
     check("a\rb\r\n", "\r", "-", "a-b\r\n");
@@ -123,7 +123,8 @@ fn text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2048, ..ProptestConfig::default() })]
 
-    /// A file with `\r\n` is changed as the same file with `\n` would be, and then has `\r\n` everywhere.
+    /// A change of a file with `\r\n` gives the same lines as the change of the same file with `\n`. All line ends
+    /// of the file stay `\r\n`.
     #[test]
     fn windows_files_stay_windows_files(
         text in text().prop_filter("with a line", |text| text.contains('\n')),
@@ -160,7 +161,7 @@ proptest! {
         match replaced(&text, &old, &new) {
             Ok(changed) => {
                 prop_assert_eq!(counted, 1);
-                // In flat texts, the only place became the new text.
+                // With `\n` for all line ends, the result is the old text with the single place replaced.
                 prop_assert_eq!(flat(&changed), flat(&text).replacen(&flat(&old), &new, 1));
             }
             Err(EditFault::NotFound) => prop_assert_eq!(counted, 0),

@@ -1,4 +1,4 @@
-//! The arguments of `search_files`, and what they ask for.
+//! Reads and checks the arguments of `search_files`.
 
 use crate::arguments::{self, Argued};
 use crate::call::Arguments as Written;
@@ -12,16 +12,16 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Matching lines, or files, of one search without a limit.
+/// Maximum number of matching lines, or of files, if the call sets no limit.
 const DEFAULT_LIMIT: usize = 100;
 
-/// The highest limit that a model can ask for.
+/// The highest limit that a call can set.
 const MAX_LIMIT: usize = 1000;
 
-/// The most lines before and after each match.
+/// The highest number of lines before and after each match that a call can ask for.
 const MAX_CONTEXT: usize = 20;
 
-/// Bytes of a compiled expression. A larger one repeats too much.
+/// Maximum size in bytes of a compiled regular expression. Only an expression with large repetitions exceeds this.
 const MAX_COMPILED_BYTES: usize = 10 << 20;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,21 +37,21 @@ impl Argued for Arguments {
     const NAMES: &'static [&'static str] = &["pattern", "glob", "path", "context", "limit"];
 }
 
-/// Words that models use for the same, because other tools do.
+/// Argument names of similar tools, which models also write, and the names that they stand for.
 const SYNONYMS: &[(&str, &str)] = &[("regex", "pattern"), ("query", "pattern"), ("include", "glob")];
 
-/// What a call asks for.
+/// What a call asks for: matching lines, or only files.
 pub(super) struct Wanted {
-    /// The lines that are looked for, or none if all files that fit the glob are.
+    /// The regular expression to search for. Absent if the call asks only for files that match the glob.
     pub(super) pattern: Option<(String, RegexMatcher)>,
     pub(super) glob: Option<Glob>,
-    /// Where to search, as the model wrote it.
+    /// The directory or file to search, as the model wrote it.
     pub(super) path: String,
     pub(super) context: usize,
     pub(super) limit: usize,
 }
 
-/// Which files fit.
+/// A pattern for paths.
 pub(super) struct Glob {
     pub(super) written: String,
     matcher: GlobMatcher,
@@ -60,25 +60,24 @@ pub(super) struct Glob {
 impl Glob {
     fn parse(written: &str) -> Result<Self, Refusal> {
         let plain = written.trim_start_matches("./").trim_start_matches('/');
-        // Without a directory, a glob means files of this name anywhere, as in ignore files.
+        // A glob without a `/` matches a file name in every directory, as in `.gitignore`.
         let anywhere = if plain.contains('/') { plain.to_owned() } else { format!("**/{plain}") };
         let glob = GlobBuilder::new(&anywhere).literal_separator(true).build();
         let glob = glob.map_err(|error| refused("glob", error.kind().to_string()))?;
         Ok(Self { written: written.to_owned(), matcher: glob.compile_matcher() })
     }
 
-    /// Returns whether a path fits.
+    /// Returns whether a path matches.
     pub(super) fn fits(&self, path: &str) -> bool {
         self.matcher.is_match(path)
     }
 }
 
 impl Wanted {
-    /// Reads the arguments of a call.
     pub(super) fn read(written: &Written) -> Result<Self, Refusal> {
         let given: Arguments = arguments::read(&tidied(written))?;
         let Arguments { pattern, glob, path, context, limit } = given;
-        // Models fill in an empty text where they have nothing to say.
+        // Models write an empty text for an argument that they do not need.
         let said = |text: Option<String>| text.filter(|text| !is_blank(text));
         let pattern = said(pattern).map(|pattern| {
             let matcher = matcher(&pattern)?;
@@ -101,14 +100,14 @@ impl Wanted {
 
 fn matcher(pattern: &str) -> Result<RegexMatcher, Refusal> {
     let mut builder = RegexMatcherBuilder::new();
-    // `$` also fits before the end of a line that ends with `\r\n`. The size bounds the time that one line takes.
+    // With `crlf`, `$` also matches before `\r\n`. The size limits bound the time for one line.
     builder.crlf(true).size_limit(MAX_COMPILED_BYTES).dfa_size_limit(MAX_COMPILED_BYTES);
     builder.build(pattern).map_err(|error| {
         refused("pattern", format!("{error}; put a \\ before each special character that is meant as itself"))
     })
 }
 
-/// Understands other words, and drops the numbers that a model filled in with nothing or wrote as text.
+/// Renames arguments that have a synonym, drops empty values, and reads numbers that a model wrote as text.
 fn tidied(written: &Written) -> Written {
     let (mut tidied, _) = with_synonyms(written.clone(), SYNONYMS);
     tidied.retain(|_, value| says_something(value));

@@ -1,28 +1,28 @@
-//! Ignore files: which paths a search leaves out.
+//! Decides by ignore files, such as `.gitignore`, which paths a search leaves out.
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use polity_files::{Workspace, WorkspacePath};
 
-/// Bytes of an ignore file. A larger one is no ignore file.
+/// Maximum size in bytes of an ignore file. A larger file is disregarded.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The ignore files of a directory. A later one decides before an earlier one.
+/// The ignore files of a directory. The rules of a later file take precedence.
 const FILES: &[&str] = &[".gitignore", ".ignore"];
 
-/// The file of the repository that ignores paths without being part of the tree.
+/// A file of the git repository with further rules, which is not committed.
 const OF_REPOSITORY: &str = ".git/info/exclude";
 
-/// The rules of one directory.
+/// The rules in the ignore files of one directory.
 pub(super) struct Rules {
-    /// The number of names in the directory's path.
+    /// The number of names in the path of the directory.
     depth: usize,
-    /// The rules of one file each.
+    /// One element for each ignore file.
     files: Vec<Gitignore>,
 }
 
 impl Rules {
-    /// Reads the ignore files of a directory. A file that cannot be read ignores nothing.
+    /// Reads the ignore files of a directory. A file that cannot be read has no rules.
     pub(super) fn of(workspace: &Workspace, directory: &[String]) -> Self {
         let is_root = directory.is_empty();
         let names = is_root.then_some(OF_REPOSITORY).into_iter().chain(FILES.iter().copied());
@@ -50,8 +50,8 @@ enum Decision {
     Kept,
 }
 
-/// Returns whether a path is ignored. `rules` are those of the directories above it, from the workspace downwards; the
-/// deepest one that says something decides.
+/// Returns whether a path is ignored. `rules` are the rules of the directories above the path, beginning with the
+/// root of the workspace. The deepest directory that has a rule for the path decides.
 pub(super) fn is_ignored(rules: &[Rules], names: &[String], is_directory: bool) -> bool {
     let decision = rules.iter().rev().find_map(|rules| rules.decision(names, is_directory));
     decision == Some(Decision::Ignored)
@@ -60,7 +60,7 @@ pub(super) fn is_ignored(rules: &[Rules], names: &[String], is_directory: bool) 
 fn parsed(content: &str) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     for line in content.trim_start_matches('\u{feff}').lines() {
-        // A line with a fault says nothing, and the others still count.
+        // A malformed line is skipped, so that the other lines still apply.
         let _ = builder.add_line(None, line);
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())

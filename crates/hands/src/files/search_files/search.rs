@@ -1,4 +1,4 @@
-//! Searches files and writes down what it finds.
+//! Searches files, and formats the result.
 
 use crate::call::Output;
 use crate::files::desk::Desk;
@@ -14,29 +14,29 @@ use std::io;
 use std::ops::ControlFlow;
 use tokio_util::sync::CancellationToken;
 
-/// Characters of one line. Around a match, this much of a longer line is shown.
+/// Maximum number of characters of a line. Of a longer line, the part around the match is shown.
 const MAX_LINE_CHARS: usize = 300;
 
-/// Characters of a longer line that are shown before the match.
+/// Number of characters that are shown before the match in a longer line.
 const CHARS_BEFORE_MATCH: usize = 80;
 
-/// Characters of the pattern in the heading of the result.
+/// Maximum number of characters of the pattern in the heading of the result.
 const MAX_HEADING_CHARS: usize = 100;
 
-/// Stands between lines that do not follow each other.
+/// Separates lines that are not neighbours in the file.
 const SEPARATOR: &str = "--";
 
-/// The result of a search so far.
+/// The result of a search while it runs.
 struct Results {
     text: String,
     chars: usize,
     max_chars: usize,
-    /// Matching lines, or files if no pattern is looked for.
+    /// Number of matching lines, or of files if the search has no pattern.
     count: usize,
     limit: usize,
     files: usize,
     searched: usize,
-    /// Files that are too large or cannot be read.
+    /// Number of files that are too large or cannot be read.
     skipped: usize,
     end: End,
 }
@@ -44,9 +44,9 @@ struct Results {
 /// Why a search ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// There was nothing more.
+    /// All files were searched.
     Complete,
-    /// More would be too much.
+    /// The result reached its maximum number of matches or of characters.
     Full,
     Cancelled,
 }
@@ -66,7 +66,7 @@ impl Results {
         }
     }
 
-    /// Adds a line, unless it would be too much.
+    /// Adds a line, or ends the search if the result would get too long.
     fn push(&mut self, line: &str) -> ControlFlow<()> {
         self.chars = self.chars.saturating_add(line.chars().count()).saturating_add(1);
         if self.chars > self.max_chars {
@@ -78,7 +78,7 @@ impl Results {
         ControlFlow::Continue(())
     }
 
-    /// Counts a match, unless there are enough.
+    /// Counts a match, or ends the search if the limit is reached.
     fn count(&mut self) -> ControlFlow<()> {
         if self.count == self.limit {
             self.end = End::Full;
@@ -120,13 +120,13 @@ pub(super) fn search(desk: &Desk, wanted: &Wanted, cancel: &CancellationToken) -
     }
 }
 
-/// A glob may name a path below the workspace or below the start of the search.
+/// Returns whether a file matches a glob, which may be relative to the workspace or to the start of the search.
 fn fits(glob: &Glob, depth: usize, found: &Found<'_>) -> bool {
     let below_start = found.path.names().get(depth..).unwrap_or_default().join("/");
     glob.fits(&found.path.to_string()) || glob.fits(&below_start)
 }
 
-/// Says what was found. The numbers are in the heading, where no file can forge them.
+/// Formats the result. The numbers are in the heading, so the content of a file cannot forge them.
 fn output(wanted: &Wanted, results: Results) -> Output {
     let Results { text, count, files, searched, skipped, end, .. } = results;
     if count == 0 {
@@ -156,7 +156,8 @@ fn output(wanted: &Wanted, results: Results) -> Output {
     Output::text(format!("search for {what}: {first}{found}{more}{left_out}"), text)
 }
 
-/// Searches one file. What it finds is added as a whole: a file that turns out to be binary adds nothing.
+/// Searches one file. Its lines are added only when the whole file is read, because a file that turns out to be
+/// binary adds none.
 fn lines(
     found: &Found<'_>,
     matcher: &RegexMatcher,
@@ -173,12 +174,12 @@ fn lines(
     };
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
-        // The same as that of the matcher, which the searcher checks.
+        // The searcher requires the same line terminator as the matcher.
         .line_terminator(LineTerminator::crlf())
         .before_context(context)
         .after_context(context)
         .binary_detection(BinaryDetection::quit(0))
-        // A line is held in memory as a whole.
+        // The searcher holds a whole line in memory.
         .heap_limit(usize::try_from(max_bytes).ok())
         .build();
     let searched = match found.open() {
@@ -208,8 +209,8 @@ fn lines(
     flow
 }
 
-/// Returns the lines up to a number of matches, and whether there are more matches. The lines before a match that is
-/// left out are left out, too.
+/// Cuts the lines after the first `matches` matches. Also returns whether more matches follow. The context lines before
+/// the next match are left out, too.
 fn within(lines: &[Line], matches: usize) -> (&[Line], ControlFlow<()>) {
     let is_match = |(_, line): &(usize, &Line)| line.kind == LineKind::Match;
     let Some((at, _)) = lines.iter().enumerate().filter(is_match).nth(matches) else {
@@ -235,19 +236,18 @@ enum LineKind {
     Separator,
 }
 
-/// A line of the result.
 struct Line {
     text: String,
     kind: LineKind,
 }
 
-/// Collects the lines of one file.
+/// Collects the matching lines of one file and their context.
 struct Lines<'m> {
     path: String,
     matcher: &'m RegexMatcher,
     lines: Vec<Line>,
-    /// How many more matches are collected. This is one more than the result may still show, because the extra match
-    /// tells that there are too many.
+    /// Number of matches that may still be collected. This is one more than the result may still show: the extra
+    /// match tells that there are more matches than the result shows.
     left: usize,
     is_binary: IsBinary,
 }
@@ -267,7 +267,7 @@ impl Lines<'_> {
     }
 }
 
-/// Returns a line, or if it is too long the part of it around the byte `from`.
+/// Returns a line. If the line is too long, returns the part around the byte at `from`.
 fn part(bytes: &[u8], from: usize) -> String {
     let line = String::from_utf8_lossy(bytes);
     if line.chars().nth(MAX_LINE_CHARS).is_none() {
@@ -293,7 +293,7 @@ impl Sink for Lines<'_> {
             self.push(found.line_number(), found.bytes(), LineKind::Match);
             self.left = self.left.saturating_sub(1);
         }
-        // Only the end of the file tells whether it is binary.
+        // Goes on after enough matches, because a byte that marks the file as binary may still follow.
         Ok(true)
     }
 

@@ -1,5 +1,5 @@
-//! Walks through the files of a workspace in the order of their paths, through directory handles only: no link is
-//! followed, and no file is opened by a path that somebody could swap.
+//! Visits the files of a workspace in the order of their paths. The walk opens each file through the handle of its
+//! directory and follows no link, so a path that is swapped meanwhile cannot lead out of the workspace.
 
 use crate::files::search_files::ignored::{Rules, is_ignored};
 use cap_fs_ext::DirExt;
@@ -10,23 +10,24 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Directories within each other. Deeper ones are left out.
+/// Maximum depth of directories. Deeper directories are left out.
 const MAX_DEPTH: usize = 100;
 
-/// Directories in which version control keeps its own files.
+/// Directories in which version control systems keep their own data.
 const OF_VERSION_CONTROL: &[&str] = &[".git", ".hg", ".jj", ".svn"];
 
-/// A file that was found.
+/// A file that the walk visits.
 pub(super) struct Found<'a> {
     pub(super) path: &'a WorkspacePath,
     place: Place<'a>,
 }
 
-/// From where a file is opened.
+/// The starting point from which a file is opened.
 enum Place<'a> {
-    /// From the directory in which the walk found it.
+    /// The directory in which the walk found the file.
     In(&'a Dir),
-    /// From the workspace, because the model named it. The name may be that of a link inside the workspace.
+    /// The workspace, because the model named the file itself. The file may be a link that stays inside the
+    /// workspace.
     Named(&'a Workspace),
 }
 
@@ -43,10 +44,10 @@ impl Found<'_> {
     }
 }
 
-/// What to do with each file. `Break` ends the walk.
+/// Called with each file. `Break` ends the walk.
 pub(super) type Visit<'v> = dyn FnMut(&Found<'_>) -> ControlFlow<()> + 'v;
 
-/// Visits all files below a directory, or one file. The start is visited even if it is ignored.
+/// Visits a single file, or all files below a directory. An ignore file cannot exclude the start itself.
 pub(super) fn walk(
     workspace: &Workspace,
     start: &WorkspacePath,
@@ -55,7 +56,7 @@ pub(super) fn walk(
     match workspace.metadata(start)?.kind {
         Kind::Directory => {}
         Kind::File => {
-            // One file ends the walk either way.
+            // There is no further file, so both results mean the same.
             let (ControlFlow::Continue(()) | ControlFlow::Break(())) =
                 visit(&Found { path: start, place: Place::Named(workspace) });
             return Ok(());
@@ -72,7 +73,7 @@ pub(super) fn walk(
 
 struct Walk<'w, 'v> {
     workspace: &'w Workspace,
-    /// The rules of the directories from the workspace to the one that is walked through.
+    /// The rules of all directories from the workspace down to the current directory.
     rules: Vec<Rules>,
     names: Vec<String>,
     visit: &'w mut Visit<'v>,
@@ -84,9 +85,9 @@ impl Walk<'_, '_> {
             return ControlFlow::Continue(());
         }
         self.rules.push(Rules::of(self.workspace, &self.names));
-        // A directory that may not be read is left out, like one that has just been removed.
+        // A directory that cannot be read or has just been removed is left out.
         for (name, kind) in entries(dir).unwrap_or_default() {
-            // A name that is not in UTF-8 could not be shown or viewed.
+            // A name that is not UTF-8 is left out, because a model could not write it.
             let Ok(name) = name.into_string() else { continue };
             self.names.push(name);
             let flow = self.entry(dir, kind);
@@ -119,7 +120,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Returns the sorted entries of a directory.
+/// Returns the entries of a directory, sorted by name.
 fn entries(dir: &Dir) -> std::io::Result<Vec<(OsString, Kind)>> {
     let mut entries = Vec::new();
     for entry in dir.entries()? {

@@ -1,4 +1,4 @@
-//! The arguments of `str_replace_editor`, and what they ask for.
+//! Reads and checks the arguments of `str_replace_editor`.
 
 use crate::arguments::{self, Argued};
 use crate::call::Arguments as Written;
@@ -36,7 +36,7 @@ impl Argued for Arguments {
         &["command", "path", "file_text", "old_str", "new_str", "insert_line", "view_range"];
 }
 
-/// Words that models use for the same, because other tools do.
+/// Argument names of similar tools, which models also write, and the names that they stand for.
 const SYNONYMS: &[(&str, &str)] = &[
     ("file_path", "path"),
     ("content", "file_text"),
@@ -45,14 +45,14 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("insert_text", "new_str"),
 ];
 
-/// What a call asks for.
+/// What a call asks for: a view or a change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wanted {
     View { path: String, range: Option<[i64; 2]> },
     Change { path: String, change: Change },
 }
 
-/// A change with the texts that the model wrote.
+/// A change, with the texts as the model wrote them.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
     Create { text: String },
@@ -79,7 +79,6 @@ impl Change {
 }
 
 impl Wanted {
-    /// Reads the arguments of a call.
     pub(super) fn read(written: &Written) -> Result<Self, Refusal> {
         let given: Arguments = arguments::read(&tidied(written))?;
         let Arguments { command, path, file_text, old_str, new_str, insert_line, view_range } = given;
@@ -91,7 +90,7 @@ impl Wanted {
             }
             Command::Create => Change::Create { text: text_of(file_text, "file_text")? },
             Command::StrReplace => {
-                // Without a new text, the old one is removed.
+                // A missing `new_str` means that the old text is removed.
                 Change::Replace { old: text_of(old_str, "old_str")?, new: new_str.unwrap_or_default() }
             }
             Command::Insert => Change::Insert {
@@ -110,7 +109,8 @@ fn range(written: &[i64]) -> Result<[i64; 2], Refusal> {
     }
 }
 
-/// Understands other words, and drops the arguments that a model filled in with nothing or wrote as text.
+/// Renames arguments that have a synonym. For arguments that hold numbers, also drops empty values and reads
+/// numbers that a model wrote as text.
 fn tidied(written: &Written) -> Written {
     let (mut tidied, _) = with_synonyms(written.clone(), SYNONYMS);
     tidied.retain(|name, value| !is_numeric(name) || says_something(value));
@@ -124,7 +124,7 @@ fn tidied(written: &Written) -> Written {
     tidied
 }
 
-/// Returns whether an argument holds numbers. In the others, blanks count, and digits stay text.
+/// Returns whether an argument holds numbers. The other arguments are used exactly as written.
 fn is_numeric(name: &str) -> bool {
     let name = name.to_lowercase().replace(['_', '-'], "");
     matches!(name.as_str(), "insertline" | "viewrange")

@@ -1,4 +1,4 @@
-//! The commands `create`, `str_replace` and `insert`.
+//! Carries out the commands `create`, `str_replace` and `insert`.
 
 use crate::call::{Attempt, Output};
 use crate::files::desk::{Desk, refused};
@@ -15,36 +15,36 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::ops::RangeInclusive;
 
-/// Lines of the most similar place that a refusal quotes.
+/// Maximum number of lines that a refusal quotes from the most similar place.
 const MAX_QUOTED_LINES: usize = 12;
 
-/// What a call would change, as people review it.
+/// What a call would change, for a person to review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// The path of the file in the workspace.
+    /// The path of the file, relative to the workspace.
     pub path: String,
     /// The change as a unified diff.
     pub diff: String,
 }
 
-/// By what a later run recognises whether the change has happened.
+/// Recorded before a change, so that a later run can tell whether the change has happened.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Evidence {
-    /// The content before the change, or `null` if there was no file.
+    /// The hash of the file before the change; `null` if the file did not exist.
     before: Option<ContentHash>,
-    /// The content after the change.
+    /// The hash of the file after the change.
     after: ContentHash,
-    /// The first line that the change wrote.
+    /// The number of the first line that the change wrote.
     first_line: usize,
-    /// The last line that the change wrote.
+    /// The number of the last line that the change wrote.
     last_line: usize,
 }
 
-/// A change that can be made.
+/// A change that was checked and can be written.
 struct Plan {
     path: WorkspacePath,
     before: Option<ContentHash>,
-    /// The text of the file before the change, if there was any.
+    /// The text of the file before the change. Absent if the file does not exist or is not text.
     old: Option<String>,
     new: Edited,
 }
@@ -60,12 +60,12 @@ impl Plan {
     }
 }
 
-/// Which files an agent may change.
+/// How to check that the agent knows the file that it changes.
 #[derive(Clone, Copy)]
 enum Knowledge<'a> {
-    /// Files whose present content the agent has viewed or written.
+    /// The agent must have viewed or written the current content. [`Views`] knows.
     Needed(&'a Views),
-    /// Every file, because the same check was made before for the same content.
+    /// No check, because an earlier step has checked the same content.
     Checked,
 }
 
@@ -109,7 +109,7 @@ pub(super) fn carry_out(
     let hash = now.as_deref().map(ContentHash::of);
     if hash == evidence.before {
         let plan = plan(desk, Knowledge::Checked, written, change)?;
-        // The file may have changed since it was read a moment ago.
+        // The file may have changed between the two reads.
         return if plan.evidence() == evidence {
             write(desk, views, change, &plan)
         } else {
@@ -158,7 +158,8 @@ fn write(desk: &Desk, views: &Views, change: &Change, plan: &Plan) -> Result<Out
     Ok(confirmation(desk, path, *before, &new.text, &new.changed, change))
 }
 
-/// Says what happened. Whatever is said is in JSON or in the origin, where no file can forge it.
+/// Describes the change to the model. All facts are in JSON or in the origin, so the content of the file cannot
+/// forge them.
 fn confirmation(
     desk: &Desk,
     path: &WorkspacePath,
@@ -181,7 +182,7 @@ fn confirmation(
     }
 }
 
-/// Returns the refusal of a change, with the place that the model may have meant.
+/// Makes the refusal of a change. If the quoted text does not occur, the refusal shows the most similar place.
 fn explained(fault: &EditFault, text: &str, change: &Change) -> Refusal {
     let argument = match fault {
         EditFault::NothingToReplace | EditFault::NotFound | EditFault::Several { .. } => "old_str",

@@ -1,4 +1,4 @@
-//! The commands `create`, `str_replace` and `insert`.
+//! Tests of the commands `create`, `str_replace` and `insert`.
 
 use crate::call::{Access, Attempt};
 use crate::files::testing::{Bench, json_of, text};
@@ -59,7 +59,7 @@ fn a_change_is_confirmed_with_its_surroundings() {
     assert!(snippet.starts_with("     1\tfirst\n     2\tline 1\n"), "{snippet}");
 }
 
-/// What an agent knows of the file `f` before it changes it.
+/// What the agent has done with the file `f` before it changes `f`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Never,
@@ -67,13 +67,13 @@ enum Known {
     Wrote,
 }
 
-/// What happens between that and the change.
+/// What happens to `f` after the agent has viewed or written it, and before the agent changes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meanwhile {
     Nothing,
     OtherAgent,
     Command,
-    /// A command wrote the same content again.
+    /// A command writes the same content again.
     Touch,
     Removal,
 }
@@ -113,7 +113,7 @@ fn nobody_overwrites_what_somebody_else_has_written() {
                 let is_as_known = known != Never && matches!(meanwhile, Nothing | Touch);
                 let place = format!("{known:?} {meanwhile:?} {command}");
                 if meanwhile == Removal {
-                    // Nothing can be lost, and only `create` needs no file.
+                    // The file is gone, so no content can be lost. Only `create` works without a file.
                     assert_eq!(result.is_ok(), command == "create", "{place}: {result:?}");
                     assert!(!is_file_changed(result), "{place}");
                 } else if is_as_known {
@@ -122,7 +122,7 @@ fn nobody_overwrites_what_somebody_else_has_written() {
                 } else if known == Never && command == "str_replace" {
                     assert!(result.is_ok(), "{place}: {result:?}");
                 } else if known == Never {
-                    // The file has not changed, so the refusal must not say so.
+                    // The file has not changed, so the refusal must not say that it has.
                     assert!(is_not_viewed(result), "{place}");
                     assert_eq!(bench.content("f"), before, "{place}");
                 } else {
@@ -145,7 +145,7 @@ fn after_another_view_the_change_goes_through() {
     assert!(is_file_changed(bench.edit("a1", create("f", "c\n"))));
     bench.edit("a1", view("f")).unwrap();
     bench.edit("a1", create("f", "c\n")).unwrap();
-    // Whoever changes a file knows it then.
+    // An agent that changes a file then knows the new content, and need not view it again.
     bench.edit("a1", insert("f", 1, "d")).unwrap();
     assert_eq!(bench.content("f").unwrap(), b"c\nd\n");
 }
@@ -183,7 +183,7 @@ fn line_ends_and_marks_are_kept() {
     check(b"\xef\xbb\xbfa\n", insert("f", 0, "x"), b"\xef\xbb\xbfx\na\n");
     check(b"\xef\xbb\xbfa\n", create("f", "x"), b"\xef\xbb\xbfx");
     check(b"a\nb\r\n", replace("f", "b\n", "c\nd\n"), b"a\nc\r\nd\r\n");
-    // Old content that is no text can be replaced as a whole.
+    // A file whose content is not text can be replaced as a whole.
     check(b"caf\xe9\n", create("f", "x"), b"x");
     check(b"a\0b", create("f", "x"), b"x");
 }
@@ -260,7 +260,7 @@ fn some_files_are_never_changed() {
     check(".vscode/tasks.json", "can start programs");
     check("../f", "leads out");
     check("d", "is a directory, not a file");
-    // Whoever has viewed the file is told about the link.
+    // To an agent that has viewed the file, the refusal explains that the file is a link or write-protected.
     for path in ["link", "git/config", "fixed"] {
         bench.edit("a1", view(path)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A change after a crash: it happens once, whether or not it had happened before.
+//! Tests that a change happens exactly once, whether the process died before, during or after the write.
 
 use crate::call::{Access, Attempt, Output};
 use crate::files::testing::Bench;
@@ -7,7 +7,7 @@ use polity_society::refusal::Refusal;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// When the process died, seen from the write.
+/// When the process dies, relative to the write of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Died {
     Before,
@@ -15,7 +15,7 @@ enum Died {
     After,
 }
 
-/// Calls the editor, dies, and runs the call again as a new process.
+/// Calls the editor, simulates the death of the process, and repeats the call with a new editor.
 fn with_crash(bench: &Bench, change: &Value, died: Died) -> Result<Output, Refusal> {
     let evidence = bench.prepare(&bench.editor(Access::Write), "a1", change.clone())?;
     match died {
@@ -42,7 +42,7 @@ fn change() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A file, or none, and whether the agent has viewed it.
+/// Makes a workspace. If `content` is given, the file `f` has this content and the agent has viewed it.
 fn bench_with(content: Option<&str>) -> Bench {
     let bench = Bench::new();
     if let Some(content) = content {
@@ -70,7 +70,7 @@ proptest! {
         if result.is_ok() {
             let names: Vec<_> = std::fs::read_dir(crashed.file(".")).unwrap().collect();
             prop_assert_eq!(names.len(), 1, "{:?}", names);
-            // The agent knows the file, so it may go on.
+            // The agent knows the new content, so its next change is allowed.
             let next = json!({"command": "insert", "path": "f", "insert_line": 0, "new_str": "next"});
             prop_assert!(crashed.edit("a1", next).is_ok());
         }
@@ -89,7 +89,7 @@ proptest! {
         if died == Died::After {
             bench.run(&editor, "a1", change.clone(), evidence.clone(), Attempt::First).unwrap();
         }
-        // Neither the content before nor the one after consists of these letters alone.
+        // The content by somebody else must differ from the contents before and after the change.
         prop_assume!(bench.content("f") != Some(other.clone().into_bytes()));
         prop_assume!(other.contains(['x', 'y']));
         bench.put("f", &other);
@@ -112,7 +112,7 @@ fn a_file_that_was_written_before_the_crash_is_not_written_again() {
     let now = std::fs::metadata(bench.file("f")).unwrap();
     use std::os::unix::fs::MetadataExt;
     assert_eq!((now.ino(), now.modified().unwrap()), (written.ino(), written.modified().unwrap()));
-    // A first run has not happened before, so the same content comes from somebody else.
+    // In a first run, the change cannot have happened. So equal content must come from somebody else.
     let result = bench.run(&bench.editor(Access::Write), "a1", change, evidence, Attempt::First);
     assert_eq!(result, Err(Refusal::FileChanged { path: "f".to_owned() }));
 }

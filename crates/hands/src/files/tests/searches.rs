@@ -1,4 +1,4 @@
-//! The tool `search_files`.
+//! Tests of the tool `search_files`.
 
 use crate::call::Source;
 use crate::files::Bounds;
@@ -120,7 +120,7 @@ fn ignore_files_are_obeyed() {
             "sub/only_here"
         ]
     );
-    // The rules above the start still count.
+    // The ignore files above the start of the search apply, too.
     assert_eq!(files("sub"), ["sub/.gitignore", "sub/back.log", "sub/only_here"]);
     let nothing = bench.search(json!({"pattern": "needle", "path": "sub/deep"})).unwrap();
     assert_eq!(json_of(&nothing), &json!({"matches": 0, "filesSearched": 0}));
@@ -153,7 +153,7 @@ fn a_search_stays_in_the_workspace() {
     assert!(status.success());
     assert_eq!(lines(&bench, json!({"pattern": "needle"})), ["a:1: needle", "sub/b:1: needle"]);
     assert_eq!(lines(&bench, json!({"glob": "*"})), ["a", "sub/b"]);
-    // A link inside that the model names itself is followed.
+    // A link that stays inside the workspace is followed if the model names it.
     assert_eq!(lines(&bench, json!({"pattern": "needle", "path": "sub/link"})), ["sub/link:1: needle"]);
     assert_eq!(lines(&bench, json!({"pattern": "needle", "path": "directory"})), ["directory/b:1: needle"]);
     for path in ["out", "file", "out/canary", "..", "../outside", "/etc"] {
@@ -193,7 +193,7 @@ fn binary_and_large_files_are_left_out() {
     let bounds = Bounds { file_bytes: 200_000, ..Bounds::default() };
     let bench = Bench { bounds, ..Bench::new() };
     bench.put("a.bin", b"needle\0needle\n");
-    // The file shows only far behind its first match that it is binary.
+    // The byte that marks this file as binary comes long after the first match.
     bench.put("late.bin", [b"needle\n".repeat(20_000), b"\0".to_vec()].concat());
     bench.put("large", "needle\n".repeat(40_000));
     bench.put("wide", b"\xff\xfen\0e\0e\0d\0l\0e\0\n\0");
@@ -248,7 +248,7 @@ fn a_cancelled_search_ends() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
-    /// Compares with the plainest search that there is.
+    /// Compares the results with a naive search.
     #[test]
     fn every_line_with_the_word_is_found_and_no_other(
         files in proptest::collection::btree_map("([a-c]/){0,2}[d-f]", "([xyz]{0,4}\n){0,5}[xyz]{0,3}", 0..8),

@@ -1,4 +1,4 @@
-//! The command `view`.
+//! Tests of the command `view`.
 
 use crate::call::{Access, Source};
 use crate::files::Bounds;

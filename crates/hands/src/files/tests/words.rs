@@ -1,4 +1,4 @@
-//! What models read about the tools.
+//! Tests of the prompts that describe the file tools to models.
 
 use crate::call::Access;
 use crate::files::testing::Bench;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Tokens that the definition of one tool may cost.
+/// Maximum number of tokens for the definition of one tool.
 const MAX_TOKENS: usize = 150;
 
 const PROMPTS: [(&str, &str); 2] = [

@@ -1,4 +1,4 @@
-//! A new agent with its own worktree.
+//! Tests of hiring an agent with its own worktree.
 
 use super::{World, files, git, read, reason, write};
 use polity_society::workspace::{Access, Root};
@@ -17,7 +17,7 @@ async fn a_worktree_begins_with_what_the_hirer_has_done_so_far() {
     assert!(!main.join("ann.txt").exists());
     world.settle(&world.own("ann-1"), 3).await;
     assert_eq!(world.log("polity/ann-1")[0], "ann-1 (Role of ann-1): Role of ann-1, turn 3");
-    // A child of the child begins with the child's state, uncommitted work included.
+    // `ben-2` is hired by `ann-1`, so its worktree begins with the files of `ann-1`, including uncommitted changes.
     write(&ann, "more.txt", "2");
     let ben = world.hire(&world.own("ann-1"), "ben-2").await;
     assert_eq!(files(&ben), files(&ann));
@@ -27,7 +27,7 @@ async fn a_worktree_begins_with_what_the_hirer_has_done_so_far() {
     );
     assert_eq!(git(&ben, &["branch", "--show-current"]), "polity/ben-2");
     assert_eq!(git(&ben, &["status", "--porcelain"]), "");
-    // Whoever works below the child without a worktree of its own works in the child's.
+    // An agent without its own worktree works in the worktree of the agent that hired it.
     let carl = world.caller("carl-3", Some("ann-1"));
     assert_eq!(world.open(&carl).await.directory, ann);
 }
@@ -42,7 +42,7 @@ async fn hiring_twice_is_hiring_once() {
     world.restart();
     assert_eq!(world.hire(&root, "ann-1").await, ann);
     assert_eq!(read(&ann, "a"), "1");
-    // The process died before the directory had its name.
+    // Simulates that the process died before it renamed the finished directory.
     fs::rename(&ann, world.task_directory().join("ann-1.new")).unwrap();
     world.restart();
     world.hire(&root, "ann-1").await;
@@ -68,12 +68,12 @@ async fn the_person_sees_the_branch() {
     assert_eq!(git(&person, &["log", "-1", "--format=%an", "polity/ann-1"]), "ann-1 (Role of ann-1)");
     assert_eq!(git(&person, &["status", "--porcelain"]), "");
     git(&person, &["fsck", "--strict"]);
-    // The sandbox shows agents what their own git needs, and lets them change none of it.
+    // Commands of agents can read these git files but cannot change them.
     let read_only = world.open(&world.own("ann-1")).await.git.unwrap().read_only;
     let expect = [world.task_directory().join("git"), ann.join(".git"), person.join(".git/objects")];
     assert_eq!(read_only, expect);
     assert_eq!(git(&ann, &["log", "--format=%s"]), "Role of ann-1, turn 1\nFirst");
-    // The branch is the person's now: polity does not move it back.
+    // The person moves the branch, so polity no longer changes it.
     git(&person, &["branch", "-f", "polity/ann-1", "trunk"]);
     write(&ann, "b", "3\n");
     let settled = world.settle(&world.own("ann-1"), 2).await;

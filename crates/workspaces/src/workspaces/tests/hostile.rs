@@ -1,4 +1,4 @@
-//! Repositories and workspaces that somebody prepared to do harm. The canary is a program that must never run.
+//! Tests with malicious repositories and workspaces. A canary is a program that must never run.
 
 use super::{World, conflicts, files, git, read, reason, write};
 use crate::workspaces::Retired;
@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
-/// A program that leaves a trace when it runs.
+/// A program that writes a file when it runs.
 struct Canary {
     program: PathBuf,
     trace: PathBuf,
@@ -53,7 +53,7 @@ impl Canary {
         canary
     }
 
-    /// Names the canary wherever a configuration can name a program.
+    /// Returns a git configuration that names the canary in every setting that can name a program.
     fn configuration(&self) -> String {
         let program = self.program.display();
         let aliases: String = ["rev-parse", "update-ref", "symbolic-ref", "cat-file", "status", "log"]
@@ -79,7 +79,7 @@ impl Canary {
         )
     }
 
-    /// Prepares the directory of a repository.
+    /// Puts the canary into the configuration, the hooks and the attributes of a git directory.
     fn infest(&self, git_directory: &Path) {
         let config = git_directory.join("config");
         let before = fs::read_to_string(&config).unwrap_or_default();
@@ -110,12 +110,12 @@ impl Canary {
 
 const ATTRIBUTES: &str = "* filter=evil diff=evil merge=evil ident\n*.w filter=worse\n";
 
-/// Runs a command of git without checking how it ends.
+/// Runs a git command and ignores its result.
 fn try_git(directory: &Path, arguments: &[&str]) {
     let _ = Command::new("git").current_dir(directory).args(arguments).output().unwrap();
 }
 
-/// Does everything that can be done with a worktree.
+/// Hires two agents with worktrees, settles and merges their work, and removes the worktrees.
 async fn do_everything(world: &World) {
     let root = world.shared("root");
     let ann = world.hire(&root, "ann-1").await;
@@ -148,7 +148,7 @@ async fn no_program_of_the_persons_repository_runs() {
     let canary = Canary::new(world.home());
     let person = world.person();
     canary.infest(&person.join(".git"));
-    // The trap works: whoever uses git in the usual way starts the canary.
+    // Checks that the trap works: a normal git command starts the canary.
     try_git(&person, &["status"]);
     assert!(canary.has_run());
     fs::remove_file(&canary.trace).unwrap();
@@ -169,7 +169,7 @@ async fn no_program_of_a_partial_clone_runs_for_a_missing_object() {
     let (directory, name) = object.split_at(2);
     fs::remove_file(person.join(".git/objects").join(directory).join(name)).unwrap();
     let _ = fs::remove_file(&canary.trace);
-    // The worktree cannot be made, and that is all.
+    // Making the worktree fails, but the canary does not run.
     assert!(world.try_hire(&world.shared("root"), "ann-1").await.is_err());
     canary.assert_silent();
 }
@@ -182,7 +182,7 @@ async fn no_program_of_a_workspace_runs() {
     let main = world.open(&root).await.directory;
     write(&main, ".gitattributes", ATTRIBUTES);
     write(&main, "a", "1");
-    // An agent makes repositories inside the workspace, as `git clone` does, and prepares them.
+    // An agent makes a malicious repository inside the workspace.
     let nested = main.join("nested");
     fs::create_dir(&nested).unwrap();
     git(&nested, &["init", "-q"]);
@@ -196,7 +196,7 @@ async fn no_program_of_a_workspace_runs() {
         ".gitmodules",
         &format!("[submodule \"nested\"]\n\tpath = nested\n\turl = {url}\n\tupdate = !x\n"),
     );
-    // It also replaces the file that leads to the repository of the task by a repository of its own.
+    // The agent also replaces the file `.git` of the workspace by a malicious repository.
     fs::remove_file(main.join(".git")).unwrap();
     git(&main, &["init", "-q"]);
     canary.infest(&main.join(".git"));
@@ -206,7 +206,7 @@ async fn no_program_of_a_workspace_runs() {
     world.settle(&root, 1).await;
     do_everything(&world).await;
     canary.assert_silent();
-    // What is in the inner repository is part of the workspace; the inner repository is not.
+    // The files beside the inner `.git` belong to the workspace. The inner `.git` does not.
     let listed = world.git(&["ls-tree", "-r", "--full-tree", "--name-only", "main"]);
     assert!(listed.contains("nested/inner") && !listed.contains(".git/"), "{listed}");
 }
@@ -230,7 +230,7 @@ async fn a_submodule_of_the_person_is_left_alone() {
     git(&person, &["commit", "-qm", "Submodule"]);
     canary.infest(&person.join(".git/modules/sub"));
     let ann = world.hire(&world.shared("root"), "ann-1").await;
-    // An agent puts a repository with programs where the submodule belongs.
+    // An agent puts a malicious repository in the place of the submodule.
     git(&ann.join("sub"), &["init", "-q"]);
     canary.infest(&ann.join("sub/.git"));
     write(&ann, "sub/file", "x");
@@ -285,7 +285,7 @@ async fn a_repository_elsewhere_is_never_opened() {
 async fn a_commit_with_files_of_git_is_never_checked_out() {
     let Some(world) = World::of_person(&[("a", "1")]).await else { return };
     let person = world.person();
-    // Git refuses to make such a tree, so it is written by hand.
+    // Git refuses to make such a tree, so the test writes the object itself.
     let blob = git(&person, &["hash-object", "-w", "a"]);
     let raw: Vec<u8> =
         (0..blob.len()).step_by(2).map(|at| u8::from_str_radix(&blob[at..at + 2], 16).unwrap()).collect();
@@ -316,7 +316,7 @@ async fn a_directory_that_becomes_a_link_shows_nothing_from_outside() {
     let done = AtomicBool::new(false);
     let (done, main_path) = (&done, &main);
     std::thread::scope(|scope| {
-        // A command of an agent swaps a directory and a link as fast as it can.
+        // A command of an agent replaces a directory by a link and back, as fast as it can.
         scope.spawn(move || {
             while !done.load(Ordering::Relaxed) {
                 let _ = fs::rename(main_path.join("kept"), main_path.join("d"));
@@ -336,7 +336,8 @@ async fn a_directory_that_becomes_a_link_shows_nothing_from_outside() {
                         polity_society::id::TurnId::new(turn),
                         &CancellationToken::new(),
                     ));
-                    // A commit may fail while the files change under it. The next one repeats it.
+                    // This commit may fail because the files change while they are read. The next commit then
+                    // contains the changes.
                     drop(settled);
                 }
                 done.store(true, Ordering::Relaxed);

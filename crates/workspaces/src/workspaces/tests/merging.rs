@@ -1,4 +1,4 @@
-//! Merging between workspaces that polity made.
+//! Tests of merging between workspaces that polity made.
 
 use super::{World, conflicts, files, git, read, reason, write};
 use crate::workspaces::MergedFile;
@@ -39,10 +39,10 @@ async fn work_is_merged_into_the_workspace_of_the_caller() {
     assert_eq!(read(&main, "both"), "one\n2\n3\n4\n5\n6\n7\n8\nnine\n");
     assert_eq!(read(&main, "new name"), "some text\nthat is long enough\nto be recognised\nand edited\n");
     assert_eq!(git(&main, &["status", "--porcelain"]), "");
-    // What the turn ends with is what the merge left.
+    // The merge has already committed everything, so the end of the turn makes no commit.
     assert_eq!(world.settle(&root, 5).await.commit, None);
     assert_eq!(world.log("main")[0], "root (Role of root): Merge the work of ann-1");
-    // Again brings nothing, until there is something new.
+    // A repeated merge changes nothing until there is new work.
     assert_eq!(world.merge(&root, "ann-1").await.unwrap(), Default::default());
     write(&ann, "later", "l");
     let again = world.merge(&root, "ann-1").await.unwrap();
@@ -73,7 +73,7 @@ async fn a_conflict_names_its_hunks_and_changes_nothing() {
     let hunks = serde_json::json!([{"line": 3, "ours": "our b\n", "base": "b\n", "theirs": "her b\n"}]);
     assert_eq!(conflicts[1]["hunks"], hunks);
     assert_eq!(files(&main), before);
-    // The conflict is solved where it can be: in either workspace.
+    // The agent of the shared workspace changes its own files so that they no longer conflict.
     write(&main, "f", "a\n<<<<<<< not a marker\nher b\nc\n");
     write(&main, "edited", "x");
     world.merge(&root, "ann-1").await.unwrap();
@@ -119,7 +119,7 @@ async fn a_link_in_the_way_is_replaced_and_never_followed() {
     write(&main, "d/f", "1");
     let ann = world.hire(&root, "ann-1").await;
     write(&ann, "d/f", "2");
-    // The agents of the shared workspace lead the directory away.
+    // An agent of the shared workspace replaces the directory by a link to a directory outside.
     fs::remove_dir_all(main.join("d")).unwrap();
     std::os::unix::fs::symlink(&outside, main.join("d")).unwrap();
     assert!(matches!(world.merge(&root, "ann-1").await, Err(Refusal::MergeConflict { .. })));

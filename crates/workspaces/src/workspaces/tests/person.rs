@@ -1,4 +1,4 @@
-//! Merging into a directory of the person.
+//! Tests of merging into a directory of the person.
 
 use super::{World, conflicts, files, git, read, reason, write};
 use crate::journal::{self, Journal};
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
 
-/// Returns the HEAD and the index of the person, which no merge may touch.
+/// Returns HEAD and the index of the person's repository, which no merge may change.
 fn untouched(person: &Path) -> (String, String, Vec<u8>) {
     let head = git(person, &["rev-parse", "HEAD"]);
     (head, read(person, ".git/HEAD"), fs::read(person.join(".git/index")).unwrap())
@@ -81,7 +81,7 @@ async fn an_overlap_with_edits_of_the_person_changes_nothing() {
     assert_eq!(paths, ["a", "b", "c", "d/file", "f", "ignored", "r/x", "untracked"]);
     assert!(conflicts(&refused).iter().all(|(_, kind)| kind == "uncommitted edits"));
     assert_eq!((untouched(&person), files(&person)), before);
-    // The same edit on both sides is no overlap.
+    // Equal uncommitted changes on both sides are no conflict.
     for path in ["a", "c", "untracked", "ignored"] {
         fs::copy(ann.join(path), person.join(path)).unwrap();
     }
@@ -116,13 +116,14 @@ async fn what_polity_merged_before_is_no_edit_of_the_person() {
     world.merge(&root, "ann-1").await.unwrap();
     world.merge(&root, "ben-2").await.unwrap();
     assert_eq!(read(&person, "a"), LINES.replace('1', "one").replace('9', "nine"));
-    // A new agent begins with what was merged, though the person has not committed it.
+    // A new agent begins with the merged files, although the person has not committed them.
     let carl = world.hire(&root, "carl-3").await;
     assert_eq!(read(&carl, "a"), read(&person, "a"));
-    // The first goes on, and only what is new arrives.
+    // The first agent continues. A second merge brings only its new work.
     write(&ann, "a", &LINES.replace('1', "one").replace('2', "two"));
     assert_eq!(world.merge(&root, "ann-1").await.unwrap().commits, 1);
-    // The person commits, and edits on: that is an edit of the person.
+    // The person commits the merged files and then edits them again. That edit belongs to the person, not to
+    // polity.
     git(&person, &["commit", "-qam", "Theirs"]);
     write(&carl, "a", &read(&carl, "a").replace('5', "five"));
     world.merge(&root, "carl-3").await.unwrap();
@@ -144,7 +145,7 @@ async fn the_person_may_throw_away_what_was_merged() {
     world.merge(&root, "ann-1").await.unwrap();
     git(&person, &["checkout", "-q", "--", "."]);
     fs::remove_file(person.join("new")).unwrap();
-    // It does not come back, and it is not in the way.
+    // The next merge does not restore what the person has discarded, and does not report a conflict.
     write(&ann, "a", &LINES.replace('1', "one").replace('9', "nine"));
     write(&ann, "b", "B\n");
     world.merge(&root, "ann-1").await.unwrap();
@@ -176,7 +177,7 @@ async fn nothing_is_merged_into_a_directory_that_may_only_be_read() {
     assert_eq!(read(&world.person(), "a"), "1");
 }
 
-/// Prepares a merge with changes of all kinds, and returns its world.
+/// Makes a world in which the worktree of `ann-1` has changes of all kinds that can be merged.
 async fn prepared() -> Option<World> {
     let all = [("a", LINES), ("gone/x", "x"), ("kind", "a file"), ("place/f", "f"), ("z", "z")];
     let world = World::of_person(&all).await?;
@@ -192,12 +193,13 @@ async fn prepared() -> Option<World> {
     Some(world)
 }
 
-/// Lets a merge die after it has written its journal and changed this many files. Returns how many it would change.
+/// Simulates a merge that dies after it has written its journal and changed `changed` files. Returns the number of
+/// files that the whole merge changes.
 async fn die_after(world: &World, changed: usize) -> usize {
     let journal_file = journal_of(&world.task_directory());
     let before = files(&world.person());
     world.merge(&world.shared("root"), "ann-1").await.unwrap();
-    // Undo the merge, and leave the journal that it had written.
+    // Carries out the merge, undoes it, and writes its journal again.
     let repository = crate::repository::Repository::at(
         match world.all.found().await {
             super::super::Found::Usable(git) => git,
@@ -245,7 +247,7 @@ async fn a_merge_that_was_killed_anywhere_is_finished() {
         let Some(mut world) = prepared().await else { return };
         let root = world.shared("root");
         let all = die_after(&world, killed_after).await;
-        // A file that was being written when the process died.
+        // Simulates a file that was being written when the process died.
         write(&world.person(), ".polity-unfinished-3", "half");
         world.restart();
         let recovered = world.all.recover(&CancellationToken::new()).await;
@@ -272,7 +274,7 @@ async fn an_edit_after_the_crash_is_kept() {
     die_after(&world, 1).await;
     write(&world.person(), "a", "edited after the crash");
     world.restart();
-    // Whoever works on the task next finishes the merge.
+    // The next operation on the task finishes the merge.
     world.open(&world.shared("root")).await;
     let recovered = world.all.recover(&CancellationToken::new()).await;
     assert!(recovered.is_empty() || recovered[0].is_ok());
@@ -313,7 +315,7 @@ async fn a_worktree_goes_only_when_nothing_in_it_is_lost() {
         let ann = world.hire(&root, "ann-1").await;
         write(&ann, "a", "not committed");
         assert_eq!(retire("ann-1").await, Retired::Kept { commits: 1 });
-        // A child that was hired from here does not make this work merged.
+        // The branch of `ben-2` contains the work of `ann-1`, but this does not count as merged.
         world.hire(&world.own("ann-1"), "ben-2").await;
         assert_eq!(retire("ann-1").await, Retired::Kept { commits: 1 });
         assert_eq!(retire("ben-2").await, Retired::Removed);
@@ -323,7 +325,8 @@ async fn a_worktree_goes_only_when_nothing_in_it_is_lost() {
         assert_eq!(retire("ann-1").await, Retired::Absent);
         assert_eq!(read(&world.open(&root).await.directory, "a"), "not committed");
         if person {
-            // The branch with work stays until the person has it; the one without went with its worktree.
+            // The branch of `ann-1` stays, because the person has not merged it. The branch of `ben-2` had no work,
+            // and was removed with the worktree.
             assert_eq!(git(&world.person(), &["branch", "--list", "polity/*"]), "  polity/ann-1");
             let carl = world.hire(&root, "carl-3").await;
             write(&carl, "c", "3");

@@ -1,4 +1,4 @@
-//! Rules that hold for all edits, checked on random ones.
+//! Properties of merging and committing, tested with random edits.
 
 use super::{World, task};
 use crate::git::Input;
@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
-/// An edit of a line: it stays, goes, changes, or gets a line after it.
+/// An edit of one line. `Insert` adds a line after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edit {
     Keep,
@@ -29,7 +29,8 @@ fn edits() -> impl Strategy<Value = Vec<Edit>> {
     proptest::collection::vec(edit, 12)
 }
 
-/// Returns the text after the edits, and the lines that the edits wrote. The name makes these lines unique.
+/// Returns the text after the edits, and the lines that the edits wrote. `side` is part of these lines and makes
+/// them unique.
 fn edited(edits: &[Edit], side: &str) -> (String, Vec<String>) {
     let (mut text, mut own) = (String::new(), Vec::new());
     for (number, edit) in edits.iter().enumerate() {
@@ -134,7 +135,7 @@ fn a_stream_that_is_cut_off_commits_nothing() {
     runtime.block_on(async {
         for end in 0..whole.len() - 1 {
             let cut = Input::Bytes(whole.as_bytes()[..end].to_vec());
-            // The last line needs no line end.
+            // The line break after `done` may be missing, so this prefix is already a complete input.
             if end >= stream.len() + "done".len() {
                 continue;
             }

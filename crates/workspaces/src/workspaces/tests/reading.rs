@@ -1,4 +1,4 @@
-//! What the person sees.
+//! Tests of what the person can see of workspaces.
 
 use super::{World, task, write};
 use crate::workspaces::{FileChange, FileDiff, History, Recording};
@@ -42,7 +42,7 @@ async fn a_worktree_is_compared_with_what_it_began_with() {
         assert!(found[0].patch.contains("\n 1\n-2\n+zwei\n 3\n"), "{}", found[0].patch);
         assert!(found[2].patch.contains("deleted file") && found[2].patch.contains("new file mode 120000"));
         assert!(found[3].patch.ends_with("+n\n"));
-        // Looking commits nothing.
+        // `diff` makes a temporary commit, which must not appear in the log.
         let log = world.all.log(&task(), &own.place, &CancellationToken::new()).await.unwrap();
         assert_eq!(log.len(), 1);
         assert_eq!(
@@ -51,7 +51,7 @@ async fn a_worktree_is_compared_with_what_it_began_with() {
         );
         assert_eq!(log[0].files, ["a b"]);
         assert!(log[0].time > 1_600_000_000);
-        // The person's directory is compared with HEAD, the workspace of a task with its beginning.
+        // A directory of the person is compared with HEAD, other workspaces with their first commit.
         let all = diff(&world, &root.place).await;
         assert_eq!(all.len(), if person { 0 } else { 4 });
         write(&main, "mine", "m\n");
@@ -98,7 +98,7 @@ async fn history(world: &World) -> History {
 /// The author, the turn, the worktree and the files of a commit.
 type Shown = (String, Option<i64>, Option<String>, Vec<String>);
 
-/// Returns the commits, the latest first.
+/// Returns the commits of a history, the latest first.
 fn shown(history: &History) -> Vec<Shown> {
     let shown = |found: &crate::workspaces::WorktreeCommit| {
         let commit = found.commit.clone();

@@ -1,4 +1,4 @@
-//! The end of a turn commits what changed.
+//! Tests of committing at the end of a turn.
 
 use super::{World, git, read, task, write};
 use crate::workspaces::{Settled, Workspaces};
@@ -33,7 +33,7 @@ async fn a_turn_that_changed_something_ends_with_one_commit_of_its_agent() {
     let listed = world.git(&["ls-tree", "-r", "--full-tree", "--format=%(objectmode) %(path)", "main"]);
     let expect = "100644 \"\\\"quoted\\\"\\\\\"\n100644 --help\n100644 \"a b/\\303\\274\\n.txt\"\n120000 link\n100755 tool";
     assert_eq!(listed, expect);
-    // An agent's own git sees a clean workspace.
+    // For git commands of agents, the workspace has no changes.
     assert_eq!(git(&opened.directory, &["status", "--porcelain"]), "");
     world.git(&["fsck", "--strict"]);
 }
@@ -76,7 +76,7 @@ async fn ignored_files_are_left_out_unless_they_were_committed() {
         [".gitignore", "here", "keep.log", "known.log", "sub/.gitignore", "sub/out/x", "sub/seen.log"];
     assert_eq!(listed.lines().collect::<Vec<_>>(), expect);
     assert_eq!(world.git(&["show", "main:known.log"]), "2");
-    // Git agrees.
+    // Git and polity agree on which files are ignored.
     assert_eq!(git(&directory, &["status", "--porcelain"]), "");
 }
 
@@ -87,7 +87,7 @@ async fn a_change_is_found_however_quick_it_was() {
     let directory = world.open(&agent).await.directory;
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
     for turn in 1..20 {
-        // The same size and the same time of change.
+        // The size and the time of modification stay equal, so only the content shows the change.
         write(&directory, "f", &format!("{turn:02}"));
         fs::File::open(directory.join("f")).unwrap().set_modified(long_ago).unwrap();
         assert!(world.settle(&agent, turn).await.commit.is_some(), "turn {turn}");
@@ -128,7 +128,7 @@ async fn a_repository_that_was_half_made_is_made_anew() {
     write(&world.task_directory(), "main.new/x", "rubbish");
     let directory = world.open(&agent).await.directory;
     assert!(!directory.join("x").exists());
-    // The process died before the directory was there, but after the repository was.
+    // Simulates that the process died after it made the repository and before it made the directory.
     fs::remove_dir_all(&directory).unwrap();
     world.restart();
     world.open(&agent).await;
