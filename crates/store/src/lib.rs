@@ -44,6 +44,7 @@ pub mod work;
 
 pub mod view;
 
+// Circle: `maintenance::lost` uses the names of the files, and the operations ask it first.
 pub mod maintenance;
 pub mod mint;
 

@@ -3,7 +3,6 @@
 pub(crate) mod check;
 pub(crate) mod database;
 pub(crate) mod forget;
-// Circle: `lost` uses the names of the files and the check of the schema, and the operations ask it first.
 mod lost;
 #[cfg(test)]
 mod tests;
