@@ -9,15 +9,15 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 /// Each crate of the workspace, with the workspace crates that it may depend on.
 const LAYERS: &[(&str, &[&str])] = &[
     ("polity-points", &[]),
-    ("polity-files", &[]),
+    ("polity-disk", &[]),
     ("polity-society", &[]),
     ("polity-llm", &[]),
     ("polity-media", &[]),
     ("polity-web", &[]),
     ("polity-sandbox", &[]),
     ("polity-routing", &["polity-society"]),
-    ("polity-artifacts", &["polity-points", "polity-files", "polity-society"]),
-    ("polity-registry", &["polity-files", "polity-society", "polity-llm", "polity-sandbox", "polity-web"]),
+    ("polity-artifacts", &["polity-points", "polity-disk", "polity-society"]),
+    ("polity-registry", &["polity-disk", "polity-society", "polity-llm", "polity-sandbox", "polity-web"]),
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
     ("polity-probe", &["polity-society", "polity-llm", "polity-registry"]),
     ("polity-view", &["polity-society", "polity-llm"]),
@@ -27,7 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "polity-store",
         &[
             "polity-points",
-            "polity-files",
+            "polity-disk",
             "polity-society",
             "polity-view",
             "polity-artifacts",
@@ -67,12 +67,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-api", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
     ("polity-openai", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
     ("polity-mcp", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
-    ("polity-client", &["polity-files", "polity-view", "polity-society"]),
+    ("polity-client", &["polity-disk", "polity-view", "polity-society"]),
     (
         "polity",
         &[
             "polity-points",
-            "polity-files",
+            "polity-disk",
             "polity-society",
             "polity-routing",
             "polity-artifacts",

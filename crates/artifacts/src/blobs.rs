@@ -207,7 +207,7 @@ impl BlobStore {
                 }
                 file.rewind().map_err(failed)?;
             }
-            let bytes = polity_files::read_to_end(&mut file, size).map_err(failed)?;
+            let bytes = polity_disk::read_to_end(&mut file, size).map_err(failed)?;
             let found = BlobHash::of(&bytes);
             if found != wanted {
                 return Err(BlobError::Damaged { hash: wanted, found });
@@ -301,7 +301,7 @@ fn open(path: &Path) -> io::Result<File> {
     let (Some(directory), Some(name)) = (path.parent(), name) else {
         return Err(io::ErrorKind::NotFound.into());
     };
-    polity_files::open_in(directory, name)
+    polity_disk::open_in(directory, name)
 }
 
 /// Hashes the rest of a file without reading it into memory as a whole.
@@ -319,7 +319,7 @@ fn make_directory(path: &Path) -> io::Result<()> {
 /// wherever it leads.
 pub(crate) fn make_inner_directory(path: &Path) -> io::Result<()> {
     make_directory(path)?;
-    if std::fs::symlink_metadata(path)?.is_symlink() { Err(polity_files::Unfit::Link.into()) } else { Ok(()) }
+    if std::fs::symlink_metadata(path)?.is_symlink() { Err(polity_disk::Unfit::Link.into()) } else { Ok(()) }
 }
 
 fn sweep(directory: &Path) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Finds the address and the token of a data directory's daemon in two small files that the daemon writes.
 
-use polity_files::{Holder, LOCK, Links, holder, read_text};
+use polity_disk::{Holder, LOCK, Links, holder, read_text};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use url::Url;
@@ -94,7 +94,7 @@ fn read(data: &Path, name: &str) -> Result<String, FindError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polity_files::Lock;
+    use polity_disk::Lock;
     use std::fs::File;
 
     #[track_caller]

@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use etcetera::{BaseStrategy, choose_base_strategy};
-use polity_files::{Links, Lock, open_or_create};
+use polity_disk::{Links, Lock, open_or_create};
 use polity_store::maintenance::{self, Found};
 use std::fmt;
 use std::fs::{self, File, TryLockError};

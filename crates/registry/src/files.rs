@@ -2,7 +2,7 @@
 
 use crate::problem::{Place, Problem, Severity};
 use crate::{services, settings};
-use polity_files::{Links, read_text, write_private};
+use polity_disk::{Links, read_text, write_private};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};

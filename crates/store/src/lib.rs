@@ -361,7 +361,7 @@ async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Erro
 }
 
 fn create_private(file: &Path) -> std::io::Result<()> {
-    polity_files::open_or_create(file, polity_files::Links::Followed).map(drop)
+    polity_disk::open_or_create(file, polity_disk::Links::Followed).map(drop)
 }
 
 async fn migrate(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {

@@ -3,7 +3,7 @@
 use super::report::{Mended, Section};
 use super::{Mode, Network, QUESTION};
 use crate::output::bytes;
-use polity_files::{Holder, Links, holder, read_text};
+use polity_disk::{Holder, Links, holder, read_text};
 use polity_llm::{Endpoint, FailureKind, Inquirer, Question};
 use polity_probe::Finding;
 use polity_store::maintenance::{self, Found};
@@ -232,7 +232,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(NOTE), r#"{"url": "http://127.0.0.1:7", "pid": 8}"#).unwrap();
         assert!(note(dir.path()).is_none(), "a stale note");
-        let _lock = polity_files::Lock::take(dir.path()).unwrap();
+        let _lock = polity_disk::Lock::take(dir.path()).unwrap();
         let note = note(dir.path()).unwrap();
         assert_eq!((note.url.as_str(), note.pid), ("http://127.0.0.1:7", Some(8)));
     }

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::places::NOTE;
 use polity_api::Token;
-use polity_files::{Links, open, read_to_end, text, write_private};
+use polity_disk::{Links, open, read_to_end, text, write_private};
 use serde_json::json;
 use std::fs::{self, File};
 use std::io;
