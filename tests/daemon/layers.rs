@@ -10,6 +10,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package, Package
 const LAYERS: &[(&str, &[&str])] = &[
     ("polity-points", &[]),
     ("polity-addresses", &[]),
+    ("polity-disk", &[]),
     ("polity-society", &[]),
     ("polity-bounds", &[]),
     ("polity-llm", &["polity-bounds"]),
@@ -17,8 +18,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-web", &["polity-addresses"]),
     ("polity-sandbox", &["polity-addresses"]),
     ("polity-routing", &["polity-society"]),
-    ("polity-artifacts", &["polity-points", "polity-society"]),
-    ("polity-registry", &["polity-society", "polity-llm", "polity-sandbox", "polity-web"]),
+    ("polity-artifacts", &["polity-points", "polity-disk", "polity-society"]),
+    ("polity-registry", &["polity-disk", "polity-society", "polity-llm", "polity-sandbox", "polity-web"]),
     ("polity-rehearsal", &["polity-society", "polity-llm"]),
     ("polity-probe", &["polity-society", "polity-llm", "polity-registry"]),
     ("polity-view", &["polity-society", "polity-llm"]),
@@ -33,6 +34,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "polity-store",
         &[
             "polity-points",
+            "polity-disk",
             "polity-society",
             "polity-view",
             "polity-artifacts",
@@ -74,11 +76,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("polity-api", &["polity-bounds", "polity-runtime", "polity-store", "polity-view", "polity-society"]),
     ("polity-openai", &["polity-bounds", "polity-runtime", "polity-store", "polity-view", "polity-society"]),
     ("polity-mcp", &["polity-runtime", "polity-store", "polity-view", "polity-society"]),
-    ("polity-client", &["polity-view", "polity-society"]),
+    ("polity-client", &["polity-disk", "polity-view", "polity-society"]),
     (
         "polity",
         &[
             "polity-points",
+            "polity-disk",
             "polity-society",
             "polity-routing",
             "polity-artifacts",

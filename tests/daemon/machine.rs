@@ -178,6 +178,29 @@ fn a_start_that_may_open_no_files_is_refused() {
 }
 
 #[test]
+fn a_start_raises_a_low_soft_limit_of_open_files() {
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let polity = home(&server, &json!({}));
+    let ended =
+        polity.script("ulimit -S -n 12; exec \"$POLITY\" run --data data hello").wait().expect_code(0);
+    assert_eq!(ended.stdout, "done\n");
+}
+
+#[test]
+#[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
+fn a_start_waits_until_it_may_open_files() {
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let (polity, layer) = home_on_layer(&server, &json!({}));
+    run(&polity, &["hello"]).expect_code(0);
+    layer.order(Order::Descriptor, TOO_MANY_FILES);
+    let refused = layer.refused();
+    let running = start(&polity, &["again"]);
+    layer.wait_for_refusals(refused + 1);
+    layer.order(Order::Descriptor, 0);
+    assert_eq!(running.wait().expect_code(0).stdout, "done\n");
+}
+
+#[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn a_call_that_took_too_long_while_the_process_was_stopped_is_made_again() {
     let asked = AtomicUsize::new(0);

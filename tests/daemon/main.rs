@@ -30,6 +30,7 @@ mod layers;
 mod left_work;
 mod live;
 mod load;
+mod lost_data;
 mod machine;
 mod maintenance;
 mod models;

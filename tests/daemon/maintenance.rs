@@ -73,7 +73,11 @@ fn gc(polity: &Polity, arguments: &[&str]) -> String {
 fn blobs(data: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for shard in std::fs::read_dir(data.join("artifacts")).expect("the artifacts") {
-        let files = std::fs::read_dir(shard.expect("a directory").path()).expect("a directory");
+        let shard = shard.expect("a directory");
+        if shard.file_name() == "trash" {
+            continue;
+        }
+        let files = std::fs::read_dir(shard.path()).expect("a directory");
         found.extend(files.map(|file| file.expect("a file").path()));
     }
     found

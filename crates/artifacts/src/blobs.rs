@@ -105,11 +105,11 @@ pub enum BlobError {
         /// The error of the file system.
         source: io::Error,
     },
-    /// A blob's file exists but could not be removed.
-    #[error("failed to remove blob {hash}")]
-    Remove {
-        /// The hash that the caller asked for.
-        hash: BlobHash,
+    /// Blobs could not be moved into the trash, or be removed from it.
+    #[error("failed to discard blobs at {}", path.display())]
+    Trash {
+        /// The file or directory that could not be moved or removed.
+        path: PathBuf,
         /// The error of the file system.
         source: io::Error,
     },
@@ -124,15 +124,18 @@ pub struct BlobFile {
     pub size: u64,
 }
 
-/// A directory of blobs: `ab/cdef…` for each blob, and `tmp/` for files that are being written.
+/// A directory of blobs: `ab/cdef…` for each blob, `tmp/` for files that are being written, and `trash/` for blobs that
+/// were discarded.
 /// Only one process at a time may write to it. Clones share one store.
 #[derive(Clone, Debug)]
 pub struct BlobStore {
-    root: Arc<Path>,
+    pub(crate) root: Arc<Path>,
     verified: Arc<Verified>,
 }
 
-const TEMPORARY: &str = "tmp";
+pub(crate) const TEMPORARY: &str = "tmp";
+/// A file that is larger than this is compared with its hash before it is read into memory, in bytes.
+const LARGE: u64 = 64 * 1024 * 1024;
 
 impl BlobStore {
     /// Opens the store, and creates missing directories, which only the owner can read.
@@ -146,13 +149,13 @@ impl BlobStore {
         let work = move || {
             make_directory(&root).map_err(failed(&root))?;
             let temporary = root.join(TEMPORARY);
-            make_directory(&temporary).map_err(failed(&temporary))?;
+            make_inner_directory(&temporary).map_err(failed(&temporary))?;
             sweep(&temporary).map_err(failed(&temporary))?;
             polity_points::point!("blobs::swept");
             // Create all 256 directories now. Then storing a blob has to sync only the directory that holds the blob.
             for shard in 0..=u8::MAX {
                 let shard = root.join(format!("{shard:02x}"));
-                make_directory(&shard).map_err(failed(&shard))?;
+                make_inner_directory(&shard).map_err(failed(&shard))?;
             }
             sync(&root).map_err(failed(&root))?;
             // Sync the parent directory too, in case the store's own directory was just created in it.
@@ -190,13 +193,21 @@ impl BlobStore {
         };
         let wanted = hash.clone();
         let work = move || {
-            let bytes = match std::fs::read(&path) {
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    return Err(BlobError::Missing { hash: wanted });
-                }
-                Err(source) => return Err(BlobError::Read { hash: wanted, source }),
+            let failed = |source: io::Error| match source.kind() {
+                io::ErrorKind::NotFound => BlobError::Missing { hash: wanted.clone() },
+                _ => BlobError::Read { hash: wanted.clone(), source },
             };
+            let mut file = open(&path).map_err(failed)?;
+            let size = file.metadata().map_err(failed)?.len();
+            if size > LARGE {
+                // Something much larger may have taken the place of the blob. It must not fill the memory.
+                let found = hash_of(&mut file).map_err(failed)?;
+                if found != wanted {
+                    return Err(BlobError::Damaged { hash: wanted, found });
+                }
+                file.rewind().map_err(failed)?;
+            }
+            let bytes = polity_disk::read_to_end(&mut file, size).map_err(failed)?;
             let found = BlobHash::of(&bytes);
             if found != wanted {
                 return Err(BlobError::Damaged { hash: wanted, found });
@@ -219,22 +230,20 @@ impl BlobStore {
                 io::ErrorKind::NotFound => BlobError::Missing { hash: wanted.clone() },
                 _ => BlobError::Read { hash: wanted.clone(), source },
             };
-            let mut file = std::fs::File::open(&path).map_err(failed)?;
+            let mut file = open(&path).map_err(failed)?;
             // Take the metadata before reading the file: if the file changes meanwhile, the next call checks it again.
             let metadata = file.metadata().map_err(failed)?;
             let look = Look::of(&metadata);
             if verified.is_known(&wanted, look) {
                 return Ok(BlobFile { file, size: metadata.len() });
             }
-            let mut hasher = blake3::Hasher::new();
-            let size = io::copy(&mut file, &mut hasher).map_err(failed)?;
-            let found = BlobHash(hasher.finalize().to_hex().to_string());
+            let found = hash_of(&mut file).map_err(failed)?;
             if found != wanted {
                 return Err(BlobError::Damaged { hash: wanted, found });
             }
             file.rewind().map_err(failed)?;
             verified.note(&wanted, look);
-            Ok(BlobFile { file, size })
+            Ok(BlobFile { file, size: metadata.len() })
         };
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
@@ -245,23 +254,9 @@ impl BlobStore {
         let work = move || list(&root).map_err(|source| BlobError::List { path: root.to_path_buf(), source });
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
-
-    /// Removes a blob; does nothing if it does not exist.
-    /// The caller must make sure that nobody needs the blob, and that nobody is storing the same bytes at this moment.
-    pub async fn remove(&self, hash: &BlobHash) -> Result<(), BlobError> {
-        let Some(path) = path_of(&self.root, hash) else { return Ok(()) };
-        let hash = hash.clone();
-        let work = move || match std::fs::remove_file(&path) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(BlobError::Remove { hash, source })
-            }
-            Ok(()) | Err(_) => Ok(()),
-        };
-        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
-    }
 }
 
-fn list(root: &Path) -> io::Result<Vec<Blob>> {
+pub(crate) fn list(root: &Path) -> io::Result<Vec<Blob>> {
     let mut blobs = Vec::new();
     let shards = match std::fs::read_dir(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(blobs),
@@ -292,15 +287,39 @@ fn list(root: &Path) -> io::Result<Vec<Blob>> {
 }
 
 /// Returns the path of a blob; `None` if the text is not a hash. So the path is always inside the store's directory.
-fn path_of(root: &Path, hash: &BlobHash) -> Option<PathBuf> {
+pub(crate) fn path_of(root: &Path, hash: &BlobHash) -> Option<PathBuf> {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let is_hash = hash.0.len() == 2 * blake3::OUT_LEN && hash.0.bytes().all(is_digit);
     let (shard, rest) = hash.0.split_at_checked(2).filter(|_| is_hash)?;
     Some(root.join(shard).join(rest))
 }
 
+/// Opens the file of a blob, without following links: neither its directory nor the file may be one.
+fn open(path: &Path) -> io::Result<File> {
+    // The names of blobs are hexadecimal digits, and their files are in directories.
+    let name = path.file_name().and_then(|name| name.to_str());
+    let (Some(directory), Some(name)) = (path.parent(), name) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    polity_disk::open_in(directory, name)
+}
+
+/// Hashes the rest of a file without reading it into memory as a whole.
+fn hash_of(file: &mut File) -> io::Result<BlobHash> {
+    let mut hasher = blake3::Hasher::new();
+    io::copy(file, &mut hasher)?;
+    Ok(BlobHash(hasher.finalize().to_hex().to_string()))
+}
+
 fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Creates a directory inside the store. A symbolic link in its place is refused: polity would remove and write files
+/// wherever it leads.
+pub(crate) fn make_inner_directory(path: &Path) -> io::Result<()> {
+    make_directory(path)?;
+    if std::fs::symlink_metadata(path)?.is_symlink() { Err(polity_disk::Unfit::Link.into()) } else { Ok(()) }
 }
 
 fn sweep(directory: &Path) -> io::Result<()> {
@@ -310,7 +329,7 @@ fn sweep(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn sync(directory: &Path) -> io::Result<()> {
+pub(crate) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
@@ -320,8 +339,9 @@ fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
     else {
         return Err(io::Error::other("the name of the blob is not a BLAKE3 hash"));
     };
+    // A link is replaced by the file itself.
     let is_there =
-        std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
+        std::fs::symlink_metadata(&path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
     if !is_there {
         let temporary = temporary_path(root);
         let written = write_file(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path));
@@ -361,6 +381,7 @@ fn temporary_path(root: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polity_society::time::Timestamp;
     use std::os::unix::fs::PermissionsExt as _;
 
     fn files_under(directory: &Path) -> Vec<PathBuf> {
@@ -531,9 +552,11 @@ mod tests {
             store.root.join(TEMPORARY).join("1-0").exists(),
             "a store opened for reading removes nothing"
         );
-        store.remove(&stored[0].hash).await.unwrap();
-        store.remove(&stored[0].hash).await.unwrap();
-        store.remove(&BlobHash::new("../../x")).await.unwrap();
+        let (gone, now) = (vec![stored[0].clone()], Timestamp::from_millis(1));
+        store.discard(gone.clone(), now).await.unwrap();
+        store.discard(gone, now).await.unwrap();
+        let outside = Blob { hash: BlobHash::new("../../x"), size: 0 };
+        store.discard(vec![outside], now).await.unwrap();
         assert_eq!(looking.list().await.unwrap(), stored[1..]);
         let nowhere = directory.path().join("nowhere");
         assert_eq!(BlobStore::as_it_is(&nowhere).list().await.unwrap(), []);
@@ -553,6 +576,63 @@ mod tests {
         for missing in [BlobHash::of(b"other"), BlobHash::new("../../etc/passwd")] {
             assert!(matches!(store.file(&missing).await, Err(BlobError::Missing { .. })));
         }
+    }
+
+    #[tokio::test]
+    async fn no_link_and_no_pipe_stands_for_a_blob() {
+        use std::os::unix::fs::symlink;
+        let (directory, store) = store().await;
+        let blob = store.put(Bytes::from_static(b"mine")).await.unwrap();
+        let (path, elsewhere) = (file_of(&store, &blob.hash), directory.path().join("elsewhere"));
+        std::fs::rename(&path, &elsewhere).unwrap();
+        let is_unreadable = async || {
+            let (read, opened) = (store.read(&blob.hash).await, store.file(&blob.hash).await);
+            matches!((read, opened), (Err(BlobError::Read { .. }), Err(BlobError::Read { .. })))
+        };
+        symlink(&elsewhere, &path).unwrap();
+        assert!(is_unreadable().await, "a link to the same bytes");
+        // The bytes replace the link. The file behind it stays as it is.
+        store.put(Bytes::from_static(b"mine")).await.unwrap();
+        assert!(!path.is_symlink() && store.read(&blob.hash).await.is_ok());
+        std::fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(is_unreadable().await, "a pipe");
+        std::fs::remove_file(&path).unwrap();
+        symlink("/dev/zero", &path).unwrap();
+        assert!(is_unreadable().await, "a device");
+    }
+
+    #[tokio::test]
+    async fn a_large_file_in_the_place_of_a_blob_does_not_fill_the_memory() {
+        let (_directory, store) = store().await;
+        let blob = store.put(Bytes::from_static(b"small")).await.unwrap();
+        let file = OpenOptions::new().write(true).open(file_of(&store, &blob.hash)).unwrap();
+        file.set_len(LARGE + 1).unwrap();
+        assert!(matches!(store.read(&blob.hash).await, Err(BlobError::Damaged { .. })));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_written_or_removed_behind_a_link() {
+        use std::os::unix::fs::symlink;
+        for inner in [TEMPORARY, "5f"] {
+            let directory = tempfile::tempdir().unwrap();
+            let (root, elsewhere) = (directory.path().join("blobs"), directory.path().join("elsewhere"));
+            std::fs::create_dir_all(&root).unwrap();
+            std::fs::create_dir(&elsewhere).unwrap();
+            std::fs::write(elsewhere.join("precious"), "mine").unwrap();
+            symlink(&elsewhere, root.join(inner)).unwrap();
+            let refused = BlobStore::open(&root).await;
+            assert!(matches!(refused, Err(BlobError::Open { path, .. }) if path == root.join(inner)));
+            assert!(elsewhere.join("precious").exists());
+        }
+        // The directory of all blobs may be on another disk.
+        let directory = tempfile::tempdir().unwrap();
+        let (root, elsewhere) = (directory.path().join("blobs"), directory.path().join("elsewhere"));
+        std::fs::create_dir(&elsewhere).unwrap();
+        symlink(&elsewhere, &root).unwrap();
+        let store = BlobStore::open(&root).await.unwrap();
+        let blob = store.put(Bytes::from_static(b"far away")).await.unwrap();
+        assert_eq!(store.read(&blob.hash).await.unwrap(), "far away");
     }
 
     #[tokio::test]

@@ -21,6 +21,7 @@ mod signature;
 mod detect;
 
 mod blobs;
+mod trash;
 
 mod prepare;
 mod verified;
@@ -31,3 +32,4 @@ pub use blobs::{Blob, BlobError, BlobFile, BlobHash, BlobStore};
 pub use detect::{Contradiction, Detected, detect};
 pub use prepare::{NewArtifact, Prepared, prepare};
 pub use text_test::Extent;
+pub use trash::{Expired, TRASH};

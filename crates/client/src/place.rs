@@ -1,16 +1,16 @@
 //! Finds the address and the token of a data directory's daemon in two small files that the daemon writes.
 
+use polity_disk::{Holder, LOCK, Links, holder, read_text};
 use serde::Deserialize;
-use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use url::Url;
 
 /// The file with the daemon's address, which the daemon writes when it is ready.
 const DAEMON: &str = "daemon.json";
-/// The lock file. The process that owns the data directory holds a lock on it as long as the process lives.
-const LOCK: &str = "polity.lock";
 /// The file with the secret that requests must carry. Only the owner of the file may read it.
 const TOKEN: &str = "token";
+/// Maximum size of a file of the daemon, in bytes.
+const MAX_BYTES: u64 = 64 * 1024;
 
 /// Why the daemon of a data directory cannot be found.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,8 @@ struct Written {
 /// its files behind, and another program may listen on its port by now. The next daemon removes such files.
 pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
     let written = read(data, DAEMON)?;
-    if holder(data)? == Holder::Nobody {
+    let held = holder(data).map_err(|source| FindError::Unreadable { path: data.join(LOCK), source })?;
+    if held == Holder::Nobody {
         return Err(FindError::NotServing(data.to_owned()));
     }
     let nonsense = |reason| FindError::Nonsense { path: data.join(DAEMON), reason };
@@ -79,31 +80,9 @@ pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
     Ok(Door { url, token: Some(token) })
 }
 
-/// Whether a process owns a data directory.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Holder {
-    Nobody,
-    Somebody,
-}
-
-fn holder(data: &Path) -> Result<Holder, FindError> {
-    let path = data.join(LOCK);
-    let lock = match File::open(&path) {
-        Ok(lock) => lock,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Holder::Nobody),
-        Err(source) => return Err(FindError::Unreadable { path, source }),
-    };
-    // A shared lock lets several clients check at the same time. Dropping the file releases the lock at once.
-    match lock.try_lock_shared() {
-        Ok(()) => Ok(Holder::Nobody),
-        Err(TryLockError::WouldBlock) => Ok(Holder::Somebody),
-        Err(TryLockError::Error(source)) => Err(FindError::Unreadable { path, source }),
-    }
-}
-
 fn read(data: &Path, name: &str) -> Result<String, FindError> {
     let path = data.join(name);
-    std::fs::read_to_string(&path).map_err(|source| match source.kind() {
+    read_text(&path, Links::Refused, MAX_BYTES).map_err(|source| match source.kind() {
         // If the path is not a directory, there is no daemon for it.
         std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory => {
             FindError::NotServing(data.to_owned())
@@ -115,6 +94,8 @@ fn read(data: &Path, name: &str) -> Result<String, FindError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polity_disk::Lock;
+    use std::fs::File;
 
     #[track_caller]
     fn check(daemon: Option<&str>, token: Option<&str>, expect: Result<(&str, &str), &str>) {
@@ -132,10 +113,8 @@ mod tests {
     }
 
     /// Locks a data directory, as a daemon does.
-    fn taken(data: &Path) -> File {
-        let lock = File::create(data.join(LOCK)).unwrap();
-        lock.try_lock().unwrap();
-        lock
+    fn taken(data: &Path) -> Lock {
+        Lock::take(data).unwrap()
     }
 
     #[test]

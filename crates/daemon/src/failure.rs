@@ -121,6 +121,15 @@ pub(crate) enum Failure {
          another data directory with --data"
     )]
     NoSociety(PathBuf),
+    /// The database of the society is gone, but its artifacts are there.
+    #[error("{}", lost(.0))]
+    Lost(PathBuf),
+    /// The data directory was removed or replaced while this process was using it.
+    #[error(
+        "{0}: the data directory was removed or replaced while polity was using it; nothing more is accepted; put it \
+         back or restore a backup, and start polity again"
+    )]
+    Gone(polity_store::Gone),
     /// Another process is checking, backing up or cleaning the data directory.
     #[error(
         "another polity is checking, backing up or cleaning the data directory {0}; wait until it is done"
@@ -189,6 +198,8 @@ impl Failure {
             | Self::OpenToOthers(_)
             | Self::NoToken(_)
             | Self::NoSociety(_)
+            | Self::Lost(_)
+            | Self::Gone(_)
             | Self::LookedAfter(_)
             | Self::Maintenance(_)
             | Self::Open(_)
@@ -257,6 +268,11 @@ fn listening(source: &std::io::Error) -> &'static str {
         PermissionDenied => "choose a port of 1024 or higher with --listen",
         _ => "choose another address with --listen",
     }
+}
+
+/// The commands and a start say the same about a lost database.
+fn lost(data: &std::path::Path) -> String {
+    polity_store::Error::Lost { data: data.to_owned() }.to_string()
 }
 
 /// Lists the problems of a configuration, one per line.

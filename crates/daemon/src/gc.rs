@@ -8,7 +8,7 @@ use crate::places::{self, Care};
 use crate::values::age;
 use clap::Args;
 use polity_registry::{Environment, Registry, Severity};
-use polity_store::maintenance::{self, Freed, Mode, Unwanted};
+use polity_store::maintenance::{self, Freed, Mode, Trash, Unwanted};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +19,10 @@ pub(crate) struct GcArguments {
     /// another task names the artifact. The messages and records of these tasks stay.
     #[arg(long, value_name = "DURATION", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
+
+    /// Also remove what is in the trash. Otherwise stored bytes stay there for a week after they were removed.
+    #[arg(long)]
+    pub(crate) empty_trash: bool,
 
     /// Only print what would be removed.
     #[arg(long)]
@@ -46,24 +50,33 @@ pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {
         complain(&problem.to_string());
     }
     let data = places::data(arguments.data)?;
-    let unwanted =
-        Unwanted { idle_for: arguments.older_than, retention: registry.current().settings.retention };
+    let unwanted = Unwanted {
+        idle_for: arguments.older_than,
+        retention: registry.current().settings.retention,
+        trash: if arguments.empty_trash { Trash::Emptied } else { Trash::Kept },
+    };
     let mode = if arguments.dry_run { Mode::Count } else { Mode::Remove };
     let freed = maintenance::free(&data.path, &unwanted, mode).await?;
     print(&summary(&freed, mode))?;
+    if mode == Mode::Remove && unwanted.trash == Trash::Kept && freed.stored.files > 0 {
+        let trash = maintenance::trash(&data.path);
+        print(&format!("the stored bytes are kept for 7 days in {}", trash.display()))?;
+    }
     drop(cared_for);
     Ok(0)
 }
 
 fn summary(freed: &Freed, mode: Mode) -> String {
-    let Freed { artifacts, stored, events, database_before, database_after } = freed;
-    let stored = files(*stored);
+    let Freed { artifacts, stored, trash, events, database_before, database_after } = freed;
+    let (stored, trash) = (files(*stored), files(*trash));
     match mode {
         Mode::Count => format!(
-            "would be removed: artifacts: {artifacts}; stored: {stored}; events: {events}; nothing was removed"
+            "would be removed: artifacts: {artifacts}; stored: {stored}; events: {events}; from the \
+             trash: {trash}; nothing was removed"
         ),
         Mode::Remove => format!(
-            "removed: artifacts: {artifacts}; stored: {stored}; events: {events}; database: {} → {}",
+            "removed: artifacts: {artifacts}; stored: {stored}; events: {events}; database: {} → {}; from the \
+             trash: {trash}",
             bytes(*database_before),
             bytes(*database_after)
         ),

@@ -5,6 +5,7 @@ mod cli;
 mod config;
 mod config_command;
 mod db;
+mod descriptors;
 // Circle: doctor calls its checks and its report, and these use the options that doctor defines.
 mod doctor;
 mod failure;
@@ -49,6 +50,10 @@ fn main() -> ExitCode {
         }
     };
     log();
+    descriptors::raise_limit();
+    if matches!(arguments.command, cli::Command::Run(_) | cli::Command::Serve(_) | cli::Command::Mcp(_)) {
+        descriptors::wait_for_room();
+    }
     polity_llm::install_crypto_provider();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

@@ -61,6 +61,7 @@ pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
         }
         () = interruption.happened() => Ok(0),
         reason = society.broken() => Err(Failure::Broken(reason)),
+        gone = society.gone() => Err(Failure::Gone(gone)),
     };
     // Stop without finishing the work in progress, because the editor or assistant does not wait. The next start
     // continues the work.

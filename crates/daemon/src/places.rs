@@ -3,6 +3,8 @@
 
 use crate::failure::Failure;
 use etcetera::{BaseStrategy, choose_base_strategy};
+use polity_disk::{Links, Lock, open_or_create};
+use polity_store::maintenance::{self, Found};
 use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::io;
@@ -12,14 +14,13 @@ use std::time::Duration;
 const NAME: &str = "polity";
 /// `./config` counts as a configuration directory if it contains one of these files.
 const FILES: [&str; 2] = ["app.json", "llmservices.json"];
-pub(crate) const LOCK: &str = "polity.lock";
 /// The file in which a daemon writes its address and process id.
 pub(crate) const NOTE: &str = "daemon.json";
 /// How often to try the lock before giving up. A client that checks whether a daemon is running holds the lock for a
 /// moment.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// The lock file of maintenance commands: check, backup and gc. It is separate from [`LOCK`], because a society may be
+/// The lock file of maintenance commands: check, backup and gc. It is separate from [`Lock`], because a society may be
 /// running during a check or a backup.
 const CARE_LOCK: &str = "care.lock";
 
@@ -116,7 +117,7 @@ fn own_config() -> Result<ConfigDirectory, Failure> {
 /// A data directory that this process has locked. The lock ends when this value is dropped or the process ends.
 pub(crate) struct DataDirectory {
     pub(crate) path: PathBuf,
-    _lock: File,
+    _lock: Lock,
 }
 
 /// Locks the data directory: the named directory, else the user's own. Creates the directory if it does not exist.
@@ -124,10 +125,8 @@ pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
     let path = data_path(named)?;
     let unusable = |source| Failure::Data { path: path.clone(), source };
     make_private(&path).map_err(unusable)?;
-    let lock =
-        File::options().create(true).truncate(false).write(true).open(path.join(LOCK)).map_err(unusable)?;
-    match locked(&lock, || std::thread::sleep(BETWEEN_TRIES)) {
-        Ok(()) => {
+    match locked(|| Lock::take(&path), || std::thread::sleep(BETWEEN_TRIES)) {
+        Ok(lock) => {
             remove_stale_note(&path).map_err(unusable)?;
             Ok(DataDirectory { path, _lock: lock })
         }
@@ -136,14 +135,17 @@ pub(crate) fn data(named: Option<PathBuf>) -> Result<DataDirectory, Failure> {
     }
 }
 
-fn locked(lock: &File, mut pause: impl FnMut()) -> Result<(), TryLockError> {
+fn locked(
+    mut take: impl FnMut() -> Result<Lock, TryLockError>,
+    mut pause: impl FnMut(),
+) -> Result<Lock, TryLockError> {
     for _ in 1..TRIES {
-        match lock.try_lock() {
+        match take() {
             Err(TryLockError::WouldBlock) => pause(),
             done => return done,
         }
     }
-    lock.try_lock()
+    take()
 }
 
 /// Removes the `daemon.json` that a crashed daemon left behind. By now another program may listen at the address in
@@ -188,10 +190,12 @@ pub(crate) struct CaredFor {
 /// directory does not exist.
 pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, Failure> {
     let path = data_path(named)?;
-    if !polity_store::maintenance::is_data_directory(&path) {
-        return Err(Failure::NoSociety(path));
+    match maintenance::found(&path) {
+        Found::Society => {}
+        Found::Lost => return Err(Failure::Lost(path)),
+        Found::Nothing => return Err(Failure::NoSociety(path)),
     }
-    let lock = File::options().create(true).truncate(false).write(true).open(path.join(CARE_LOCK)).ok();
+    let lock = open_or_create(&path.join(CARE_LOCK), Links::Refused).ok();
     let take = match care {
         Care::Look => File::try_lock_shared,
         Care::Clean => File::try_lock,
@@ -246,14 +250,13 @@ mod tests {
     #[test]
     fn a_data_directory_that_is_looked_at_for_a_moment_can_be_taken() {
         let home = tempfile::tempdir().unwrap();
-        let open = || File::create(home.path().join(LOCK)).unwrap();
-        let (looking, lock) = (open(), open());
+        let looking = File::open(home.path()).unwrap();
         looking.try_lock_shared().unwrap();
-        let mut pauses = 0;
-        let stays = locked(&lock, || pauses += 1);
+        let (mut pauses, take) = (0, || Lock::take(home.path()));
+        let stays = locked(take, || pauses += 1);
         assert!(matches!(stays, Err(TryLockError::WouldBlock)));
         assert_eq!(pauses, TRIES - 1);
-        locked(&lock, || looking.unlock().unwrap()).unwrap();
+        locked(take, || looking.unlock().unwrap()).unwrap();
     }
 
     #[test]

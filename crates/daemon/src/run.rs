@@ -104,6 +104,7 @@ async fn in_this_process(
         code = run.work(text, deadline(arguments), &tell) => code,
         () = interruption.happened() => Err(Failure::Interrupted),
         reason = society.broken() => Err(Failure::Broken(reason)),
+        gone = society.gone() => Err(Failure::Gone(gone)),
     };
     let end = async {
         if matches!(code, Err(Failure::Interrupted)) {

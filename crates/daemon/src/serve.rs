@@ -80,6 +80,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
             let code = tokio::select! {
                 () = interruption.happened() => Ok(0),
                 reason = society.broken() => Err(Failure::Broken(reason)),
+                gone = society.gone() => Err(Failure::Gone(gone)),
             };
             (Some(note), code)
         }
@@ -104,7 +105,11 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     };
     tokio::select! {
         () = end => {
-            drop(note);
+            match &code {
+                // By now, the file at this path may be the one of another daemon.
+                Err(Failure::Gone(_)) => std::mem::forget(note),
+                Ok(_) | Err(_) => drop(note),
+            }
             drop(data);
         }
         // On a second signal, end at once: everything that was acknowledged is on disk already. The data directory

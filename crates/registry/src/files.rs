@@ -2,13 +2,19 @@
 
 use crate::problem::{Place, Problem, Severity};
 use crate::{services, settings};
-use std::fs::{self, File};
-use std::io::{self, Write};
+use polity_disk::{Links, read_text, write_private};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
+/// Maximum size of a configuration file, in bytes. The files are read before each model call.
+const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
 /// Reads a file, and returns `None` if it does not exist. Problems show `name` as the name of the file.
+///
+/// Symbolic links are followed, because tools for dotfiles and mounted ConfigMaps use them.
 pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
-    match fs::read_to_string(path) {
+    match read_text(path, Links::Followed, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Problem {
@@ -52,24 +58,11 @@ pub fn write_defaults(config_dir: &Path) -> Result<Vec<PathBuf>, WriteDefaultsEr
         if path.exists() {
             continue;
         }
-        write_whole(&path, text).map_err(failed(&path))?;
+        // Only the owner may read the file, because people write keys into it.
+        write_private(&path, text).map_err(failed(&path))?;
         made.push(path);
     }
     Ok(made)
-}
-
-/// Writes a file so that it exists completely or not at all, even if the power fails meanwhile.
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let unfinished = path.with_extension("json.new");
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true);
-    // Only the owner may read the file, because people write keys into it.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)
 }
 
 #[cfg(test)]
@@ -99,5 +92,25 @@ mod tests {
             problem.to_string(),
             "app.json: cannot be read: stream did not contain valid UTF-8; the file is not used"
         );
+    }
+
+    #[test]
+    fn a_file_that_has_no_end_or_that_nobody_writes_is_a_problem_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("app.json");
+        let check = |expect: &str| {
+            let problem = read(&path, "app.json").unwrap_err();
+            assert_eq!(
+                problem.to_string(),
+                format!("app.json: cannot be read: {expect}; the file is not used")
+            );
+            fs::remove_file(&path).unwrap();
+        };
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        check("it is not a regular file");
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        check("it is not a regular file");
+        fs::File::create(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();
+        check("it is longer than 4194304 bytes");
     }
 }

@@ -33,13 +33,17 @@ use polity_society::message::{Message, Payload};
 use polity_store::Exchanges;
 use polity_store::maintenance::{ARTIFACTS, DATABASE};
 use polity_store::said;
-use polity_store::{Durability, Error, Store, agents, artifacts, events, messages, tasks};
+use polity_store::{Durability, Error, Gone, Store, agents, artifacts, events, messages, tasks};
 use polity_view::{Entry, Event, Outcome};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// How often an idle society looks whether the files of its database are still there. Each write looks, too.
+const LOOK_FOR_FILES: Duration = Duration::from_secs(1);
 
 /// The parts from which a society is built.
 pub struct Parts {
@@ -314,6 +318,18 @@ impl Society {
             Ok(reason) => reason.clone().unwrap_or_default(),
             // The supervisor was stopped without a fault, so the society will never be broken.
             Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the files of the database are removed or replaced. What is written from then on would be lost, so the
+    /// store accepts nothing more; the caller must end the society.
+    pub async fn gone(&self) -> Gone {
+        let mut looks = tokio::time::interval(LOOK_FOR_FILES);
+        loop {
+            looks.tick().await;
+            if let Err(gone) = self.handles.store.check_place() {
+                return gone;
+            }
         }
     }
 

@@ -15,6 +15,7 @@
 mod bell;
 mod clock;
 mod exchange;
+mod place;
 mod said;
 mod stopped;
 mod trouble;
@@ -43,6 +44,7 @@ pub mod work;
 
 pub mod view;
 
+// Circle: `maintenance::lost` uses the names of the files, and the operations ask it first.
 pub mod maintenance;
 pub mod mint;
 
@@ -54,6 +56,7 @@ mod tests;
 pub use bell::Bell;
 pub use clock::now;
 pub use exchange::Exchanges;
+pub use place::Gone;
 pub use polity_artifacts::index as artifacts;
 pub use said::said;
 pub use sqlx::SqliteConnection as Connection;
@@ -63,6 +66,7 @@ pub use writer::{Savepoint, Tx};
 use futures::future::BoxFuture;
 use maintenance::check::Schema;
 use maintenance::database;
+use place::Place;
 use polity_view::Event;
 use sqlx::migrate::{MigrateError, Migrator};
 use sqlx::sqlite::{
@@ -70,6 +74,7 @@ use sqlx::sqlite::{
 };
 use sqlx::{ConnectOptions, SqliteConnection};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use trouble::Trouble;
@@ -106,6 +111,13 @@ pub enum Error {
         /// The first damage that SQLite reports.
         what: String,
     },
+    /// There is no database, or an empty one, but artifacts of a society.
+    #[error(
+        "the data directory {data} holds artifacts of a society, but its database polity.db is missing or empty; put \
+         polity.db back (with polity.db-wal, if there is one) or restore a backup; for a new society, choose another \
+         directory with --data"
+    )]
+    Lost { data: PathBuf },
     /// A newer version of polity wrote the file. This version does not know its schema.
     #[error(
         "the database {path} was written by a newer polity (schema {found}, this one knows up to {known}); \
@@ -182,6 +194,7 @@ impl Error {
             Self::Blob(_) | Self::Commit(_) => true,
             Self::Open { .. }
             | Self::Unsound { .. }
+            | Self::Lost { .. }
             | Self::Newer { .. }
             | Self::Older { .. }
             | Self::Migrate { .. }
@@ -218,6 +231,7 @@ fn unread(error: sqlx::Error) -> Error {
 pub struct Store {
     readers: SqlitePool,
     writer: writer::Handle,
+    place: Arc<Place>,
 }
 
 /// The signals that the writer sends after each commit.
@@ -234,6 +248,8 @@ impl Store {
     /// Opens the database of a data directory for writing, creates or migrates its schema, and starts the writer.
     pub async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
         let open = |source| Error::of_file(file, source);
+        // Checked first, because the next step creates the file.
+        maintenance::refuse_lost(file)?;
         // The file is private, because it contains what people tell the society. SQLite gives its log, which it
         // creates beside the file, the same permissions.
         create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
@@ -251,13 +267,15 @@ impl Store {
         polity_points::point!("store::created");
         let mut connection = options.connect().await.map_err(open)?;
         database::quick_check(&mut connection, file).await?;
+        maintenance::refuse_lost_rows(&mut connection, file).await?;
         polity_points::point!("store::looked_at");
         migrate(&mut connection, file).await?;
         polity_points::point!("store::migrated");
         let newest_event = events::newest(&mut connection).await?;
         let readers = readers(options.read_only(true).create_if_missing(false)).await.map_err(open)?;
-        let (writer, signals) = writer::start(connection, newest_event);
-        Ok((Self { readers, writer }, signals))
+        let place = Arc::new(Place::of(file).map_err(|error| open(sqlx::Error::Io(error)))?);
+        let (writer, signals) = writer::start(connection, newest_event, Arc::clone(&place));
+        Ok((Self { readers, writer, place }, signals))
     }
 
     /// Opens the database of a data directory read-only; also returns the number of the newest event.
@@ -274,8 +292,10 @@ impl Store {
             }
         }
         let newest_event = events::newest(&mut connection).await?;
-        let readers = readers(options).await.map_err(|source| Error::of_file(file, source))?;
-        Ok((Self { readers, writer: writer::Handle::none() }, newest_event))
+        let failed = |source| Error::of_file(file, source);
+        let readers = readers(options).await.map_err(failed)?;
+        let place = Arc::new(Place::of(file).map_err(|error| failed(sqlx::Error::Io(error)))?);
+        Ok((Self { readers, writer: writer::Handle::none(), place }, newest_event))
     }
 
     /// Returns a connection for reading.
@@ -314,6 +334,12 @@ impl Store {
         self.writer.check()
     }
 
+    /// Fails if the files of the database have been removed or replaced since they were opened. What is written from
+    /// then on would be lost.
+    pub fn check_place(&self) -> Result<(), Gone> {
+        self.place.check()
+    }
+
     /// Records an event in a transaction of its own.
     pub async fn note(&self, event: Event) -> Result<(), Error> {
         self.write(move |tx| Box::pin(async move { events::append(tx, &event).await })).await
@@ -335,11 +361,7 @@ async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Erro
 }
 
 fn create_private(file: &Path) -> std::io::Result<()> {
-    let mut options = std::fs::OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file).map(drop)
+    polity_disk::open_or_create(file, polity_disk::Links::Followed).map(drop)
 }
 
 async fn migrate(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {

@@ -3,12 +3,16 @@
 pub(crate) mod check;
 pub(crate) mod database;
 pub(crate) mod forget;
+mod lost;
 #[cfg(test)]
 mod tests;
 pub mod unneeded;
 
+pub use lost::{Found, found};
+pub(crate) use lost::{refuse_lost, refuse_lost_rows};
+
 use crate::{Durability, Error, Store, clock};
-use polity_artifacts::{Blob, BlobError, BlobHash, BlobStore};
+use polity_artifacts::{Blob, BlobError, BlobHash, BlobStore, Expired, TRASH};
 use polity_registry::Retention;
 use polity_society::id::ArtifactId;
 use polity_society::time::Timestamp;
@@ -22,11 +26,6 @@ use std::time::Duration;
 pub const DATABASE: &str = "polity.db";
 /// The directory of blobs in a data directory.
 pub const ARTIFACTS: &str = "artifacts";
-
-/// Returns whether a directory contains a society, damaged or not.
-pub fn is_data_directory(path: &Path) -> bool {
-    path.join(DATABASE).is_file()
-}
 
 /// Why an operation on a data directory failed.
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +143,9 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
 /// Fails if the daemon would fail to start: the file is damaged or cannot be read, or a newer polity wrote it.
 pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
     let file = data.join(DATABASE);
+    refuse_lost(&file)?;
     let mut connection = database::open_to_read(&file).await?;
+    refuse_lost_rows(&mut connection, &file).await?;
     if let check::Schema::Newer { found, known } = check::schema(&mut connection).await? {
         return Err(Error::Newer { path: file, found, known }.into());
     }
@@ -164,6 +165,7 @@ async fn check_database(file: &Path, checked: &mut Checked) -> Result<Option<Nee
         }
         Err(error) => return Err(error.into()),
     };
+    refuse_lost_rows(&mut connection, file).await?;
     check::begin(&mut connection).await?;
     let mut problems = check::structure(&mut connection).await;
     let schema = check::schema(&mut connection).await;
@@ -288,15 +290,44 @@ pub struct Unwanted {
     pub idle_for: Option<Duration>,
     /// How long events are kept.
     pub retention: Retention,
+    pub trash: Trash,
 }
+
+/// What happens to the blobs in the trash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trash {
+    /// They are kept for a week.
+    Kept,
+    /// They are removed at once, and so are the blobs that are discarded now.
+    Emptied,
+}
+
+impl Trash {
+    fn expired(self, now: Timestamp) -> Expired {
+        match self {
+            Self::Kept => Expired::Before(now.saturating_sub(IN_TRASH_FOR)),
+            Self::Emptied => Expired::Everything,
+        }
+    }
+}
+
+/// Returns the directory of discarded blobs in a data directory.
+pub fn trash(data: &Path) -> PathBuf {
+    data.join(ARTIFACTS).join(TRASH)
+}
+
+/// How long discarded blobs stay in the trash: a week.
+const IN_TRASH_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// What was freed. With [`Mode::Count`], what would be freed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
     /// Artifacts of tasks that ended long ago.
     pub artifacts: u64,
-    /// Blobs that no remaining artifact needs.
+    /// Blobs that no remaining artifact needs. They are in the trash now, unless it was emptied.
     pub stored: Amount,
+    /// Blobs that were in the trash, and whose time is up.
+    pub trash: Amount,
     /// Events that have expired.
     pub events: u64,
     /// The size of the database before anything was freed, in bytes.
@@ -305,8 +336,8 @@ pub struct Freed {
     pub database_after: u64,
 }
 
-/// Frees space: removes blobs without an artifact, expired events and, if requested, artifacts of tasks that ended long
-/// ago. The caller must ensure that no other process uses the directory.
+/// Frees space: moves blobs without an artifact to the trash, and removes expired events and, if requested, artifacts of
+/// tasks that ended long ago. Removes from the trash what has been there for a week. The caller must ensure that no other process uses the directory.
 ///
 /// # Errors
 ///
@@ -362,14 +393,21 @@ async fn free_in(
     }
     polity_points::point!("gc::rows_removed");
     let blobs = BlobStore::as_it_is(data.join(ARTIFACTS));
-    for blob in blobs.list().await?.iter().filter(|blob| !needed.contains_key(&blob.hash)) {
-        if mode == Mode::Remove {
-            blobs.remove(&blob.hash).await?;
-            polity_points::point!("gc::blob_removed");
-        }
-        freed.stored.add(blob);
+    let mut unneeded = blobs.list().await?;
+    unneeded.retain(|blob| !needed.contains_key(&blob.hash));
+    unneeded.iter().for_each(|blob| freed.stored.add(blob));
+    let expired = unwanted.trash.expired(now);
+    blobs.discarded(expired).await?.iter().for_each(|blob| freed.trash.add(blob));
+    if mode == Mode::Remove {
+        blobs.discard(unneeded, now).await?;
+        blobs.empty_trash(expired).await?;
     }
     Ok(freed)
+}
+
+/// Removes the blobs that have been in the trash for a week. A society may be running.
+pub async fn empty_trash(blobs: &BlobStore, now: Timestamp) -> Result<(), BlobError> {
+    blobs.empty_trash(Trash::Kept.expired(now)).await
 }
 
 /// Removes expired events, in one transaction after another, and returns how many. A society may be running. The age of

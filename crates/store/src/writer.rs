@@ -1,6 +1,7 @@
 //! The writer: the one task that writes to the database. It runs the waiting jobs in one transaction, each behind a
 //! savepoint. It answers their callers and rings bells only after the commit.
 
+use super::place::{Gone, Place};
 use super::trouble::Trouble;
 use super::{Conversation, Error};
 use crate::Bell;
@@ -9,6 +10,7 @@ use futures::future::BoxFuture;
 use polity_society::time::Timestamp;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// The length of the queue for jobs. Longer queues make commits no more efficient.
@@ -172,13 +174,17 @@ impl Handle {
     }
 }
 
-pub(super) fn start(connection: SqliteConnection, newest_event: i64) -> (Handle, super::Signals) {
+pub(super) fn start(
+    connection: SqliteConnection,
+    newest_event: i64,
+    place: Arc<Place>,
+) -> (Handle, super::Signals) {
     let (orders, waiting) = mpsc::channel(QUEUE);
     let (bells, rung) = mpsc::unbounded_channel();
     let (events, seen) = watch::channel(newest_event);
     let tx =
         Tx { connection, now: Timestamp::default(), released: Vec::new(), bells: Vec::new(), newest_event };
-    tokio::spawn(Writer { tx, waiting, bells, events, failed: 0 }.run());
+    tokio::spawn(Writer { tx, waiting, bells, events, place, failed: 0 }.run());
     (Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen })
 }
 
@@ -187,12 +193,22 @@ struct Writer {
     waiting: mpsc::Receiver<Order>,
     bells: mpsc::UnboundedSender<Bell>,
     events: watch::Sender<i64>,
+    place: Arc<Place>,
     /// The number of transactions in a row that were not committed.
     failed: u32,
 }
 
-/// Returns why a transaction was not committed, with advice for the person if there is any.
-fn reason(error: &sqlx::Error) -> String {
+/// Why a transaction does not count as committed.
+#[derive(Debug, thiserror::Error)]
+enum Uncommitted {
+    #[error("{}", with_advice(.0))]
+    Sql(#[from] sqlx::Error),
+    #[error("{0}; the data directory was removed or replaced: put it back, or restore a backup")]
+    Gone(#[from] Gone),
+}
+
+/// Describes an error of SQLite, with advice for the person if there is any.
+fn with_advice(error: &sqlx::Error) -> String {
     match Trouble::of_sql(error) {
         Some(trouble) => format!("{error}; {}", trouble.advice()),
         None => error.to_string(),
@@ -239,7 +255,7 @@ impl Writer {
             }
             Err(error) => {
                 self.failed = self.failed.saturating_add(1);
-                let reason = reason(&error);
+                let reason = error.to_string();
                 tracing::error!(reason, failed = self.failed, "a write was not committed; it is retried");
                 // `ROLLBACK` fails if SQLite has already rolled back by itself.
                 let _ = self.tx.execute("ROLLBACK").await;
@@ -264,32 +280,37 @@ impl Writer {
         }
     }
 
-    async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
+    async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), Uncommitted> {
         polity_points::point!("writer::before_begin");
         // A read transaction that later begins to write can fail with a snapshot error.
         // The busy timeout does not prevent this error.
-        let mut so_far = self.tx.execute("BEGIN IMMEDIATE").await;
+        let mut so_far = match self.place.check() {
+            Ok(()) => self.tx.execute("BEGIN IMMEDIATE").await.map_err(Uncommitted::Sql),
+            Err(gone) => Err(gone.into()),
+        };
         for job in jobs {
             so_far = match so_far {
                 Ok(()) => self.run_job(job, answers).await,
                 // The caller learns the reason and can retry.
                 Err(error) => {
-                    answers.push(job(Err(&reason(&error))).await.answer);
+                    answers.push(job(Err(&error.to_string())).await.answer);
                     Err(error)
                 }
             };
         }
         so_far?;
         polity_points::point!("writer::before_commit");
-        self.tx.execute("COMMIT").await
+        self.tx.execute("COMMIT").await?;
+        // The commit is of no use if it went into files that nobody can find any more.
+        Ok(self.place.check()?)
     }
 
-    async fn run_job(&mut self, job: Job, answers: &mut Vec<Answer>) -> Result<(), sqlx::Error> {
+    async fn run_job(&mut self, job: Job, answers: &mut Vec<Answer>) -> Result<(), Uncommitted> {
         let savepoint = match self.tx.savepoint("job").await {
             Ok(savepoint) => savepoint,
             Err(error) => {
-                answers.push(job(Err(&reason(&error))).await.answer);
-                return Err(error);
+                answers.push(job(Err(&with_advice(&error))).await.answer);
+                return Err(error.into());
             }
         };
         let ran = job(Ok(&mut self.tx)).await;
@@ -300,6 +321,6 @@ impl Writer {
         }
         debug_assert_eq!(self.tx.released, [], "a job must handle the conversations that it released");
         self.tx.released.clear();
-        self.tx.release(savepoint).await
+        Ok(self.tx.release(savepoint).await?)
     }
 }

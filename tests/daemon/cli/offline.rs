@@ -285,7 +285,7 @@ fn other_schemas_and_damage_are_told() {
     std::fs::write(&file, bytes).expect("a file");
     check(&["the database data/polity.db is damaged", "polity db check", "restore a backup"]);
     std::fs::write(&file, "").expect("a file");
-    check(&["has an older schema, or none yet"]);
+    check(&["polity.db is missing or empty", "restore a backup"]);
 }
 
 #[test]

@@ -13,6 +13,10 @@ pub(super) const POINTS: &[&str] = &[
     "blobs::before_rename",
     "blobs::renamed",
     "blobs::stored",
+    // artifacts/src/trash.rs
+    "trash::before_discard",
+    "trash::discarded",
+    "trash::batch_removed",
     // artifacts/src/index.rs
     "artifacts::inserted",
     "artifacts::granted",
@@ -143,7 +147,6 @@ pub(super) const POINTS: &[&str] = &[
     "gc::grants_removed",
     "gc::artifacts_removed",
     "gc::rows_removed",
-    "gc::blob_removed",
     "gc::before_shrink",
     "gc::shrunk",
     "backup::database_copied",

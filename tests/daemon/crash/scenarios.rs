@@ -169,6 +169,10 @@ pub(super) const SCENARIOS: &[Scenario] = &[
             // The limits below make `gc` remove the older of these two tasks.
             run(&polity, &["go"]).expect_code(0);
             run(&polity, &["go"]).expect_code(0);
+            // A blob that has been in the trash for more than a week.
+            let batch = polity.data_dir().join("artifacts/trash/1000");
+            std::fs::create_dir_all(batch.join("ab")).expect("a trash");
+            std::fs::write(batch.join("ab").join("c".repeat(62)), "old").expect("a file");
             let retention = json!({"retention": {"maxEvents": 1, "maxDatabaseBytes": 1}});
             polity.write_config("app.json", &app(&retention).to_string());
             polity

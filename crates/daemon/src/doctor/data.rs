@@ -3,19 +3,21 @@
 use super::report::{Mended, Section};
 use super::{Mode, Network, QUESTION};
 use crate::output::bytes;
-use crate::places::LOCK;
+use polity_disk::{Holder, Links, holder, read_text};
 use polity_llm::{Endpoint, FailureKind, Inquirer, Question};
 use polity_probe::Finding;
-use polity_store::maintenance;
+use polity_store::maintenance::{self, Found};
 use polity_view::in_full;
 use serde_json::Value;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 const TOKEN: &str = "token";
 const NOTE: &str = "daemon.json";
+/// Maximum size of `daemon.json`, in bytes.
+const MAX_NOTE: u64 = 64 * 1024;
 /// Free bytes below which the doctor warns: writes to the database will soon fail.
 const LITTLE_ROOM: u64 = 1_000_000_000;
 /// Free bytes below which the doctor reports a problem: writes to the database may fail already.
@@ -60,7 +62,7 @@ pub(super) async fn look(
     findings.push(writing(data));
     findings.extend(room(data));
     let mut sections = vec![section(findings)];
-    if maintenance::is_data_directory(data) {
+    if maintenance::found(data) != Found::Nothing {
         sections.push(Section::new(
             "database",
             data.join("polity.db").display().to_string(),
@@ -133,27 +135,6 @@ async fn database(data: &Path) -> Finding {
     }
 }
 
-/// Whether another process has locked the data directory.
-enum Holder {
-    Nobody,
-    Somebody,
-    Unknown(io::Error),
-}
-
-fn holder(data: &Path) -> Holder {
-    let lock = match File::open(data.join(LOCK)) {
-        Ok(lock) => lock,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Holder::Nobody,
-        Err(error) => return Holder::Unknown(error),
-    };
-    // The lock is shared and held only for a moment, so that two doctors do not block each other.
-    match lock.try_lock_shared() {
-        Ok(()) => Holder::Nobody,
-        Err(TryLockError::WouldBlock) => Holder::Somebody,
-        Err(TryLockError::Error(error)) => Holder::Unknown(error),
-    }
-}
-
 /// The content of `daemon.json`, which a daemon writes into its data directory.
 pub(super) struct Note {
     pub(super) url: String,
@@ -163,8 +144,8 @@ pub(super) struct Note {
 /// Returns the content of `daemon.json`, if a process has locked the directory. Without a lock the file is left over
 /// from a crash, so this function returns `None`.
 pub(super) fn note(data: &Path) -> Option<Note> {
-    let is_held = matches!(holder(data), Holder::Somebody);
-    let text = is_held.then(|| fs::read_to_string(data.join(NOTE)).ok()).flatten()?;
+    let is_held = matches!(holder(data), Ok(Holder::Somebody));
+    let text = is_held.then(|| read_text(&data.join(NOTE), Links::Refused, MAX_NOTE).ok()).flatten()?;
     let note: Value = serde_json::from_str(&text).ok()?;
     let url = note.get("url")?.as_str().filter(|url| url.starts_with("http"))?.to_owned();
     Some(Note { url, pid: note.get("pid").and_then(Value::as_u64) })
@@ -172,12 +153,12 @@ pub(super) fn note(data: &Path) -> Option<Note> {
 
 async fn daemon(data: &Path, inquirer: &Inquirer, network: Network) -> Finding {
     match holder(data) {
-        Holder::Nobody => return Finding::ok("no_daemon", "no polity is using the data directory"),
-        Holder::Unknown(error) => {
+        Ok(Holder::Nobody) => return Finding::ok("no_daemon", "no polity is using the data directory"),
+        Err(error) => {
             let what = format!("cannot tell whether a polity is using the data directory: {error}");
             return Finding::warning("lock", what, "check the permissions of polity.lock");
         }
-        Holder::Somebody => {}
+        Ok(Holder::Somebody) => {}
     }
     let Some(Note { url, pid }) = note(data) else {
         return Finding::ok(
@@ -249,13 +230,9 @@ mod tests {
     #[test]
     fn who_has_a_directory() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(matches!(holder(dir.path()), Holder::Nobody));
-        let lock = File::create(dir.path().join(LOCK)).unwrap();
-        assert!(matches!(holder(dir.path()), Holder::Nobody));
         fs::write(dir.path().join(NOTE), r#"{"url": "http://127.0.0.1:7", "pid": 8}"#).unwrap();
         assert!(note(dir.path()).is_none(), "a stale note");
-        lock.lock().unwrap();
-        assert!(matches!(holder(dir.path()), Holder::Somebody));
+        let _lock = polity_disk::Lock::take(dir.path()).unwrap();
         let note = note(dir.path()).unwrap();
         assert_eq!((note.url.as_str(), note.pid), ("http://127.0.0.1:7", Some(8)));
     }

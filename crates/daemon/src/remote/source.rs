@@ -8,7 +8,7 @@ use crate::places;
 use clap::Args;
 use polity_client::Client;
 use polity_runtime::Society;
-use polity_store::maintenance;
+use polity_store::maintenance::{self, Found};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -47,8 +47,10 @@ impl Source {
 /// Opens a data directory for reading only; creates no files in it or elsewhere. Another process may use the
 /// directory and write meanwhile: this process then reads what was committed so far.
 async fn open(data: &Path, config_dir: Option<PathBuf>) -> Result<Client, Failure> {
-    if !maintenance::is_data_directory(data) {
-        return Err(Failure::NoSociety(data.to_owned()));
+    match maintenance::found(data) {
+        Found::Society => {}
+        Found::Lost => return Err(Failure::Lost(data.to_owned())),
+        Found::Nothing => return Err(Failure::NoSociety(data.to_owned())),
     }
     let config_dir = places::config_as_it_is(config_dir)?;
     let (registry, _) = config::read(&config_dir.path).await?;

@@ -3,27 +3,27 @@
 use crate::failure::Failure;
 use crate::places::NOTE;
 use polity_api::Token;
+use polity_disk::{Links, open, read_to_end, text, write_private};
 use serde_json::json;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 const TOKEN: &str = "token";
+/// Maximum size of the token file, in bytes.
+const MAX_TOKEN: u64 = 64 * 1024;
 
 /// Reads the token of a data directory. Creates a token if there is none.
 pub(super) fn token(data: &Path) -> Result<Token, Failure> {
     let path = data.join(TOKEN);
     let unusable = |source| Failure::Data { path: path.clone(), source };
-    match fs::read_to_string(&path) {
-        Ok(text) => {
-            keep_private(&path).map_err(unusable)?;
-            Token::read(&text).ok_or_else(|| Failure::NoToken(path.clone()))
-        }
+    match read_private(&path) {
+        Ok(text) => Token::read(&text).ok_or_else(|| Failure::NoToken(path.clone())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let token = Token::generate().map_err(|error| {
                 Failure::Defect(format!("cannot get random bytes from the system: {error}"))
             })?;
-            put(&path, &format!("{}\n", token.expose())).map_err(unusable)?;
+            write_private(&path, &format!("{}\n", token.expose())).map_err(unusable)?;
             Ok(token)
         }
         Err(error) => Err(unusable(error)),
@@ -37,7 +37,8 @@ impl Note {
     pub(super) fn write(data: &Path, url: &str) -> Result<Self, Failure> {
         let path = data.join(NOTE);
         let note = json!({"url": url, "pid": std::process::id(), "version": env!("CARGO_PKG_VERSION")});
-        put(&path, &format!("{note:#}\n")).map_err(|source| Failure::Data { path: path.clone(), source })?;
+        write_private(&path, &format!("{note:#}\n"))
+            .map_err(|source| Failure::Data { path: path.clone(), source })?;
         Ok(Self(path))
     }
 }
@@ -50,42 +51,20 @@ impl Drop for Note {
     }
 }
 
-/// Writes a file that only its owner may read. The complete file is renamed to its final name, so no reader sees half
-/// of it.
-fn put(path: &Path, text: &str) -> io::Result<()> {
-    let unfinished = path.with_extension("unfinished");
-    // Never reuse a file that a crash left behind: other users may be allowed to read it.
-    match fs::remove_file(&unfinished) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&unfinished)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&unfinished, path)?;
-    // The new name survives a power cut only if the directory is synced, too.
-    #[cfg(unix)]
-    if let Some(directory) = path.parent() {
-        File::open(directory)?.sync_all()?;
-    }
-    Ok(())
+/// Reads the token file. A symbolic link is refused: otherwise polity would use, and make private, whatever file it leads
+/// to.
+fn read_private(path: &Path) -> io::Result<String> {
+    let mut file = open(path, Links::Refused)?;
+    keep_private(path, &file)?;
+    text(read_to_end(&mut file, MAX_TOKEN)?)
 }
 
-/// Removes the permissions of other users on a file. Tells the user if other users had permissions.
-fn keep_private(path: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        if fs::metadata(path)?.permissions().mode() & 0o077 != 0 {
-            fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-            crate::output::complain(&format!("others could read {}; made it private", path.display()));
-        }
+/// Removes the permissions of other users on a file. Tells the user if there were any.
+fn keep_private(path: &Path, file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        crate::output::complain(&format!("others could read {}; made it private", path.display()));
     }
-    #[cfg(not(unix))]
-    let _ = path;
     Ok(())
 }

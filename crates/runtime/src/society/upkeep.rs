@@ -26,9 +26,9 @@ pub(super) async fn finish_merges(handles: Arc<Handles>, stop: CancellationToken
 /// How often old data is removed.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes expired events and artifacts that were never sent, and forgets old tasks, at start and every hour, until
-/// the society stops. Setting the clock forward makes no event older: ages are measured with the time at start plus
-/// the time that has passed since then.
+/// Removes expired events, artifacts that were never sent and what has been in the trash for a week, and forgets old
+/// tasks, at start and every hour, until the society stops. Setting the clock forward makes no event older: ages are
+/// measured with the time at start plus the time that has passed since then.
 pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
     let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
     let mut hours = tokio::time::interval(RETENTION);
@@ -51,6 +51,9 @@ pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken)
         };
         if let Err(error) = within {
             tracing::warn!(%error, "failed to forget old tasks");
+        }
+        if let Err(error) = maintenance::empty_trash(&handles.blobs, now).await {
+            tracing::warn!(%error, "failed to empty the trash");
         }
         if let Err(error) = clear_workspaces(&handles, &stop).await {
             tracing::warn!(%error, "failed to clear the workspaces of forgotten tasks");

@@ -8,6 +8,8 @@ use polity_society::contact::{self, KnownParty};
 use polity_society::content::Direction;
 use polity_society::id::{AgentId, MessageId};
 use polity_society::message::Payload;
+use polity_society::problem::{Fault, FieldProblem};
+use polity_society::refusal::Refusal;
 use polity_society::rules::{Answering, Draft};
 use polity_society::time::Timestamp;
 use polity_store::record::{Keeps, Record};
@@ -16,12 +18,19 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+/// Maximum delay of a message, in milliseconds: 30 days. A task with a delayed message stays open.
+const MAX_DELAY_MS: u64 = 30 * 24 * 60 * 60 * 1000;
+
 /// How many of the newest entries of a history `compress_context` leaves as they are, unless the model says
 /// otherwise.
 const KEEP_RECENT: u64 = 6;
 
 pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: SendMessage) -> Ran {
     let payload = arguments.payload;
+    if arguments.delay_ms.is_some_and(|delay| delay > MAX_DELAY_MS) {
+        let rule = Fault::Rule(format!("must be at most {MAX_DELAY_MS} (30 days)"));
+        return Err(Refusal::InvalidArguments(vec![FieldProblem::new("delayMs", rule)]).into());
+    }
     let mut ignored: Vec<String> = Vec::new();
     let due_at = arguments.delay_ms.map(|delay| tx.now.saturating_add(Duration::from_millis(delay)));
     let contacts =

@@ -122,10 +122,15 @@ fn stray(row: &SqliteRow) -> String {
     )
 }
 
+/// Returns whether a database has the table that lists its migrations.
+pub(crate) async fn has_schema(connection: &mut SqliteConnection) -> Result<bool, Error> {
+    Ok(sqlx::query_scalar(HAS_SCHEMA).fetch_one(connection).await?)
+}
+
 /// Compares the schema of a database with the schema that this program creates.
 pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Error> {
     let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
-    let found = if sqlx::query_scalar(HAS_SCHEMA).fetch_one(&mut *connection).await? {
+    let found = if has_schema(connection).await? {
         sqlx::query_scalar(SCHEMA).fetch_one(connection).await?
     } else {
         0

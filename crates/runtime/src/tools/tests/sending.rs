@@ -161,6 +161,26 @@ async fn nobody_answers_what_it_has_not_read() {
 }
 
 #[tokio::test]
+async fn a_message_is_delayed_by_at_most_thirty_days() {
+    const MOST: u64 = 30 * 24 * 60 * 60 * 1000;
+    let world = World::new().await;
+    let send = async |delay: u64| {
+        world
+            .call("root", "send_message", json!({"to": "root", "payload": "some day", "delayMs": delay}))
+            .await
+    };
+    for delay in [MOST + 1, u64::MAX] {
+        let refused = send(delay).await;
+        assert_eq!(
+            (code(&refused), &refused["details"][0]["field"]),
+            ("invalid_arguments", &json!("delayMs"))
+        );
+    }
+    assert_eq!(world.mail("root").await.len(), 0);
+    assert_eq!(code(&send(MOST).await), "ok");
+}
+
+#[tokio::test]
 async fn a_full_mailbox_takes_no_more() {
     let world = World::with(&json!({"maxQueue": 2})).await;
     let reader = world.hire("root", "读者", json!({})).await;

@@ -1,0 +1,185 @@
+//! The trash of a blob store: blobs that nothing needs, kept for a while in case that was a mistake.
+//!
+//! A blob lies in `trash/BATCH/ab/cdef…`. The batch is the time at which its blobs were discarded, in milliseconds since
+//! 1970. So a batch can be copied back over the store as it is. Each step is a rename or a removal, and a crash between
+//! two steps leaves a blob in one of the two places.
+
+use crate::blobs::{Blob, BlobError, BlobStore, TEMPORARY, list, make_inner_directory, path_of, sync};
+use polity_society::time::Timestamp;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The directory of discarded blobs in a store.
+pub const TRASH: &str = "trash";
+
+/// What is removed from the trash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expired {
+    /// What was discarded before this time.
+    Before(Timestamp),
+    /// The whole trash.
+    Everything,
+}
+
+impl Expired {
+    fn includes(self, discarded_at: i64) -> bool {
+        match self {
+            Self::Before(time) => discarded_at < time.as_millis(),
+            Self::Everything => true,
+        }
+    }
+}
+
+impl BlobStore {
+    /// Moves blobs into the trash. Blobs that do not exist are skipped.
+    /// The caller must make sure that nobody needs the blobs, and that nobody is storing the same bytes at this moment.
+    pub async fn discard(&self, blobs: Vec<Blob>, now: Timestamp) -> Result<(), BlobError> {
+        let root = Arc::clone(&self.root);
+        let work = move || discard(&root, &blobs, now);
+        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
+    }
+
+    /// Returns whether the store holds no blob, neither in its place nor in the trash. What cannot be read counts as a
+    /// blob; a missing directory is empty.
+    pub fn is_empty(&self) -> bool {
+        let has_entries = |path: &Path| match fs::read_dir(path) {
+            Ok(mut entries) => entries.next().is_some(),
+            Err(error) => error.kind() != io::ErrorKind::NotADirectory,
+        };
+        match fs::read_dir(&self.root) {
+            Ok(mut inner) => inner.all(|inner| {
+                inner.is_ok_and(|inner| inner.file_name() == TEMPORARY || !has_entries(&inner.path()))
+            }),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        }
+    }
+
+    /// Lists the blobs that were discarded long enough ago.
+    pub async fn discarded(&self, expired: Expired) -> Result<Vec<Blob>, BlobError> {
+        let root = Arc::clone(&self.root);
+        let work = move || {
+            let found = batches(&root, expired)
+                .and_then(|batches| batches.iter().map(|batch| list(batch)).collect::<io::Result<Vec<_>>>());
+            Ok(found.map_err(failed(&root))?.concat())
+        };
+        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
+    }
+
+    /// Removes the blobs that were discarded long enough ago. They cannot be restored any more.
+    pub async fn empty_trash(&self, expired: Expired) -> Result<(), BlobError> {
+        let root = Arc::clone(&self.root);
+        let work = move || {
+            for batch in batches(&root, expired).map_err(failed(&root))? {
+                fs::remove_dir_all(&batch).map_err(failed(&batch))?;
+                polity_points::point!("trash::batch_removed");
+            }
+            Ok(())
+        };
+        tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
+    }
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> BlobError {
+    let path = path.to_owned();
+    move |source| BlobError::Trash { path, source }
+}
+
+fn discard(root: &Path, blobs: &[Blob], now: Timestamp) -> Result<(), BlobError> {
+    if blobs.is_empty() {
+        return Ok(());
+    }
+    let trash = root.join(TRASH);
+    let batch = trash.join(now.as_millis().to_string());
+    let mut changed = BTreeSet::from([root.to_owned(), trash.clone(), batch.clone()]);
+    for directory in [&trash, &batch] {
+        make_inner_directory(directory).map_err(failed(directory))?;
+    }
+    for Blob { hash, .. } in blobs {
+        let (Some(from), Some(to)) = (path_of(root, hash), path_of(&batch, hash)) else { continue };
+        let directories = from.parent().into_iter().chain(to.parent());
+        changed.extend(directories.clone().map(Path::to_owned));
+        if let Some(directory) = to.parent() {
+            make_inner_directory(directory).map_err(failed(directory))?;
+        }
+        polity_points::point!("trash::before_discard");
+        match fs::rename(&from, &to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&from)(error)),
+            Ok(()) | Err(_) => {}
+        }
+        polity_points::point!("trash::discarded");
+    }
+    for directory in &changed {
+        sync(directory).map_err(failed(directory))?;
+    }
+    Ok(())
+}
+
+/// Returns the directories of the batches that were discarded long enough ago. Other files in the trash stay.
+fn batches(root: &Path, expired: Expired) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(root.join(TRASH)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let discarded_at = entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok());
+        if entry.file_type()?.is_dir() && discarded_at.is_some_and(|at| expired.includes(at)) {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BlobHash;
+    use bytes::Bytes;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    #[tokio::test]
+    async fn what_is_discarded_can_be_copied_back_until_it_has_expired() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = BlobStore::open(directory.path()).await.unwrap();
+        let first = store.put(Bytes::from_static(b"first")).await.unwrap();
+        let second = store.put(Bytes::from_static(b"second")).await.unwrap();
+        let missing = Blob { hash: BlobHash::of(b"missing"), size: 0 };
+        store.discard(vec![first.clone(), missing], at(1000)).await.unwrap();
+        assert!(matches!(store.read(&first.hash).await, Err(BlobError::Missing { .. })));
+        assert_eq!(store.list().await.unwrap(), [second.clone()]);
+        store.discard(vec![second.clone()], at(2000)).await.unwrap();
+        assert!(!store.is_empty(), "the trash counts");
+
+        assert_eq!(store.discarded(Expired::Before(at(2000))).await.unwrap(), [first.clone()]);
+        store.empty_trash(Expired::Before(at(2000))).await.unwrap();
+        assert_eq!(store.discarded(Expired::Everything).await.unwrap(), [second.clone()]);
+        let (batch, place) =
+            (directory.path().join(TRASH).join("2000"), path_of(directory.path(), &second.hash));
+        fs::rename(path_of(&batch, &second.hash).unwrap(), place.unwrap()).unwrap();
+        assert_eq!(store.read(&second.hash).await.unwrap(), "second");
+
+        fs::remove_file(path_of(directory.path(), &second.hash).unwrap()).unwrap();
+        store.empty_trash(Expired::Everything).await.unwrap();
+        assert!(store.is_empty());
+        // A store is opened again without harm to the trash.
+        assert!(BlobStore::open(directory.path()).await.unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_somebody_else_put_into_the_trash_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = BlobStore::open(directory.path()).await.unwrap();
+        let notes = directory.path().join(TRASH).join("notes");
+        fs::create_dir_all(&notes).unwrap();
+        store.empty_trash(Expired::Everything).await.unwrap();
+        assert!(notes.exists());
+    }
+}

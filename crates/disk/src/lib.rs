@@ -1,0 +1,206 @@
+//! Opens the files of polity's own directories: only regular files, and never waits for another program. Locks data
+//! directories.
+//!
+//! Opening a named pipe waits until somebody writes into it, and a device such as `/dev/zero` has no end. So each file
+//! is opened without waiting, checked through its handle, and read up to a bound. This crate must not know what is in
+//! the files.
+
+mod lock;
+
+pub use lock::{Holder, LOCK, Lock, holder};
+
+use rustix::fs::{Mode, OFlags, openat};
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// What happens if the last component of a path is a symbolic link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// The file behind the link is opened. It must be a regular file, too.
+    Followed,
+    /// The link is refused, because it may lead to any file that the user can read.
+    Refused,
+}
+
+/// Why a file was not opened or read, although the system would have allowed it. It is inside an [`io::Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// The path is a directory, a pipe, a socket or a device.
+    NotRegular,
+    /// The path is a symbolic link.
+    Link,
+    /// The file is longer than it may be.
+    TooLong {
+        /// The bound, in bytes.
+        most: u64,
+    },
+    /// The text is not valid UTF-8.
+    NotText,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRegular => f.write_str("it is not a regular file"),
+            Self::Link => f.write_str("it is a symbolic link, which polity does not follow here"),
+            Self::TooLong { most } => write!(f, "it is longer than {most} bytes"),
+            Self::NotText => f.write_str("stream did not contain valid UTF-8"),
+        }
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+impl From<Unfit> for io::Error {
+    fn from(unfit: Unfit) -> Self {
+        Self::new(io::ErrorKind::InvalidData, unfit)
+    }
+}
+
+/// Flags that keep `open` from waiting for the other end of a pipe, and from making a terminal control this process.
+fn at_once(links: Links) -> OFlags {
+    let links = match links {
+        Links::Followed => OFlags::empty(),
+        Links::Refused => OFlags::NOFOLLOW,
+    };
+    OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | links
+}
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+///
+/// Fails with the error of the system, or with [`Unfit`].
+pub fn open(path: &Path, links: Links) -> io::Result<File> {
+    with(OpenOptions::new().read(true), path, links)
+}
+
+/// Opens a file that is locked or appended to, and creates it if it does not exist. Only its owner may read a new file.
+///
+/// # Errors
+///
+/// Fails as [`open`] does.
+pub fn open_or_create(path: &Path, links: Links) -> io::Result<File> {
+    with(OpenOptions::new().append(true).create(true).mode(0o600), path, links)
+}
+
+fn with(options: &mut OpenOptions, path: &Path, links: Links) -> io::Result<File> {
+    let flags = at_once(links).bits().cast_signed();
+    regular(options.custom_flags(flags).open(path).map_err(|error| of_link(error, path, links))?)
+}
+
+/// Opens a regular file in a directory. Neither the directory nor the file may be a symbolic link.
+///
+/// # Errors
+///
+/// Fails as [`open`] does.
+pub fn open_in(directory: &Path, name: &str) -> io::Result<File> {
+    let links = Links::Refused;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | at_once(links);
+    // Linux reports a link as `NotADirectory` if both flags are set.
+    let failed = |error: rustix::io::Errno| match fs::symlink_metadata(directory) {
+        Ok(found) if found.is_symlink() => Unfit::Link.into(),
+        Ok(_) | Err(_) => io::Error::from(error),
+    };
+    let handle = rustix::fs::open(directory, flags, Mode::empty()).map_err(failed)?;
+    let file = openat(&handle, name, OFlags::RDONLY | at_once(links), Mode::empty());
+    regular(File::from(file.map_err(|error| of_link(error.into(), &directory.join(name), links))?))
+}
+
+/// Systems differ in the error for a link that may not be followed.
+fn of_link(error: io::Error, path: &Path, links: Links) -> io::Error {
+    let is_link =
+        || links == Links::Refused && fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    let is_socket = || {
+        use std::os::unix::fs::FileTypeExt as _;
+        fs::metadata(path).is_ok_and(|found| found.file_type().is_socket() || found.file_type().is_fifo())
+    };
+    if is_link() {
+        Unfit::Link.into()
+    } else if error.kind() != io::ErrorKind::NotFound && is_socket() {
+        // A socket cannot be opened at all, and a pipe that nobody reads cannot be opened for writing.
+        Unfit::NotRegular.into()
+    } else {
+        error
+    }
+}
+
+fn regular(file: File) -> io::Result<File> {
+    if file.metadata()?.is_file() { Ok(file) } else { Err(Unfit::NotRegular.into()) }
+}
+
+/// Reads a regular file of at most `most` bytes.
+///
+/// # Errors
+///
+/// Fails as [`open`] does, and if the file is longer.
+pub fn read(path: &Path, links: Links, most: u64) -> io::Result<Vec<u8>> {
+    read_to_end(&mut open(path, links)?, most)
+}
+
+/// Reads a regular file of at most `most` bytes as text.
+///
+/// # Errors
+///
+/// Fails as [`read`] does, and if the content is not UTF-8.
+pub fn read_text(path: &Path, links: Links, most: u64) -> io::Result<String> {
+    text(read(path, links, most)?)
+}
+
+/// Converts what was read into text.
+///
+/// # Errors
+///
+/// Fails if the content is not UTF-8.
+pub fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| Unfit::NotText.into())
+}
+
+/// Reads an open file of at most `most` bytes from its current position to its end.
+///
+/// # Errors
+///
+/// Fails with the error of the system, or if the file is longer.
+pub fn read_to_end(file: &mut File, most: u64) -> io::Result<Vec<u8>> {
+    let too_long = || io::Error::from(Unfit::TooLong { most });
+    let length = file.metadata()?.len();
+    if length > most {
+        return Err(too_long());
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
+    // The file may grow meanwhile.
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
+}
+
+/// Writes a file that only its owner may read, over any file of this name. The content survives a power cut, and nobody
+/// ever sees a part of it. A symbolic link at the path is replaced, not followed.
+///
+/// # Errors
+///
+/// Fails with the error of the system.
+pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = Path::new(&unfinished);
+    // Never reuse a file that a crash left behind: other users may be allowed to read it.
+    match fs::remove_file(unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(unfinished)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(unfinished, path)?;
+    // The new name survives a power cut only if the directory is synced, too.
+    match path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        Some(directory) => File::open(directory)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+//! Tells a data directory whose database was lost from one in which there was no society yet.
+//!
+//! A start creates a missing database. In a directory with artifacts, that would hide the loss: the new database knows
+//! none of the artifacts, so the next `polity gc` would remove them all.
+
+use super::{ARTIFACTS, DATABASE, check};
+use crate::Error;
+use polity_artifacts::BlobStore;
+use sqlx::SqliteConnection;
+use std::path::Path;
+
+/// What is in a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The database of a society, damaged or not.
+    Society,
+    /// Artifacts of a society, but no database or an empty one.
+    Lost,
+    /// Nothing of a society.
+    Nothing,
+}
+
+/// Returns what is in a directory. An empty database without artifacts is what a crash of the first start leaves; it
+/// counts as a society.
+pub fn found(data: &Path) -> Found {
+    let file = std::fs::metadata(data.join(DATABASE)).ok().filter(std::fs::Metadata::is_file);
+    match file.map(|file| file.len()) {
+        Some(1..) => Found::Society,
+        Some(0) | None if has_traces(data) => Found::Lost,
+        Some(0) => Found::Society,
+        None => Found::Nothing,
+    }
+}
+
+/// Returns whether a society has left something in a directory, apart from its database.
+fn has_traces(data: &Path) -> bool {
+    // SQLite deletes the log (WAL) of a database that is gone or empty, with all commits that are only in there.
+    let log = data.join(format!("{DATABASE}-wal"));
+    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
+        || !BlobStore::as_it_is(data.join(ARTIFACTS)).is_empty()
+}
+
+/// Fails if the database was lost. `file` is its path in the data directory.
+pub(crate) fn refuse_lost(file: &Path) -> Result<(), Error> {
+    match file.parent().filter(|data| found(data) == Found::Lost) {
+        Some(data) => Err(Error::Lost { data: data.to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Fails if the database has no tables although there are artifacts.
+pub(crate) async fn refuse_lost_rows(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
+    let Some(data) = file.parent() else { return Ok(()) };
+    if check::has_schema(connection).await? || !has_traces(data) {
+        return Ok(());
+    }
+    Err(Error::Lost { data: data.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Durability, Store};
+
+    /// Creates a data directory with an artifact in it.
+    async fn with_artifact() -> tempfile::TempDir {
+        let data = tempfile::tempdir().unwrap();
+        let blobs = BlobStore::open(data.path().join(ARTIFACTS)).await.unwrap();
+        blobs.put(b"precious".to_vec().into()).await.unwrap();
+        data
+    }
+
+    async fn open(data: &Path) -> Result<(), Error> {
+        Store::open(&data.join(DATABASE), Durability::Full).await?.0.close().await;
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_missing_or_empty_database_beside_artifacts_is_no_new_society() {
+        let data = with_artifact().await;
+        let file = data.path().join(DATABASE);
+        assert_eq!(found(data.path()), Found::Lost);
+        assert!(matches!(open(data.path()).await, Err(Error::Lost { .. })));
+        assert!(!file.exists(), "nothing is created");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(found(data.path()), Found::Lost);
+        assert!(matches!(open(data.path()).await, Err(Error::Lost { .. })));
+        // A file with a head but without tables.
+        let elsewhere = tempfile::tempdir().unwrap();
+        open(elsewhere.path()).await.unwrap();
+        let empty = sqlx::sqlite::SqliteConnectOptions::new().filename(&file).create_if_missing(true);
+        let mut connection = sqlx::ConnectOptions::connect(&empty).await.unwrap();
+        sqlx::query("PRAGMA user_version = 1").execute(&mut connection).await.unwrap();
+        sqlx::Connection::close(connection).await.unwrap();
+        assert_eq!(found(data.path()), Found::Society);
+        assert!(matches!(open(data.path()).await, Err(Error::Lost { .. })));
+        let checked = super::super::check(data.path()).await;
+        assert!(checked.unwrap_err().to_string().contains("polity.db is missing or empty"));
+        // With the database back in its place, all is well.
+        std::fs::copy(elsewhere.path().join(DATABASE), &file).unwrap();
+        open(data.path()).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_a_crash_of_the_first_start_leaves_is_a_new_society() {
+        let data = tempfile::tempdir().unwrap();
+        assert_eq!(found(data.path()), Found::Nothing);
+        BlobStore::open(data.path().join(ARTIFACTS)).await.unwrap();
+        std::fs::write(data.path().join(ARTIFACTS).join("tmp/1-0"), "half").unwrap();
+        assert_eq!(found(data.path()), Found::Nothing);
+        std::fs::write(data.path().join(DATABASE), "").unwrap();
+        assert_eq!(found(data.path()), Found::Society);
+        open(data.path()).await.unwrap();
+    }
+
+    #[test]
+    fn a_log_without_its_database_is_a_trace() {
+        let data = tempfile::tempdir().unwrap();
+        std::fs::write(data.path().join("polity.db-wal"), "commits").unwrap();
+        assert_eq!(found(data.path()), Found::Lost);
+    }
+}
