@@ -75,9 +75,12 @@ impl Progress {
     }
 }
 
+/// Returns for the name of a host why a request may not go there.
+type HostRule = dyn Fn(&str) -> Result<(), String> + Send + Sync;
+
 /// Decides to which hosts a web request may go.
 #[derive(Clone)]
-pub struct Hosts(Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>);
+pub struct Hosts(Arc<HostRule>);
 
 impl Hosts {
     /// Makes a rule from a function. The error says why the request may not go to the host.

@@ -147,7 +147,7 @@ impl Tool for PutFile {
     fn run<'a>(&'a self, invocation: Invocation) -> BoxFuture<'a, Result<Output, Refusal>> {
         async move {
             let PutGiven { path, .. } = read(PUT_ARTIFACT, &invocation.arguments)?;
-            let limits = self.registry.current().settings.limits.clone();
+            let limits = self.registry.current().settings.limits;
             let at = PathArgument { tool: PUT_ARTIFACT, argument: PATH, path: &path };
             let file = self.files.read(&invocation.caller, at, &limits).await?;
             let output = Output::json(json!({"path": file.path}));

@@ -236,7 +236,7 @@ async fn the_policy_decides_where_redirects_may_lead() {
     let fetch = FakeTool { reach: reach("first.example"), ..fetch };
     world.say("user", "root", json!("go")).await;
     let says = vec![Say::Call("fetch", json!({})), Say::Text("done")];
-    drive(&world, &world.of("root"), says, &[fetch.clone()]).await;
+    drive(&world, &world.of("root"), says, std::slice::from_ref(&fetch)).await;
     let reasons = told.lock().unwrap().clone();
     assert_eq!(reasons[0].as_deref(), Some("rule 1 of tools.policy in app.json denies it"));
     assert!(
@@ -248,7 +248,8 @@ async fn the_policy_decides_where_redirects_may_lead() {
     // The person has allowed the call to this host, so it may be redirected within the host.
     world.say("user", "root", json!("again")).await;
     let asked_host = FakeTool { reach: reach("asked.example"), ..fetch };
-    drive(&world, &world.of("root"), vec![Say::Call("fetch", json!({}))], &[asked_host.clone()]).await;
+    drive(&world, &world.of("root"), vec![Say::Call("fetch", json!({}))], std::slice::from_ref(&asked_host))
+        .await;
     answer(&world, &questions(&world).await[0].id, Answer::Yes, None).await;
     drive(&world, &world.of("root"), vec![Say::Text("done")], &[asked_host]).await;
     let reasons = told.lock().unwrap().clone();

@@ -87,7 +87,7 @@ async fn a_file_becomes_an_artifact_and_an_artifact_a_file() {
     // What the agent made for a request is named to the asker.
     assert_eq!(world.query("SELECT COUNT(*) || '' FROM outputs").await, ["2"]);
 
-    let tools = &script.requests()[0].tools;
+    let tools = script.requests()[0].tools.clone();
     let tool = |name: &str| tools.iter().find(|tool| tool.name == name).unwrap().parameters.clone();
     assert_eq!(tool("put_artifact")["required"], json!(["type"]));
     assert!(tool("put_artifact")["properties"].get("path").is_some());
