@@ -48,7 +48,7 @@ fn assert_works(polity: &Polity) {
 #[test]
 fn an_attachment_that_is_not_there() {
     let (server, polity) = answering();
-    check(run(&polity, &["look", "--attach", "missing.png"]), &["missing.png", "--attach"]);
+    check(run(&polity, &["look", "--attach", "missing.png"]), &["missing.png", "check the path"]);
     assert!(server.requests().is_empty());
     assert_works(&polity);
 }
@@ -67,6 +67,16 @@ fn an_attachment_larger_than_an_artifact_may_be() {
     let path = write(&polity, "large.bin", &[7; 11]);
     check(run(&polity, &["look", "--attach", &path]), &["large.bin", "11", "maxArtifactBytes"]);
     assert_works(&polity);
+}
+
+#[test]
+fn attachments_larger_than_the_artifacts_of_a_task_may_be() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let polity = home(&server, &json!({"limits": {"maxArtifactBytesPerTask": 10}}));
+    let paths = [write(&polity, "six.bin", &[7; 6]), write(&polity, "five.bin", &[8; 5])];
+    let both = ["look", "--attach", &paths[0], "--attach", &paths[1]];
+    check(run(&polity, &both), &["maxArtifactBytesPerTask"]);
+    run(&polity, &["look", "--attach", &paths[0]]).expect_code(0);
 }
 
 #[test]

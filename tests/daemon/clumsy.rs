@@ -120,7 +120,7 @@ fn a_server_that_cannot_read_calls_twice_is_sent_no_tools() {
         if !asked.offered_tools().is_empty() {
             return unreadable();
         }
-        assert!(asked.system().contains("get_artifact(ref, offset, limit)"), "{}", asked.system());
+        assert!(asked.system().contains("get_artifact(ref, offset, limit"), "{}", asked.system());
         Answer::say("<tool_call>{\"name\": \"list_contacts\", \"arguments\": {}}</tool_call>")
     });
     let ended = run(&home(&server, &json!({})), &["go"]).expect_code(0);

@@ -28,7 +28,7 @@ pub struct Stored {
 }
 
 /// Every SQL statement of this module, for a test that prepares them on the real schema.
-pub const STATEMENTS: &[&str] = &[INSERT, GET, GET_MANY, GRANT, MAY_OPEN, LIST, ADOPT];
+pub const STATEMENTS: &[&str] = &[INSERT, GET, GET_MANY, GRANT, MAY_OPEN, LIST, ADOPT, BYTES];
 
 /// Stands for the task of an artifact that belongs to no task yet. A real task id is never empty.
 pub const NO_TASK: &str = "";
@@ -51,6 +51,8 @@ const MAY_OPEN: &str = "SELECT artifact FROM artifact_grants \
 const LIST: &str = "SELECT a.id, a.task, a.owner, a.blob, a.kind, a.mime_type, a.filename, a.label, a.size, a.meta, \
     a.created_at FROM artifact_grants AS g JOIN artifacts AS a ON a.id = g.artifact \
     WHERE g.agent = ?1 AND a.task = ?2 ORDER BY a.created_at DESC, a.rowid DESC LIMIT ?3";
+
+const BYTES: &str = "SELECT coalesce(sum(size), 0) FROM artifacts WHERE task = ?1";
 
 const ADOPT: &str = "UPDATE artifacts SET task = ?2 WHERE id = ?1 AND task = ''";
 
@@ -111,6 +113,12 @@ pub async fn adopt(
     sqlx::query(ADOPT).bind(artifact.as_str()).bind(task.as_str()).execute(conn).await?;
     polity_points::point!("artifacts::adopted");
     Ok(())
+}
+
+/// Returns the size of all artifacts of a task together, in bytes.
+pub async fn bytes_of_task(conn: &mut SqliteConnection, task: &TaskId) -> Result<u64, sqlx::Error> {
+    let bytes: i64 = sqlx::query_scalar(BYTES).bind(task.as_str()).fetch_one(conn).await?;
+    Ok(bytes.unsigned_abs())
 }
 
 /// Returns the ids of the given artifacts that the agent may open, in the given order.

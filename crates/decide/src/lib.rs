@@ -19,8 +19,7 @@ pub mod found;
 pub mod guidance;
 pub mod history;
 pub mod idle;
-// Circle: the files below `inline` are the steps of its search for binary data, and use the types that `inline`
-// defines.
+// Circle: the files below `inline` are the steps of its search, and use its types.
 pub mod inline;
 pub mod intake;
 pub mod policy;

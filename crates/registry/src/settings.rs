@@ -20,7 +20,7 @@ use crate::fields::{self, Fields};
 use crate::problem::{Place, Problem, Severity};
 use crate::secret;
 use polity_society::id::ServiceId;
-use polity_society::limits::Limits;
+use polity_society::limits::{Limits, TASK_ARTIFACTS_LIMIT};
 use polity_society::rules::{Link, Rights};
 use polity_society::text::Language;
 use polity_society::tool_group::{ServerGroups, ServerName, ToolGroup};
@@ -251,6 +251,11 @@ fn read_limits(fields: &mut Fields<'_>) -> Limits {
         tool_result_chars: object.read_or("toolResultChars", default.tool_result_chars, fields::count),
         inline_text_chars: object.read_or("inlineTextChars", default.inline_text_chars, fields::count),
         max_artifact_bytes: object.read_or("maxArtifactBytes", default.max_artifact_bytes, fields::count),
+        max_artifact_bytes_per_task: object.read_or(
+            TASK_ARTIFACTS_LIMIT,
+            default.max_artifact_bytes_per_task,
+            fields::count,
+        ),
         max_request_bytes: object.read_or("maxRequestBytes", default.max_request_bytes, fields::count),
     };
     object.finish("it has no effect");

@@ -41,12 +41,18 @@ pub struct Limits {
     pub inline_text_chars: u64,
     /// Maximum size of an artifact, in bytes.
     pub max_artifact_bytes: u64,
+    /// Maximum size of all artifacts of one task together, in bytes. Equal artifacts count each, although their bytes
+    /// are stored once.
+    pub max_artifact_bytes_per_task: u64,
     /// Maximum size of the media in one request to a model, in bytes after base64 encoding.
     pub max_request_bytes: u64,
 }
 
 /// The name in `app.json` of the limit on the size of an artifact.
 pub const ARTIFACT_LIMIT: &str = "maxArtifactBytes";
+
+/// The name in `app.json` of the limit on the size of all artifacts of a task.
+pub const TASK_ARTIFACTS_LIMIT: &str = "maxArtifactBytesPerTask";
 
 /// An artifact has more bytes than [`ARTIFACT_LIMIT`] allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +78,14 @@ impl Limits {
     }
 }
 
+impl Limits {
+    /// Refuses the artifacts of a task if they have more than [`TASK_ARTIFACTS_LIMIT`] bytes together.
+    pub fn check_artifacts_of_task(&self, bytes: u64) -> Result<(), Refusal> {
+        let value = self.max_artifact_bytes_per_task;
+        if bytes > value { Err(Refusal::LimitReached { limit: TASK_ARTIFACTS_LIMIT, value }) } else { Ok(()) }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {
@@ -90,6 +104,7 @@ impl Default for Limits {
             tool_result_chars: 30_000,
             inline_text_chars: 20_000,
             max_artifact_bytes: 64 * 1024 * 1024,
+            max_artifact_bytes_per_task: 1024 * 1024 * 1024,
             max_request_bytes: 24 * 1024 * 1024,
         }
     }
@@ -107,6 +122,14 @@ mod tests {
         assert_eq!(limits.check_artifact(5), Err(too_large));
         let refusal = Refusal::LimitReached { limit: "maxArtifactBytes", value: 4 };
         assert_eq!(Refusal::from(too_large), refusal);
+    }
+
+    #[test]
+    fn the_artifacts_of_a_task_may_be_as_large_as_the_limit() {
+        let limits = Limits { max_artifact_bytes_per_task: 4, ..Limits::default() };
+        assert_eq!(limits.check_artifacts_of_task(4), Ok(()));
+        let refusal = Refusal::LimitReached { limit: "maxArtifactBytesPerTask", value: 4 };
+        assert_eq!(limits.check_artifacts_of_task(5), Err(refusal));
     }
 
     #[test]
@@ -128,6 +151,7 @@ mod tests {
           "toolResultChars": 30000,
           "inlineTextChars": 20000,
           "maxArtifactBytes": 67108864,
+          "maxArtifactBytesPerTask": 1073741824,
           "maxRequestBytes": 25165824
         }
         "#);

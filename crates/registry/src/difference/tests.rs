@@ -14,7 +14,7 @@ fn full_app() -> Value {
             "maxToolRounds": 1, "maxModelCallsPerTask": 2, "maxTokensPerTask": 3, "maxCostPerTask": 2.5,
             "maxSecondsPerTask": 3, "maxAgentsPerTask": 4, "maxDepth": 5, "maxChildren": 6, "maxPairExchanges": 7,
             "maxFailedTurns": 20, "maxQueue": 8, "maxMessageChars": 9, "toolResultChars": 10, "inlineTextChars": 11,
-            "maxArtifactBytes": 12, "maxRequestBytes": 13
+            "maxArtifactBytes": 12, "maxArtifactBytesPerTask": 24, "maxRequestBytes": 13
         },
         "synchronous": "normal", "shutdownGraceMs": 14,
         "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17},
@@ -39,7 +39,7 @@ fn other_app() -> Value {
             "maxToolRounds": 21, "maxModelCallsPerTask": 22, "maxTokensPerTask": 23, "maxCostPerTask": 2.25,
             "maxSecondsPerTask": 23, "maxAgentsPerTask": 24, "maxDepth": 25, "maxChildren": 26, "maxPairExchanges": 27,
             "maxFailedTurns": 40, "maxQueue": 28, "maxMessageChars": 29, "toolResultChars": 30, "inlineTextChars": 31,
-            "maxArtifactBytes": 32, "maxRequestBytes": 33
+            "maxArtifactBytes": 32, "maxArtifactBytesPerTask": 42, "maxRequestBytes": 33
         },
         "synchronous": "full", "shutdownGraceMs": 34,
         "retry": {"maxAttempts": 35, "baseDelayMs": 15, "maxDelayMs": 37},

@@ -32,7 +32,7 @@ fn everything_can_be_set() {
             "maxToolRounds": 1, "maxModelCallsPerTask": 2, "maxTokensPerTask": null, "maxCostPerTask": 2.5,
             "maxSecondsPerTask": 3, "maxAgentsPerTask": 4, "maxDepth": 5, "maxChildren": 6,
             "maxPairExchanges": 7, "maxFailedTurns": 18, "maxQueue": 8, "maxMessageChars": 9, "toolResultChars": 10,
-            "inlineTextChars": 11, "maxArtifactBytes": 12, "maxRequestBytes": 13
+            "inlineTextChars": 11, "maxArtifactBytes": 12, "maxArtifactBytesPerTask": 20, "maxRequestBytes": 13
         },
         "synchronous": "normal", "shutdownGraceMs": 14,
         "retry": {"maxAttempts": 15, "baseDelayMs": 16, "maxDelayMs": 17},
@@ -151,6 +151,7 @@ fn everything_can_be_set() {
             tool_result_chars: 10,
             inline_text_chars: 11,
             max_artifact_bytes: 12,
+            max_artifact_bytes_per_task: 20,
             max_request_bytes: 13,
         },
         synchronous: Synchronous::Normal,

@@ -393,6 +393,7 @@ impl Writing {
     async fn post(&mut self, tx: &mut Tx) -> Verdict<Posted> {
         let (task, agent) = self.destination(tx).await?;
         let user = Conversation { agent: AgentId::user(), task: task.clone() };
+        let held = artifacts::bytes_of_task(&mut tx.connection, &task).await?;
         for stored in self.prepared.drain(..) {
             tools::store(tx, &user, stored).await?;
         }
@@ -402,6 +403,13 @@ impl Writing {
                 artifacts::grant(&mut tx.connection, &user.agent, &artifact).await?;
                 artifacts::adopt(&mut tx.connection, &artifact, &task).await?;
             }
+        }
+        let bytes = artifacts::bytes_of_task(&mut tx.connection, &task).await?;
+        // A message that brings nothing is accepted, even if the limit was lowered below what the task holds.
+        if let (true, Err(refusal)) =
+            (bytes > held, self.snapshot.settings.limits.check_artifacts_of_task(bytes))
+        {
+            return Err(Stopped::Refused(WriteError::refused(refusal, &self.snapshot)));
         }
         if let Some(agent) = &agent {
             apply::apply(tx, &self.snapshot, introduce_person(agent)).await?;

@@ -172,6 +172,9 @@ pub(crate) async fn make(tx: &mut Tx, owner: &Conversation, prepared: Prepared) 
 pub(super) async fn put(tx: &mut Tx, context: &Context<'_>, call: &str, arguments: &PutArtifact) -> Ran {
     if let Some(prepared) = context.prepared.get(call) {
         let prepared = prepared.clone()?;
+        let held = artifacts::bytes_of_task(&mut tx.connection, &context.caller.task).await?;
+        let limits = &context.snapshot.settings.limits;
+        limits.check_artifacts_of_task(held.saturating_add(prepared.artifact.size))?;
         let shown = show(&prepared.artifact);
         make(tx, context.caller, prepared).await?;
         return Ok(Done::json(shown));

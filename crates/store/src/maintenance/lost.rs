@@ -20,24 +20,27 @@ pub enum Found {
     Nothing,
 }
 
-/// Returns what is in a directory. An empty database without artifacts is what a crash of the first start leaves; it
-/// counts as a society.
+/// Returns what is in a directory. An empty database without artifacts counts as a society, because a crash or a power
+/// cut of the first start can leave it, with or without a log (WAL).
 pub fn found(data: &Path) -> Found {
     let file = std::fs::metadata(data.join(DATABASE)).ok().filter(std::fs::Metadata::is_file);
     match file.map(|file| file.len()) {
         Some(1..) => Found::Society,
-        Some(0) | None if has_traces(data) => Found::Lost,
+        Some(0) | None if has_artifacts(data) => Found::Lost,
         Some(0) => Found::Society,
+        None if has_log(data) => Found::Lost,
         None => Found::Nothing,
     }
 }
 
-/// Returns whether a society has left something in a directory, apart from its database.
-fn has_traces(data: &Path) -> bool {
-    // SQLite deletes the log (WAL) of a database that is gone or empty, with all commits that are only in there.
-    let log = data.join(format!("{DATABASE}-wal"));
-    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
-        || !BlobStore::as_it_is(data.join(ARTIFACTS)).is_empty()
+fn has_artifacts(data: &Path) -> bool {
+    !BlobStore::as_it_is(data.join(ARTIFACTS)).is_empty()
+}
+
+/// Returns whether a directory contains the log (WAL) of a database. If the database is gone, SQLite deletes its log,
+/// with all commits that are only in there.
+fn has_log(data: &Path) -> bool {
+    std::fs::metadata(data.join(format!("{DATABASE}-wal"))).is_ok_and(|log| log.len() > 0)
 }
 
 /// Fails if the database was lost. `file` is its path in the data directory.
@@ -51,7 +54,7 @@ pub(crate) fn refuse_lost(file: &Path) -> Result<(), Error> {
 /// Fails if the database has no tables although there are artifacts.
 pub(crate) async fn refuse_lost_rows(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
     let Some(data) = file.parent() else { return Ok(()) };
-    if check::has_schema(connection).await? || !has_traces(data) {
+    if check::has_schema(connection).await? || !has_artifacts(data) {
         return Ok(());
     }
     Err(Error::Lost { data: data.to_owned() })
@@ -118,5 +121,8 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         std::fs::write(data.path().join("polity.db-wal"), "commits").unwrap();
         assert_eq!(found(data.path()), Found::Lost);
+        // A power cut during the first start can leave this.
+        std::fs::write(data.path().join(DATABASE), "").unwrap();
+        assert_eq!(found(data.path()), Found::Society);
     }
 }

@@ -12,7 +12,7 @@ use polity_registry::Snapshot;
 use polity_society::policy::Reach;
 use polity_society::refusal::Refusal;
 use polity_store::record::{Content, ToolResult};
-use polity_store::{Conversation, Error};
+use polity_store::{Conversation, Error, artifacts};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ pub(super) async fn end(
 ) -> Result<Ended, Error> {
     let Ran { call, reaches, result, duration } = ran;
     let mut goes_on = None;
-    let (mut result, refused, mut files) = match result {
+    let (mut result, mut refused, mut files) = match result {
         Ok(output) => {
             goes_on.clone_from(&output.goes_on);
             let (result, files) = taken_apart(output);
@@ -45,24 +45,44 @@ pub(super) async fn end(
         }
     };
     let mut stored = take_bytes_out(handles, conversation, snapshot, &mut result).await?;
+    // Calls that run at the same time do not see each other's files, so together they may pass the limit of the task.
+    let mut held = match files.is_empty() {
+        true => 0,
+        false => {
+            let mut reader = handles.store.reader().await?;
+            artifacts::bytes_of_task(&mut reader, &conversation.task).await?
+        }
+    };
+    let limits = &snapshot.settings.limits;
     let mut made = None;
     if refused.is_none()
         && let Some(artifact) = made_of_file(&call, files.first().and_then(|file| file.filename.clone()))
         && let Some(file) = files.pop()
     {
-        let artifact = NewArtifact { bytes: file.bytes, ..artifact };
-        let prepared = put_in_store(handles, artifact).await?;
-        if let ToolResult::Outside { content, .. } = &mut result {
-            *content = Content::Json(show(&prepared.artifact));
+        match limits.check_artifacts_of_task(held.saturating_add(file.bytes.len() as u64)) {
+            Ok(()) => {
+                let artifact = NewArtifact { bytes: file.bytes, ..artifact };
+                let prepared = put_in_store(handles, artifact).await?;
+                if let ToolResult::Outside { content, .. } = &mut result {
+                    *content = Content::Json(show(&prepared.artifact));
+                }
+                made = Some(prepared);
+            }
+            Err(refusal) => {
+                result = ToolResult::Json(refusal.to_json(&snapshot.prompts.texts));
+                refused = Some(refusal.code());
+            }
         }
-        made = Some(prepared);
     }
     let mut left_out = Vec::new();
     for file in files {
-        if let Err(too_large) = snapshot.settings.limits.check_artifact(file.bytes.len() as u64) {
-            left_out.push(Refusal::from(too_large).message(&snapshot.prompts.texts));
+        let size = file.bytes.len() as u64;
+        let fits = limits.check_artifact(size).map_err(Refusal::from);
+        if let Err(refusal) = fits.and_then(|()| limits.check_artifacts_of_task(held.saturating_add(size))) {
+            left_out.push(refusal.message(&snapshot.prompts.texts));
             continue;
         }
+        held = held.saturating_add(size);
         let artifact = NewArtifact {
             bytes: file.bytes,
             declared_mime: file.declared_mime,

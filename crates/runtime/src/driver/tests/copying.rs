@@ -65,6 +65,20 @@ async fn note(world: &World, content: &str) -> Value {
 }
 
 #[tokio::test]
+async fn files_count_with_the_other_artifacts_of_their_task() {
+    let world = World::with(&json!({"maxArtifactBytesPerTask": 10})).await;
+    for (name, content) in [("six", "123456"), ("five", "12345"), ("four", "1234")] {
+        std::fs::write(file(&world, name).await, content).unwrap();
+    }
+    world.say("user", "root", json!("copy")).await;
+    drive(&world, "root", vec![put("six"), put("five"), put("four"), Say::Text("stored")], Vec::new()).await;
+    let told = results_of(&world, "root").await;
+    assert_eq!((told[0]["size"].clone(), told[2]["size"].clone()), (json!(6), json!(4)));
+    assert_eq!(told[1]["limit"], "maxArtifactBytesPerTask");
+    assert_eq!(world.query("SELECT COUNT(*) || '' FROM artifacts").await, ["2"]);
+}
+
+#[tokio::test]
 async fn a_file_becomes_an_artifact_and_an_artifact_a_file() {
     let world = World::new().await;
     let bytes: Vec<u8> = (0..=255).cycle().take(3000).collect();

@@ -127,3 +127,17 @@ async fn what_is_too_large_is_refused() {
     check(json!({"type": "note", "content": "AAAAAAA=", "encoding": "base64"}), "limit_reached").await;
     check(json!({"type": "note", "content": "AAAAAA==", "encoding": "base64"}), "ok").await;
 }
+
+#[tokio::test]
+async fn the_artifacts_of_a_task_are_bounded_together() {
+    let world = World::with(&json!({"maxArtifactBytesPerTask": 10})).await;
+    let put = async |content: &str| {
+        world.call("root", "put_artifact", json!({"type": "note", "content": content})).await
+    };
+    assert_eq!(code(&put("123456").await), "ok");
+    // Equal bytes are stored once, but count twice.
+    let refused = put("123456").await;
+    assert_eq!((code(&refused), &refused["limit"]), ("limit_reached", &json!("maxArtifactBytesPerTask")));
+    assert_eq!(code(&put("1234").await), "ok");
+    assert_eq!(world.query("SELECT COUNT(*) || '' FROM artifacts").await, ["2"]);
+}
