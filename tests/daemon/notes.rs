@@ -46,8 +46,8 @@ fn whoever_listens_where_a_daemon_was_killed_gets_nothing() {
 #[test]
 fn a_daemon_that_nobody_could_find_ends_as_it_always_does() {
     let (_server, polity) = answering();
-    // A directory stands in the place of the file, so the daemon cannot write it.
-    std::fs::create_dir_all(polity.data_dir().join("daemon.json/full")).expect("a directory");
+    // This directory has the name of the temporary file, so the daemon cannot write `daemon.json`.
+    std::fs::create_dir_all(polity.data_dir().join("daemon.json.unfinished")).expect("a directory");
     let ended = polity.spawn(&SERVE).wait().expect_code(2);
     assert!(ended.stderr.contains("daemon.json"), "{}", ended.stderr);
     let died = polity.spawn_with_points(&SERVE, &[("POLITY_FAILURE_POINT", "serve::stopped@1")]).wait();
