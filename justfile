@@ -40,6 +40,10 @@ crash-matrix kills="1000":
     POLITY_CRASH_KILLS={{kills}} cargo test --package polity-tests --test daemon -- \
         crash::matrix::crash_matrix --exact --ignored --nocapture
 
+# Plays 5,000 random sequences of tool calls, or as many as given, against the reference model of the rules.
+model sequences="5000":
+    POLITY_MODEL_SEQUENCES={{sequences}} cargo test --package polity-runtime --lib -- whatever_happens_the_contract_holds
+
 # Plays the hostile clients, servers, models, files and commands of the tests, and prints a table; below ten minutes.
 attack:
     tests/attack.sh
