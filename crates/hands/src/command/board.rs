@@ -31,7 +31,7 @@ pub(super) struct Posted {
     pub(super) viewer: Option<Viewer>,
     /// Cancelling this ends the command.
     pub(super) cancel: CancellationToken,
-    /// Cancelled after the command has ended and its note says how.
+    /// Cancelled after the command has ended and its note records how the command ended.
     pub(super) over: CancellationToken,
     /// Number of output bytes that the agent has seen.
     pub(super) seen: u64,
@@ -85,8 +85,8 @@ impl Board {
         }
     }
 
-    /// Ends the commands that `is_meant` selects, and sets what happens afterwards. Returns an `over` token for
-    /// each command, so that the caller can wait for the ends.
+    /// Ends the commands that `is_meant` selects, and sets the `aftermath` of each. Returns the `over` token of each
+    /// command, so that the caller can wait until the command has ended.
     pub(super) fn stop(
         &self,
         is_meant: impl Fn(&CommandId, &Owner) -> bool,

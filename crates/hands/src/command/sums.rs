@@ -43,7 +43,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// Ends the returned command again and again. This stops as soon as the limits hold, and not earlier.
+        /// Repeats: calls `heaviest`, and removes the command that it returns. The loop ends as soon as no limit is
+        /// exceeded, and not earlier.
         #[test]
         fn exactly_as_many_commands_end_as_exceed_the_limits(
             memory_bytes in 0..60_u64,
