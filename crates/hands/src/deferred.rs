@@ -10,8 +10,8 @@ const NAME_WEIGHT: f64 = 3.0;
 /// similarity 1.
 const BEGINNING_WEIGHT: f64 = 0.5;
 
-/// Minimum number of characters of the shorter word in such a pair. A word with fewer characters matches only an
-/// equal word.
+/// Minimum number of characters with which a word can match a longer word, as `file` matches `files`. A word with
+/// fewer characters matches only an equal word.
 const SHORTEST_BEGINNING: usize = 3;
 
 /// The parts of a tool's definition that the search reads.

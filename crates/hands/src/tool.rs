@@ -42,8 +42,8 @@ pub struct Act {
     pub reach: Reach,
 }
 
-/// An argument that needs the right to a further group. An agent without this right is not offered the argument, and its
-/// calls with the argument are refused.
+/// An argument that needs the right to a further group. An agent without this right does not see the argument, and
+/// its calls with the argument are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// The name of the argument, as in the schema.

@@ -19,7 +19,8 @@
 //! configuration polity wrote. Polity itself reads and writes the files of workspaces, and follows no symbolic
 //! links (`beneath`).
 //!
-//! This crate must not know tools, SQL, models, anything of a turn but its number, or who may merge whose work.
+//! This crate must not know tools, SQL, models, or who may merge whose work. It knows the number of a turn, and
+//! nothing else about turns.
 
 // Circle: the submodules work on the locked workspaces of a task, which workspaces declares.
 mod workspaces;

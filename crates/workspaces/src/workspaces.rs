@@ -39,7 +39,7 @@ const SHARED: &str = "main";
 pub struct Workspaces {
     root: PathBuf,
     git: OnceCell<Found>,
-    /// A lock for each task, and one for each directory of the person that work is merged into.
+    /// A lock for each task, and a lock for each directory of the person into which agents merge their work.
     locks: Mutex<HashMap<PathBuf, Arc<AsyncMutex<()>>>>,
     seen: Mutex<HashMap<PathBuf, Arc<Mutex<Seen>>>>,
 }
@@ -111,8 +111,8 @@ impl Workspaces {
 
     /// Makes the worktree of a new agent, on a new branch. The branch begins with the present state of the hirer's
     /// workspace: its changes are committed first. If the hirer works in a directory of the person, nothing is
-    /// committed there, and the branch begins with HEAD and what polity has merged since. If the worktree exists,
-    /// it stays unchanged.
+    /// committed there, and the branch begins with the person's HEAD and the work that polity has merged into the
+    /// directory since then. If the worktree exists, it stays unchanged.
     pub async fn hire(
         &self,
         hirer: &Caller,

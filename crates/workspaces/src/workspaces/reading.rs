@@ -81,8 +81,9 @@ pub struct FileEntry {
 }
 
 impl Workspaces {
-    /// Compares the present files of a workspace with the commit that it began with. For a worktree, this is the
-    /// state of the hirer's workspace at that time; for a directory of the person, it is the person's HEAD.
+    /// Compares the present files of a workspace with the commit that it began with. For a worktree, this commit is
+    /// the state of the hirer's workspace when the agent was hired. For a directory of the person, this commit is the
+    /// person's HEAD.
     pub async fn diff(
         &self,
         task: &TaskId,
@@ -230,7 +231,8 @@ impl Locked<'_> {
     }
 }
 
-/// Splits the output of `git diff-tree -p` and assigns each part to its change. Both have the same order.
+/// Splits the output of `git diff-tree -p` and assigns each part to its change. The parts and the changes have the
+/// same order.
 pub(super) fn with_patches(changes: &[Change], output: &[u8]) -> Vec<FileDiff> {
     let mut patches = patches(output).into_iter();
     changes
