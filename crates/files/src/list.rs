@@ -23,8 +23,8 @@ const MAX_LINES: usize = 1000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// One line for each file or directory, sorted: its path relative to the listed directory. The line of a
-    /// directory ends with `/`. The line of a symbolic link ends with `->` and the target. If names are left out, a
-    /// line says how many.
+    /// directory ends with `/`. The line of a symbolic link ends with `->` and the target. If names are left out, an
+    /// additional line says how many names are missing.
     pub lines: Vec<String>,
 }
 

@@ -2,8 +2,8 @@
 
 use crate::path::WorkspacePath;
 
-/// A file or directory that agents' tools never write. Applies anywhere in the workspace, and to everything below
-/// the directory.
+/// A file or directory that agents' tools never write. The rule applies wherever these names occur in the workspace,
+/// and to everything below a protected directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protected {
     /// Successive components of the path, in lower case.
@@ -39,7 +39,7 @@ pub const PROTECTED: &[Protected] = &[
     protected(&[".nvim.lua"], "Neovim runs it when it starts in this directory"),
     protected(&[".dir-locals.el"], "Emacs evaluates it when it opens a file of this directory"),
     protected(&[".dir-locals-2.el"], "Emacs evaluates it when it opens a file of this directory"),
-    // Before editors build these containers, they run commands on the host.
+    // Before an editor builds the container that these files describe, it runs commands from these files on the host.
     protected(&[".devcontainer"], "editors run its commands when they open the folder"),
     protected(&[".devcontainer.json"], "editors run its commands when they open the folder"),
     // Direnv runs this file when a shell enters the directory.

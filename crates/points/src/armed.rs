@@ -1,5 +1,5 @@
-//! Counts how often the process passes failure points, and aborts the process at the armed point. Only builds with
-//! debug assertions contain this module.
+//! Counts how often the process passes failure points, and aborts the process at the armed point. This module exists
+//! only in builds with debug assertions.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
