@@ -14,8 +14,8 @@ pub struct Limits {
     pub timeout_ms: u64,
     /// Memory in bytes of all processes of the command together, including files in memory. Default: 4 GiB.
     ///
-    /// If a single process asks for more, the kernel refuses the request. So the process may fail before the
-    /// supervisor ends the command.
+    /// If a single process asks for more memory than this limit, the kernel refuses the request. So the process may
+    /// fail before the supervisor ends the command.
     pub memory_bytes: u64,
     /// Number of processes at the same time, including zombies. Default: 512.
     pub processes: u64,

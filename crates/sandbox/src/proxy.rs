@@ -22,7 +22,8 @@ use crate::domains::Domains;
 use polity_addresses::is_public;
 use request::{Request, parse};
 
-/// Maximum number of connections of one command at the same time. Each may use two file descriptors of the daemon.
+/// Maximum number of connections of one command at the same time. Each connection may use two file descriptors of the
+/// daemon.
 const CONNECTIONS: usize = 128;
 
 /// Maximum length of the head of a request, in bytes.
@@ -31,7 +32,7 @@ const LONGEST_HEAD: usize = 64 << 10;
 /// Time limit for the head of a request to arrive, and for a connection to a server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The network that the proxy uses. Tests have a network of their own.
+/// The network that the proxy uses. Tests replace this network by a simulated network.
 pub(crate) trait Outside: Send + Sync + 'static {
     /// Returns the addresses of a name.
     fn resolve(&self, name: &str, port: u16)

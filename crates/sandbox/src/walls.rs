@@ -56,8 +56,9 @@ pub(crate) fn wall(machine: &Machine, network: &Network) -> Option<Wall> {
             sockets: match network {
                 Network::None | Network::Domains(_) => Sockets::InternetAndUnix,
                 // Abstract Unix sockets belong to the network namespace. In the host's network namespace, a command
-                // could connect to abstract sockets of other programs, such as an X server. Landlock refuses this
-                // only with scopes; without them, Unix sockets are not allowed at all.
+                // could connect to abstract sockets of other programs, such as an X server. A Landlock version with
+                // scopes refuses these connections. If Landlock has no scopes, the command may use no Unix sockets at
+                // all.
                 Network::Full if scopes => Sockets::InternetAndUnix,
                 Network::Full => Sockets::Internet,
             },
