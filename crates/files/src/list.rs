@@ -12,8 +12,8 @@ use std::ffi::{OsStr, OsString};
 /// Maximum number of names that a listing shows of the directory itself.
 const MAX_NAMES: usize = 500;
 
-/// Maximum number of names that a listing shows of each subdirectory, so that a large one such as `node_modules`
-/// leaves room for the others.
+/// Maximum number of names that a listing shows of each subdirectory, so that a large subdirectory such as
+/// `node_modules` leaves room for the other subdirectories.
 const MAX_NAMES_BELOW: usize = 50;
 
 /// Maximum number of lines of a whole listing.

@@ -1,4 +1,4 @@
-//! The table of the tools that polity ships. To add a tool, write its file and add it here.
+//! The table of the tools that polity ships. To add a tool, write a file for the tool and add the tool to this table.
 
 use crate::command::{CommandTools, Commands, SettingsSource};
 use crate::files::{Bounds, Files, SearchFiles, StrReplaceEditor};

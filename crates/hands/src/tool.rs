@@ -10,7 +10,7 @@ use polity_society::written;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What the runtime does after a crash with a call that was running.
+/// What the runtime does with a call that was running when polity crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterCrash {
     /// Runs the call again, with the same idempotency key.

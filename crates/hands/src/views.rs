@@ -46,9 +46,9 @@ impl Views {
 
     /// Notes the hash of the content that the caller has just viewed or written.
     ///
-    /// If the note cannot be stored on disk, it is kept in memory and a warning is logged. It is too late for an
-    /// error, because the caller has already viewed or written the file. After a restart, the caller may have to
-    /// view the file again.
+    /// If the note cannot be stored on disk, it is kept in memory and a warning is logged. This method returns no
+    /// error, because the caller has already viewed or written the file. After a restart, the caller may have to view
+    /// the file again.
     pub fn note(&self, caller: &Caller, path: &WorkspacePath, content: ContentHash) {
         let task = self.task(&caller.task);
         let mut task = locked(&task);

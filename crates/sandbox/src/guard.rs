@@ -3,8 +3,8 @@
 //!
 //! In some cases the sandbox cannot make a guarded path read-only: the path does not exist yet, or only Landlock
 //! protects the workspace. Landlock allows changes in a whole directory, and cannot exclude a path in it. In both
-//! cases, the supervisor notes the content of the path before the command runs and restores it afterwards. A program
-//! of the person that reads the path in between sees what the command wrote.
+//! cases, the supervisor notes the content of the path before the command runs and restores it afterwards. If a
+//! program of the person reads the path before the supervisor restores it, the program sees what the command wrote.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read as _, Write as _};
@@ -217,8 +217,8 @@ fn put_back(parent: &OwnedFd, name: &OsStr, before: &Entry) -> std::io::Result<(
     Ok(())
 }
 
-/// Removes the file or directory with this name. Nothing outside the parent directory is touched, because the parent
-/// is an open handle.
+/// Removes the file or directory with this name. Changes nothing outside the parent directory, because `parent` is an
+/// open handle.
 ///
 /// If a directory cannot be removed, for example because a command made it too deep, it is renamed. No program looks
 /// for hooks or settings under the new name.

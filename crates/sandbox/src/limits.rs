@@ -21,7 +21,8 @@ pub struct Limits {
     pub processes: u64,
     /// Bytes of standard output and error together. Default: 64 MiB.
     pub output_bytes: u64,
-    /// Bytes that the command may add on disk, in the workspace, its home and its temporary directory. Default: 10 GiB.
+    /// Bytes that the command may add on disk: in the workspace, in the home and in the temporary directory. Default:
+    /// 10 GiB.
     pub disk_bytes: u64,
     /// Files and directories that the command may add on disk. Default: 500,000.
     pub files: u64,

@@ -27,8 +27,8 @@ pub struct Plan {
     /// Directories and files of the workspace's git repository that are outside the workspace. The command may read
     /// these paths, even if they are inside a hidden directory.
     pub repository: Vec<PathBuf>,
-    /// Directories and files that the command must never see, even if they are inside a directory that it may read: the
-    /// data and configuration directories, and the token.
+    /// Directories and files that the command must never see, even if they are inside a directory that the command
+    /// may read. These are the data and configuration directories, and the token.
     pub hidden: Vec<PathBuf>,
     /// The home directory of the task, which the command may change. The variable `HOME` names this directory.
     pub home: PathBuf,

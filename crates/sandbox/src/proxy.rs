@@ -1,10 +1,10 @@
 //! The HTTP proxy that gives a command access to a list of domains. It runs in the daemon and listens on a Unix
 //! socket that is visible inside the sandbox.
 //!
-//! The proxy accepts `CONNECT` and plain HTTP requests. It checks the name against the list, resolves the name,
-//! checks each address, and connects to an address that it has checked. The proxy does not examine what a command
-//! sends inside an encrypted connection. So if one server serves a listed domain and an unlisted domain, a command
-//! can connect to the listed domain and ask the server for the unlisted one.
+//! The proxy accepts `CONNECT` and plain HTTP requests. For each request, the proxy checks the name against the list,
+//! resolves the name, checks each address, and connects to an address that it has checked. The proxy does not examine
+//! what a command sends inside an encrypted connection. So if one server serves a listed domain and an unlisted
+//! domain, a command can connect to the listed domain and ask the server for the unlisted one.
 
 mod request;
 

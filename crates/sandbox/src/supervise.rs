@@ -2,8 +2,8 @@
 //!
 //! The supervisor starts the command and samples what the command uses. It ends the command if the command exceeds a
 //! limit, or if the daemon closes the connection or dies. Then it kills every process that is left, and restores
-//! guarded paths. The main thread of the supervisor starts the command, and runs until the supervisor ends: Linux
-//! kills a child that must die with its parent as soon as the thread that started the child ends.
+//! guarded paths. The main thread of the supervisor starts the command, and runs until the supervisor ends. If
+//! another thread started the command, Linux would kill the command when that thread ends.
 //!
 //! Path of data: *[`Launch`] → start → samples (`tree`, `disk`) → `verdict` → kill → [`Report`]*.
 

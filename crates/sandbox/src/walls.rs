@@ -66,8 +66,8 @@ pub(crate) fn wall(machine: &Machine, network: &Network) -> Option<Wall> {
         }),
         (Level::Partial, network) => Some(Wall {
             // Unix sockets are never allowed at this level: Landlock cannot refuse a connection to a Unix socket by
-            // its path. Over the socket of a container runtime or of the person's session bus, a command could start
-            // programs outside.
+            // its path. Through the socket of a container runtime or of the person's session bus, a command could
+            // start programs outside the sandbox.
             sockets: match network {
                 Network::None | Network::Domains(_) => Sockets::None,
                 Network::Full => Sockets::Internet,

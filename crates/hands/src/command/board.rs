@@ -16,7 +16,7 @@ const MOST: usize = 16;
 pub(super) enum Aftermath {
     /// The agent gets a notice.
     Tell,
-    /// The agent gets no notice, because it ended the command itself, or no longer works.
+    /// The agent gets no notice, because the agent itself ended the command, or the agent no longer works.
     Quiet,
     /// Nothing is noted, because polity itself ends. The next start reports the command as interrupted.
     Interrupted,

@@ -61,7 +61,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// `state` is the directory that holds the data of all commands. It need not exist yet.
+    /// `state` is the directory that holds the data of all commands. The directory `state` need not exist yet.
     pub(super) fn new(state: PathBuf) -> Self {
         Self { state }
     }

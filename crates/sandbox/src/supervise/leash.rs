@@ -58,7 +58,8 @@ impl Leash {
         }
     }
 
-    /// Kills every descendant of the supervisor, and waits until it has no child. Returns how many processes are left.
+    /// Kills every descendant of the supervisor, and waits until the supervisor has no child. Returns how many
+    /// processes are left.
     ///
     /// A process whose parent dies becomes a child of the supervisor, so no process escapes.
     pub(super) fn kill_all(self, child: Pid) -> u64 {

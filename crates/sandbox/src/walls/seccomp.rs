@@ -198,8 +198,9 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
 ///
 /// Landlock does not examine calls that change the mode or owner of a path. So a command can set only the mode 0700
 /// by path, because `chmod +x` and linkers set this mode under the umask of the level `partial`. If a command sets
-/// this mode on a file of the person, other users still cannot read the file, and the person still can. By
-/// descriptor, a command can set every mode, because Landlock has already allowed it to open the file.
+/// this mode on a file of the person, other users still cannot read the file, and the person still can. If a command
+/// has opened the file, it can set every mode by file descriptor, because Landlock has already allowed it to open the
+/// file.
 fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
     let calls = [(libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2)];
     #[cfg(target_arch = "x86_64")]

@@ -65,7 +65,7 @@ impl MergedFile {
 impl Workspaces {
     /// Merges the worktree of an agent into the workspace of the caller. First commits the uncommitted changes in
     /// both workspaces, except in a directory of the person. If there is a conflict, changes no files. A repeated
-    /// merge adds only what is new.
+    /// merge adds only new commits and changes.
     pub async fn merge(
         &self,
         caller: &Caller,
@@ -338,8 +338,8 @@ impl Locked<'_> {
     }
 }
 
-/// Returns a commit that describes a directory of the person: the person's HEAD, and what polity has merged since
-/// then if it is still on disk. Uncommitted edits of the person are not in this commit.
+/// Returns a commit that describes a directory of the person: the person's HEAD, and the changes that polity has
+/// merged since then and that are still on disk. Uncommitted edits of the person are not in this commit.
 pub(super) async fn present(
     repository: &Repository,
     person: &Person,

@@ -26,7 +26,8 @@ const FILES: usize = 20_000;
 /// Limits the number of commits in a list.
 const COMMITS: &str = "--max-count=500";
 
-/// The ref of a temporary commit with the uncommitted changes of a workspace. It exists only for a comparison.
+/// The ref of a temporary commit with the uncommitted changes of a workspace. This ref exists only during a
+/// comparison.
 const VIEWED: &str = "refs/polity/viewed";
 
 /// How a file differs between two states.

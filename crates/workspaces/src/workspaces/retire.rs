@@ -23,8 +23,8 @@ pub enum Retired {
     Removed,
     /// The worktree stays, because it may contain unmerged work.
     Kept {
-        /// Number of unmerged commits. 0 if unmerged work cannot be ruled out, for example because a file cannot be
-        /// read.
+        /// Number of unmerged commits. 0 if polity cannot tell whether there is unmerged work, for example because a
+        /// file cannot be read.
         commits: u64,
     },
 }

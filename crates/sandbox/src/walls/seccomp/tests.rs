@@ -216,8 +216,8 @@ proptest! {
         prop_assert_eq!(verdict(wall, i64::from(call), arguments), MISSING);
     }
 
-    /// A flag that makes a namespace is recognized among any other flags, and with any content in the upper half of the
-    /// register.
+    /// The filters refuse a flag that makes a namespace, whatever other flags the call has, and whatever the upper
+    /// half of the register contains.
     #[test]
     fn no_namespace_is_made(
         wall in prop::sample::select(ALL.to_vec()),
