@@ -108,7 +108,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// Chooses the variant for an error of the operating system, so that the advice fits.
+    /// Chooses the variant for an error of the operating system, so that the refusal gives the right advice.
     pub(crate) fn new(operation: &'static str, path: &WorkspacePath, source: io::Error) -> Self {
         let path = path.clone();
         match source.kind() {

@@ -12,8 +12,8 @@ use std::ffi::{OsStr, OsString};
 /// Maximum number of names that a listing shows of the directory itself.
 const MAX_NAMES: usize = 500;
 
-/// Maximum number of names that a listing shows of each subdirectory, so that a large one such as `node_modules`
-/// leaves room for the others.
+/// Maximum number of names that a listing shows of each subdirectory, so that a large subdirectory such as
+/// `node_modules` leaves room for the other subdirectories.
 const MAX_NAMES_BELOW: usize = 50;
 
 /// Maximum number of lines of a whole listing.
@@ -23,8 +23,8 @@ const MAX_LINES: usize = 1000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// One line for each file or directory, sorted: its path relative to the listed directory. The line of a
-    /// directory ends with `/`. The line of a symbolic link ends with `->` and the target. If names are left out, a
-    /// line says how many.
+    /// directory ends with `/`. The line of a symbolic link ends with `->` and the target. If names are left out, an
+    /// additional line says how many names are missing.
     pub lines: Vec<String>,
 }
 

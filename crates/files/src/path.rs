@@ -127,8 +127,8 @@ pub fn on_one_line(text: &str) -> String {
     line
 }
 
-/// Returns whether a path without `/` at its beginning still means a place outside the workspace: `~` or a drive
-/// letter.
+/// Returns whether a path that does not begin with `/` leads out of the workspace nevertheless, because it begins
+/// with `~` or a drive letter.
 fn is_elsewhere(written: &str) -> bool {
     let first = written.split('/').next().unwrap_or_default();
     let is_drive = matches!(first.as_bytes(), [letter, b':'] if letter.is_ascii_alphabetic());
@@ -173,7 +173,8 @@ fn below_root<'a>(names: Vec<&'a str>, roots: &[&Path]) -> Option<Vec<&'a str>> 
     if let Some(root) = roots.iter().find(|root| names.starts_with(root)) {
         return Some(names[root.len()..].to_vec());
     }
-    // If the workspace really is below a directory `/workspace`, that name does not mean the workspace.
+    // If the real path of the workspace begins with `/workspace`, the alias `/workspace` cannot be used for the
+    // workspace.
     let alias_is_free = roots.iter().all(|root| root.first() != Some(&ALIAS));
     (alias_is_free && names.first() == Some(&ALIAS)).then(|| names[1..].to_vec())
 }

@@ -2,8 +2,8 @@
 
 use crate::path::WorkspacePath;
 
-/// A file or directory that agents' tools never write. Applies anywhere in the workspace, and to everything below
-/// the directory.
+/// A file or directory that agents' tools never write. The rule applies wherever these names occur in the workspace,
+/// and to everything below a protected directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protected {
     /// Successive components of the path, in lower case.
@@ -25,8 +25,8 @@ pub const PROTECTED: &[Protected] = &[
     protected(&[".hg"], "Mercurial runs hooks that its configuration names"),
     protected(&[".jj"], "Jujutsu runs programs that its configuration names"),
     protected(&[".husky"], "Git runs these hooks"),
-    // When an editor opens a folder, it runs tasks and starts the language servers and tools that these settings
-    // name.
+    // When an editor opens a folder, the editor runs the tasks and starts the language servers and tools that these
+    // settings name.
     protected(&[".vscode"], "Visual Studio Code can start programs that these settings name"),
     protected(&[".vs"], "Visual Studio can start programs that these settings name"),
     protected(&[".idea"], "JetBrains editors can start programs that these settings name"),
@@ -39,7 +39,7 @@ pub const PROTECTED: &[Protected] = &[
     protected(&[".nvim.lua"], "Neovim runs it when it starts in this directory"),
     protected(&[".dir-locals.el"], "Emacs evaluates it when it opens a file of this directory"),
     protected(&[".dir-locals-2.el"], "Emacs evaluates it when it opens a file of this directory"),
-    // Before editors build these containers, they run commands on the host.
+    // Before an editor builds the container that these files describe, it runs commands from these files on the host.
     protected(&[".devcontainer"], "editors run its commands when they open the folder"),
     protected(&[".devcontainer.json"], "editors run its commands when they open the folder"),
     // Direnv runs this file when a shell enters the directory.
@@ -65,8 +65,9 @@ pub fn protection(path: &WorkspacePath) -> Option<&'static Protected> {
     PROTECTED.iter().find(|entry| (0..names.len()).any(|at| is_at(at, entry)))
 }
 
-/// Returns a name in the form in which lenient file systems compare it: in lower case, without the characters that
-/// macOS ignores, and without the trailing dots, spaces and streams (`name:stream`) that Windows drops.
+/// Some file systems treat different names as the same name. Returns a name in the form in which such file systems
+/// compare names: in lower case, without the characters that macOS ignores, and without the trailing dots, spaces and
+/// streams (`name:stream`) that Windows drops.
 fn folded(name: &str) -> String {
     let is_ignored = |character: char| {
         matches!(character,

@@ -33,12 +33,12 @@ pub(crate) fn open(dir: &Dir, path: &WorkspacePath) -> Result<(std::fs::File, u6
     open_file(dir, &as_relative(path), path)
 }
 
-/// Opens the regular file `name` in a directory, and returns its size. Errors show `path`.
+/// Opens the regular file `name` in a directory, and returns its size. `path` is the path that errors show.
 pub fn open_file(dir: &Dir, name: &Path, path: &WorkspacePath) -> Result<(std::fs::File, u64), FileError> {
     let error = |error| FileError::new("read", path, error);
     let mut options = OpenOptions::new();
-    // The file may have been replaced by a pipe or a terminal after the check. These flags prevent that opening a
-    // pipe blocks, or that a terminal becomes the controlling terminal of this process.
+    // The file may have been replaced by a pipe or a terminal after the check. With these flags, opening a pipe does
+    // not block, and a terminal does not become the controlling terminal of this process.
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
     let file = dir.open_with(name, &options).map_err(error)?;
     let found = file.metadata().map_err(error)?;

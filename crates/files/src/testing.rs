@@ -32,7 +32,7 @@ impl Swapper {
         Self { stop, swaps, thread: Some(thread) }
     }
 
-    /// Returns whether the test should continue, because there were too few swaps.
+    /// Returns whether the test should continue, because the thread has made fewer than `SWAPS` swaps.
     pub fn is_going(&self) -> bool {
         self.swaps.load(Ordering::Relaxed) < SWAPS
     }

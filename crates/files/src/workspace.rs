@@ -13,10 +13,11 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Whether the person vouches for the files of a workspace.
+/// Whether the content of a workspace's files can be trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// The person vouches for the files. Reading them has no effect on what an agent may do later.
+    /// The files count as safe, for example because polity made the workspace. Reading a file has no effect on what
+    /// an agent may do later.
     Trusted,
     /// Strangers may have written the files. An agent that reads a file has seen the source [`Source::Files`].
     Untrusted,
@@ -52,7 +53,7 @@ impl Workspace {
         Ok(Self { dir, directory: real, given, access, trust: Trust::Untrusted })
     }
 
-    /// Sets whether the person vouches for the files.
+    /// Sets whether the content of the files can be trusted.
     #[must_use]
     pub fn with_trust(mut self, trust: Trust) -> Self {
         self.trust = trust;

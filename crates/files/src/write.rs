@@ -30,7 +30,7 @@ const WRITE_BITS: u32 = 0o222;
 /// What the caller of a write expects at the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
-    /// The caller does not care what exists at the path.
+    /// The path may contain any file or no file.
     Anything,
     /// The path must not exist.
     Absent,
@@ -38,8 +38,9 @@ pub enum Expected {
     Content(ContentHash),
 }
 
-/// Protects comparing and renaming, so that two writers in this process cannot both replace the same old content.
-/// There are several locks, so that writes in different workspaces rarely wait for each other.
+/// A writer holds one of these locks while it compares the old content and renames the new file. So two writers in
+/// this process cannot both replace the same old content. There are several locks, so that writes in different
+/// workspaces rarely wait for each other.
 static LOCKS: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
 
 /// Distinguishes the temporary files of this process from those that a killed process has left.
@@ -58,7 +59,7 @@ pub(crate) fn check_protection(path: &WorkspacePath) -> Result<(), FileError> {
     }
 }
 
-/// Writes a file with this content, if the path has what the caller expects.
+/// Writes a file with this content, if the present content of the path is what the caller expects.
 pub(crate) fn write(
     root: &Dir,
     directory: &Path,

@@ -15,8 +15,8 @@ pub trait Argued: DeserializeOwned + JsonSchema {
     const NAMES: &'static [&'static str];
 }
 
-/// Reads arguments. A name may be written in another style (`oldStr` for `old_str`), and `null` means that the
-/// argument is missing.
+/// Reads arguments. A model may write a name in another style (`oldStr` for `old_str`), and may write `null` for a
+/// missing argument.
 pub fn read<T: Argued>(arguments: &Arguments) -> Result<T, Refusal> {
     let mut arguments = written::with_names(arguments.clone(), T::NAMES);
     arguments.retain(|_, value| !value.is_null());

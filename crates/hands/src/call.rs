@@ -17,7 +17,7 @@ pub type Arguments = Map<String, Value>;
 pub enum Attempt {
     /// No earlier process has started the call.
     First,
-    /// A process that died had started the call, so the effects of the call may already exist.
+    /// An earlier process started the call and then died, so the effects of the call may already exist.
     AfterCrash,
 }
 
@@ -28,15 +28,16 @@ pub struct Invocation {
     pub caller: Caller,
     /// The arguments of the call, as the model wrote them.
     pub arguments: Arguments,
-    /// Equal for every run of the same call, so that the system that receives the call can detect a repetition.
+    /// The same key for every run of the same call. A server that gets the key twice can detect the repeated call.
     pub idempotency_key: String,
     /// What [`crate::tool::Tool::prepare`] returned for this call.
     pub evidence: Value,
     /// Whether the call runs for the first time, or again after a crash.
     pub attempt: Attempt,
-    /// Cancelled when the runtime no longer needs the result. The tool then ends the work that it has started.
+    /// The runtime cancels this token when it no longer needs the result. The tool then ends the work that it has
+    /// started.
     pub cancel: CancellationToken,
-    /// Takes short reports on the progress of the call.
+    /// Receives short reports on the progress of the call.
     pub progress: Progress,
     /// Decides to which hosts redirects may lead a web request of this call.
     pub hosts: Hosts,
@@ -54,7 +55,8 @@ impl fmt::Debug for Invocation {
     }
 }
 
-/// Takes short reports on the progress of a call. The receiver may drop reports that come too fast.
+/// Receives short reports on the progress of a call. If many reports come within a short time, the receiver may drop
+/// some of them.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -75,7 +77,7 @@ impl Progress {
     }
 }
 
-/// Returns for the name of a host why a request may not go there.
+/// A function that gets the name of a host. It returns an error with the reason if a request may not go to this host.
 type HostRule = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
 /// Decides to which hosts a web request may go.
@@ -93,7 +95,7 @@ impl Hosts {
         Self::new(|_| Ok(()))
     }
 
-    /// Returns why a request may not go to a host, as an error.
+    /// Returns an error with the reason if a request may not go to this host.
     pub fn check(&self, host: &str) -> Result<(), String> {
         (self.0)(host)
     }
@@ -106,7 +108,7 @@ pub enum Content {
     Text {
         /// Where the text comes from, on one line, such as a path or an address.
         origin: String,
-        /// The quoted text, which the tool has already cut to size.
+        /// The quoted text. The tool has already cut off the part that is too long to show.
         text: String,
     },
     /// JSON, which the model reads unchanged.
@@ -132,7 +134,8 @@ pub struct Output {
     /// Files that belong to the result, such as images. A model that can read a file gets it together with the
     /// content.
     pub files: Vec<File>,
-    /// The outside source of the content. Absent if all content is from the society itself.
+    /// The source outside the society from which the content comes, such as the web. Absent if all content comes from
+    /// the society itself.
     pub source: Option<Source>,
     /// The background command that the call started. The agent gets a notice when the command ends.
     pub goes_on: Option<CommandId>,
@@ -162,7 +165,7 @@ impl Output {
         self
     }
 
-    /// Sets the outside source of the content.
+    /// Sets the source outside the society from which the content comes.
     pub fn from_source(mut self, source: Source) -> Self {
         self.source = Some(source);
         self

@@ -5,12 +5,12 @@
 //! `report` describes the end to the model.
 //!
 //! A background command has a `note` on disk from before its start, and an entry on the `board` while it runs. When
-//! the command ends, `background` writes the end into the note and calls the [`Listener`], which records a notice
-//! for the agent. The note is closed only after that record is committed. So no end is lost if polity crashes in
-//! between: at the next start, [`Commands::recover`] returns the commands whose notes are still open.
+//! the command ends, `background` writes the end into the note and calls the [`Listener`], which records a notice for
+//! the agent. Polity closes the note only after this notice is committed. So if polity crashes before the commit, the
+//! end is not lost: at the next start, [`Commands::recover`] returns the commands whose notes are still open.
 //!
-//! `live` lists all running commands. If the commands of a task together exceed a limit of the task (`sums`),
-//! `live` ends the command that uses the most.
+//! `live` lists all running commands. If the commands of a task together exceed a limit of the task (`sums`), `live`
+//! ends the command that uses most of the limited resource, such as memory.
 
 mod sums;
 

@@ -1,15 +1,17 @@
-//! Searches for tools. A search is offered instead of the tools if their definitions would take too much of the
-//! context window. Pure.
+//! Searches for tools. If the definitions of all tools would take too much of the context window, a model gets this
+//! search instead of the definitions. Pure.
 
 use std::collections::BTreeSet;
 
 /// A query word in a tool's name counts as much as this many query words in its description.
 const NAME_WEIGHT: f64 = 3.0;
 
-/// Weight of two words of which one begins with the other (`file` and `files`), compared with two equal words.
+/// How similar two words are if one of them begins with the other (`file` and `files`). Equal words have the
+/// similarity 1.
 const BEGINNING_WEIGHT: f64 = 0.5;
 
-/// A word with fewer characters than this matches only an equal word.
+/// Minimum number of characters with which a word can match a longer word, as `file` matches `files`. A word with
+/// fewer characters matches only an equal word.
 const SHORTEST_BEGINNING: usize = 3;
 
 /// The parts of a tool's definition that the search reads.
@@ -23,13 +25,14 @@ pub struct Definition<'a> {
     pub tokens: u64,
 }
 
-/// Returns whether the definitions together exceed a budget in tokens, so that the search is offered instead.
+/// Returns whether the definitions together exceed a budget in tokens, so that models get the search instead of the
+/// definitions.
 pub fn is_deferred(tools: &[Definition<'_>], budget: u64) -> bool {
     tools.iter().fold(0, |sum: u64, tool| sum.saturating_add(tool.tokens)) > budget
 }
 
-/// Returns the names of at most `limit` tools, those that fit the query best first. Equally good tools keep their
-/// order. A tool that has no word in common with the query is left out.
+/// Returns the names of at most `limit` tools. The tool that fits the query best comes first, and tools that fit
+/// equally well keep their order. A tool that matches no word of the query is left out.
 pub fn search<'a>(query: &str, tools: &[Definition<'a>], limit: usize) -> Vec<&'a str> {
     let wanted = words(query);
     let indexed: Vec<Indexed> = tools.iter().map(Indexed::new).collect();
@@ -64,14 +67,15 @@ impl Indexed {
     }
 }
 
-/// Returns the weight of a word: the fewer tools have the word, the higher.
+/// Returns the weight of a word. A word that occurs in fewer tools has a higher weight.
 fn rarity(word: &str, tools: &[Indexed]) -> f64 {
     let having = tools.iter().filter(|tool| tool.score(word) > 0.0).count();
     let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     (1.0 + (count(tools.len()) + 0.5) / (count(having) + 0.5)).ln()
 }
 
-/// Compares a word with the most similar of the words `among`: 1 if equal, 0 if none is similar.
+/// Compares a word with the most similar word in `among`. Returns 1 if the two words are equal, and 0 if no word is
+/// similar.
 fn likeness(word: &str, among: &BTreeSet<String>) -> f64 {
     if among.contains(word) {
         return 1.0;
@@ -83,9 +87,9 @@ fn likeness(word: &str, among: &BTreeSet<String>) -> f64 {
     if similar { BEGINNING_WEIGHT } else { 0.0 }
 }
 
-/// Splits a text into words in lower case. A word ends at a character that is no letter and no digit, and between
-/// the two words of a name such as `fileName`. In a script without spaces, such as Chinese, each pair of
-/// neighbouring characters becomes a word.
+/// Splits a text into words in lower case. A word ends at any character other than a letter or a digit. A name such
+/// as `fileName` is split into two words. In a script without spaces, such as Chinese, each pair of neighbouring
+/// characters becomes a word.
 fn words(text: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     let mut run = Run::default();
@@ -132,9 +136,9 @@ impl Run {
     }
 }
 
-/// Returns whether a character belongs to a script whose words cannot be found by splitting at spaces. Some of
-/// these scripts have no spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese); Korean words have endings that hide
-/// equal words.
+/// Returns whether a character belongs to a script whose words cannot be found by splitting at spaces. Some of these
+/// scripts have no spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese); Korean words change their endings, so a
+/// search for equal words would not find them.
 fn is_unspaced(character: char) -> bool {
     matches!(u32::from(character),
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF

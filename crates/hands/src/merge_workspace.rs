@@ -16,8 +16,8 @@ use std::sync::Arc;
 /// Maximum number of changed files that the answer lists.
 const NAMED_FILES: usize = 100;
 
-/// Returns whether an agent is a descendant of the caller. The runtime provides this, because only it knows the
-/// society.
+/// Returns whether an agent is a descendant of the caller. The runtime provides this function, because this crate
+/// does not know which agent is below which.
 pub type IsDescendant = Arc<dyn Fn(&Caller, &AgentId) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// Merges the branch of a descendant into the workspace of the caller.
@@ -61,7 +61,8 @@ impl Tool for MergeWorkspace {
     }
 
     fn after_crash(&self, _arguments: &Arguments) -> AfterCrash {
-        // The repeated call first finishes a merge that was cut off. So it can only add what is still missing.
+        // The repeated call first finishes the merge that the crash interrupted. Then it merges only commits that are
+        // not merged yet.
         AfterCrash::Repeat
     }
 

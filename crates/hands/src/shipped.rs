@@ -1,4 +1,4 @@
-//! The table of the tools that polity ships. To add a tool, write its file and add it here.
+//! The table of the tools that polity ships. To add a tool, write a file for the tool and add the tool to this table.
 
 use crate::command::{CommandTools, Commands, SettingsSource};
 use crate::files::{Bounds, Files, SearchFiles, StrReplaceEditor};
@@ -18,9 +18,9 @@ const WORKSPACES: &str = "workspaces";
 const COMMANDS: &str = "commands";
 
 /// Returns the tools of a society with this data directory and configuration directory. `enter` is the program that
-/// sets up the sandbox of a command. `sandbox` returns what the person allows commands to do, and `web` which
-/// addresses agents may reach. The runtime adds `merge_workspace`, because only the society knows the descendants
-/// of an agent.
+/// sets up the sandbox of a command. `sandbox` returns what the person allows commands to do. `web` returns which
+/// addresses agents may reach. The runtime adds `merge_workspace`, because only the society knows the descendants of
+/// an agent.
 pub fn shipped(data: &Path, config: &Path, enter: Enter, sandbox: SettingsSource, web: WebSettings) -> Hands {
     // Relative paths become absolute, because commands run in other directories.
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -10,7 +10,8 @@ use polity_workspaces::Workspaces;
 use std::fmt;
 use std::sync::Arc;
 
-/// The table of all tools that act outside the society, with the parts that they share.
+/// The table of all tools that act outside the society. Also holds what several tools share: the workspaces, the
+/// runner of commands, and the record of viewed files.
 #[derive(Clone, Default)]
 pub struct Hands {
     tools: Vec<Arc<dyn Tool>>,

@@ -10,7 +10,7 @@ use polity_society::written;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What the runtime does after a crash with a call that was running.
+/// What the runtime does with a call that was running when polity crashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterCrash {
     /// Runs the call again, with the same idempotency key.
@@ -31,8 +31,9 @@ pub enum Words {
     Own(String),
 }
 
-/// One thing that a call does. A call with an argument of [`Needs`] does several. The caller needs the right to each
-/// group, and the policy is asked about each act.
+/// One action of a call. A call has several acts if it contains an argument of [`Needs`]: for example, a web request
+/// that saves its answer in a file. The caller needs the right to the group of each act, and the policy decides about
+/// each act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
     /// The group to which the caller needs the right.
@@ -41,21 +42,21 @@ pub struct Act {
     pub reach: Reach,
 }
 
-/// An argument that needs the right to a further group. An agent without this right is not offered the argument, and its
-/// calls with the argument are refused.
+/// An argument that needs the right to a further group. An agent without this right does not see the argument, and
+/// its calls with the argument are refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needs {
     /// The name of the argument, as in the schema.
     pub argument: &'static str,
     /// The tool group that the agent needs.
     pub group: ToolGroup,
-    /// What a call with this argument reaches besides.
+    /// What a call reaches because of this argument, in addition to [`Tool::reach`].
     pub reach: Reach,
 }
 
-/// Returns everything that a call with these arguments does: first what the tool itself does.
+/// Returns all acts of a call with these arguments. The act of the tool itself comes first.
 pub fn acts(tool: &dyn Tool, arguments: &Arguments) -> Vec<Act> {
-    // The names may be written in another style, as the tool reads them.
+    // The model may have written a name in another style, which the tool also accepts.
     let is_given = |needs: &&Needs| {
         let given = written::with_names(arguments.clone(), &[needs.argument]);
         given.get(needs.argument).is_some_and(|value| !value.is_null())
@@ -78,7 +79,8 @@ pub trait Tool: Send + Sync {
         &[]
     }
 
-    /// Returns the JSON Schema of the arguments, without descriptions if [`Words::FromPrompts`] describes them.
+    /// Returns the JSON Schema of the arguments, without descriptions if the prompts describe the arguments
+    /// ([`Words::FromPrompts`]).
     fn parameters(&self) -> Value;
 
     /// Returns where the description of the tool comes from.

@@ -1,8 +1,8 @@
-//! Remembers which content each agent last viewed or wrote of each file.
+//! Remembers, for each agent and each file, which content of the file the agent last viewed or wrote.
 //!
-//! An agent must not overwrite changes that it has not seen. [`Views`] stores the hash of the content that each
-//! agent last saw of each file, in an append-only file for each task, so that a restart forgets nothing.
-//! [`may_change`] decides by these hashes whether a change is allowed (pure).
+//! An agent must not overwrite changes that it has not seen. For each agent and each file, [`Views`] stores the hash
+//! of the content that the agent last saw. Each task has an append-only file for these hashes, so that no hash is
+//! lost at a restart. [`may_change`] compares hashes to decide whether a change is allowed (pure).
 //!
 //! The methods block, so async code must call them in `spawn_blocking`.
 
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The file names of stored views end with this text.
 const SUFFIX: &str = ".views.jsonl";
 
-/// Remembers the hash of the content that each agent last viewed or wrote of each file.
+/// Remembers, for each agent and each file, the hash of the content that the agent last viewed or wrote.
 #[derive(Debug)]
 pub struct Views {
     directory: PathBuf,
@@ -46,9 +46,9 @@ impl Views {
 
     /// Notes the hash of the content that the caller has just viewed or written.
     ///
-    /// If the note cannot be stored on disk, it is kept in memory and a warning is logged. It is too late for an
-    /// error, because the caller has already viewed or written the file. After a restart, the caller may have to
-    /// view the file again.
+    /// If the note cannot be stored on disk, it is kept in memory and a warning is logged. This method returns no
+    /// error, because the caller has already viewed or written the file. After a restart, the caller may have to view
+    /// the file again.
     pub fn note(&self, caller: &Caller, path: &WorkspacePath, content: ContentHash) {
         let task = self.task(&caller.task);
         let mut task = locked(&task);

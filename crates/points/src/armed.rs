@@ -1,5 +1,5 @@
-//! Counts how often the process passes failure points, and aborts the process at the armed point. Only builds with
-//! debug assertions contain this module.
+//! Counts how often the process passes failure points, and aborts the process at the armed point. This module exists
+//! only in builds with debug assertions.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The environment variable that arms a point. Its value is the name of the point and the number of the pass at which
 /// the process aborts: `writer::before_commit@3` aborts when the process passes this point for the third time.
 pub const POINT: &str = "POLITY_FAILURE_POINT";
-/// The environment variable with the path of a log file. Each point that the process passes appends its name as a line.
+/// The environment variable with the path of a log file. When the process passes a point, the name of the point is
+/// added to the file as a line.
 pub const LOG: &str = "POLITY_FAILURE_POINT_LOG";
 
 /// The values of the environment variables. They are read when the process passes its first point.

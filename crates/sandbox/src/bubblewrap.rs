@@ -1,4 +1,5 @@
-//! Writes the arguments of bubblewrap, the program that makes the namespaces of a command and mounts what it may see.
+//! Writes the arguments of bubblewrap, the program that makes the namespaces of a command and mounts the files that
+//! the command may see.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -60,7 +61,8 @@ pub(crate) fn arguments(
             Mount::Cover { at, kind: Kind::File } => list.paths("--ro-bind", &[Path::new("/dev/null"), at]),
         }
     }
-    // Covers become read-only last, because bubblewrap creates the mount points of inner directories in them.
+    // Covers become read-only only after all mounts are made, because a mount inside a cover needs a mount point,
+    // which bubblewrap creates in the cover.
     for mount in mounts {
         if let Mount::Cover { at, kind: Kind::Directory } = mount {
             list.paths("--remount-ro", &[at]);

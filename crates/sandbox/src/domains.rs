@@ -44,7 +44,8 @@ impl Domains {
         list.iter().map(|entry| pattern(entry)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Returns the name in its normal form if a command may connect to this name and port; else the reason why not.
+    /// Returns the name in its normal form if a command may connect to this name and port. The error says why a
+    /// command may not connect.
     pub(crate) fn permit(&self, host: &str, port: u16) -> Result<Name, Denied> {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         if bare.parse::<IpAddr>().is_ok() {

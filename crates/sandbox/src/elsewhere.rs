@@ -1,4 +1,5 @@
-//! Takes the place of the sandbox on systems other than Linux: reports that there is no sandbox, and runs no command.
+//! Replaces the sandbox on systems other than Linux: this module reports that there is no sandbox, and runs no
+//! command.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -50,7 +51,7 @@ impl Viewer {
         match self.0 {}
     }
 
-    /// Waits until the command uses more or less than before.
+    /// Waits until the usage of the command changes.
     pub async fn usage_changed(&mut self) {
         match self.0 {}
     }

@@ -56,7 +56,7 @@ pub enum Error {
     /// This system has no sandboxes.
     #[error("commands can be run only on Linux")]
     NotLinux,
-    /// The sandbox could not be built; nothing of the command has run.
+    /// The sandbox could not be built, so the command was not started.
     #[error("the sandbox could not be built: {reason}")]
     Sandbox {
         /// The message of the supervisor, bubblewrap or the process inside.
@@ -79,7 +79,7 @@ pub struct Ended {
     pub restored: Vec<PathBuf>,
 }
 
-/// Why a command ended. In every case, all processes of the command are gone.
+/// Why a command ended. For each of these reasons, all processes of the command have ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// The shell ended with this code. The code 128 + n means that signal n ended the shell.
@@ -109,9 +109,10 @@ pub struct Usage {
     pub memory_bytes: u64,
     /// Number of processes.
     pub processes: u64,
-    /// Bytes that the command added on disk. The supervisor counts them only if the free space of the file system has
-    /// shrunk noticeably; otherwise this is 0.
+    /// Bytes that the command added on disk. The supervisor counts these bytes only if the free space of the file
+    /// system has become noticeably smaller. Otherwise the number is 0.
     pub disk_bytes: u64,
-    /// Files that the command added on disk; 0 under the same condition.
+    /// Number of files that the command added on disk. Like `disk_bytes`, the number is 0 if the supervisor has not
+    /// counted.
     pub files: u64,
 }

@@ -1,5 +1,5 @@
-//! Runs one of the parts of a sandbox that are processes of their own: the supervisor, the process inside, the
-//! forwarder or the probe. Each part is the daemon's own program, started with different arguments.
+//! Runs a part of a sandbox that is a separate process: the supervisor, the process inside the sandbox, the forwarder
+//! or the probe. Each part is the daemon's own program, started with different arguments.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -65,7 +65,7 @@ pub fn environment(
         ("SHELL", "/bin/sh".to_owned()),
         ("USER", "agent".to_owned()),
         ("LOGNAME", "agent".to_owned()),
-        // Nobody could answer a pager or a prompt of a command.
+        // A pager or a prompt would wait for a person, but no person sees the terminal of a command.
         ("PAGER", "cat".to_owned()),
         ("GIT_PAGER", "cat".to_owned()),
         ("GIT_TERMINAL_PROMPT", "0".to_owned()),

@@ -13,7 +13,7 @@ use crate::view::PROXY_INSIDE;
 /// The port at which the forwarder listens on the sandbox's own loopback.
 pub(crate) const PORT: u16 = 3128;
 
-/// Maximum number of threads at the same time. Each connection needs two.
+/// Maximum number of threads at the same time. Each connection needs two threads.
 const THREADS: usize = 256;
 
 /// Starts the forwarder. Clients can connect as soon as this function returns, even if the forwarder does not handle
@@ -23,7 +23,8 @@ pub(crate) fn start() -> Result<(), String> {
         .map_err(|error| format!("failed to listen on 127.0.0.1:{PORT}: {error}"))?;
     let program = std::env::current_exe().map_err(|error| format!("failed to find this program: {error}"))?;
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    // The last argument is `inside`, which names this process. The forwarder gets `forward` instead.
+    // This process was started with `inside` as its last argument. The forwarder gets `forward` as its last argument
+    // instead.
     arguments.pop();
     Command::new(program)
         .args(arguments)

@@ -1,10 +1,10 @@
 //! Restores guarded paths: files in a workspace, such as git hooks, that can start programs outside the sandbox. A
 //! command must not change them.
 //!
-//! In some cases the sandbox cannot make a guarded path read-only: the path does not exist yet, or the workspace is
-//! protected by Landlock, which cannot protect a part of a directory differently. Then the supervisor notes the
-//! content of the path before the command runs and restores it afterwards. A program of the person that reads the
-//! path in between sees what the command wrote.
+//! In some cases the sandbox cannot make a guarded path read-only: the path does not exist yet, or only Landlock
+//! protects the workspace. Landlock allows changes in a whole directory, and cannot exclude a path in it. In both
+//! cases, the supervisor notes the content of the path before the command runs and restores it afterwards. If a
+//! program of the person reads the path before the supervisor restores it, the program sees what the command wrote.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Read as _, Write as _};
@@ -87,7 +87,8 @@ impl Snapshot {
             let Some((last, parents)) = names.split_last() else { continue };
             let missing = if *before == Entry::Missing { Missing::Refuse } else { Missing::Make };
             let Ok(parent) = descend(&self.workspace, parents, missing) else { continue };
-            // If a path cannot be noted any more, for example because it is too large now, it has changed.
+            // If a path cannot be noted any more, for example because its files are too large now, it counts as
+            // changed.
             let now = note(&parent, last, path, &mut (2 * MOST_BYTES), DEPTH).unwrap_or(Entry::Other);
             if now != *before && *before != Entry::Other {
                 restored.push(path.clone());
@@ -108,7 +109,7 @@ const DIRECTORY: OFlags =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Refuse,
-    /// Make the directory. Anything else that has its name is removed.
+    /// Make the directory. Anything else with the name of the directory is removed first.
     Make,
 }
 
@@ -122,7 +123,7 @@ fn names(path: &Path) -> Option<Vec<&OsStr>> {
         .collect()
 }
 
-/// Opens a directory below another, one name after the other, without following symbolic links.
+/// Opens a directory below `from`. Opens one name of the path after the other, and follows no symbolic links.
 fn descend(from: &OwnedFd, names: &[&OsStr], missing: Missing) -> Result<OwnedFd, Errno> {
     let mut handle = from.try_clone().map_err(|_| Errno::MFILE)?;
     for name in names {
@@ -216,11 +217,11 @@ fn put_back(parent: &OwnedFd, name: &OsStr, before: &Entry) -> std::io::Result<(
     Ok(())
 }
 
-/// Removes the file or directory with this name. Nothing outside the parent directory is touched, because the parent
-/// is an open handle.
+/// Removes the file or directory with this name. Changes nothing outside the parent directory, because `parent` is an
+/// open handle.
 ///
-/// If a directory cannot be removed, for example because a command made it too deep, it is renamed. Under another
-/// name, it starts no program.
+/// If a directory cannot be removed, for example because a command made it too deep, it is renamed. No program looks
+/// for hooks or settings under the new name.
 fn remove(parent: &OwnedFd, name: &OsStr) -> std::io::Result<()> {
     let directory = Path::new("/proc/self/fd").join(parent.as_raw_fd().to_string());
     let path = directory.join(name);

@@ -63,12 +63,12 @@ const SETTINGS: [&str; 46] = [
     "/var/lib/texmf",
 ];
 
-/// Beginnings of names in `/etc` that contain a version, such as `java-17-openjdk`. A command may see these
-/// directories.
+/// A command may see the directories in `/etc` whose names begin with these texts. The rest of such a name is a
+/// version, as in `java-17-openjdk`.
 const VERSIONED: [&str; 4] = ["java-", "python3.", "ImageMagick-", "R"];
 
-/// Toolchains in the home of the person. None of these directories is meant for secrets. If a toolchain also keeps a
-/// token, as Cargo does in `credentials.toml`, its harmless directories are listed one by one.
+/// Toolchains in the home of the person. None of these directories normally contains secrets. If a toolchain also
+/// stores a token, as Cargo does in `credentials.toml`, the list contains only its directories without a token.
 const TOOLCHAINS: [&str; 20] = [
     ".cargo/bin",
     ".cargo/registry",
@@ -148,7 +148,7 @@ impl Host {
         }
         for (name, parts) in MOVED {
             // If a variable names the root directory, or a directory that contains the home, it is ignored: the
-            // command must not see all of it.
+            // command must not see everything in such a directory.
             if let Some(root) = variable(name).filter(|root| root.components().count() > 2)
                 && variable("HOME").is_none_or(|home| !home.starts_with(&root))
             {

@@ -21,7 +21,8 @@ use crate::{bubblewrap, forward, walls};
 /// The first kernel version that counts the processes of a user per user namespace.
 const COUNTS_PER_NAMESPACE: (u32, u32) = (5, 14);
 
-/// The files of one command beside the file with its output. They are removed when the command has ended.
+/// The temporary files of one command, in the directory of its output file. These files are removed when the command
+/// has ended.
 pub(crate) struct Scratch {
     passwd: PathBuf,
     group: PathBuf,
@@ -30,7 +31,7 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes the files, in the directory of the output file.
+    /// Makes the temporary files in the directory of the output file.
     pub(crate) async fn new(output: &Path) -> Result<Self, Error> {
         let beside = |ending: &str| {
             let mut name = output.as_os_str().to_owned();

@@ -14,14 +14,15 @@ pub struct Limits {
     pub timeout_ms: u64,
     /// Memory in bytes of all processes of the command together, including files in memory. Default: 4 GiB.
     ///
-    /// If a single process asks for more, the kernel refuses the request. So the process may fail before the
-    /// supervisor ends the command.
+    /// If a single process asks for more memory than this limit, the kernel refuses the request. So the process may
+    /// fail before the supervisor ends the command.
     pub memory_bytes: u64,
     /// Number of processes at the same time, including zombies. Default: 512.
     pub processes: u64,
     /// Bytes of standard output and error together. Default: 64 MiB.
     pub output_bytes: u64,
-    /// Bytes that the command may add on disk, in the workspace, its home and its temporary directory. Default: 10 GiB.
+    /// Bytes that the command may add on disk: in the workspace, in the home and in the temporary directory. Default:
+    /// 10 GiB.
     pub disk_bytes: u64,
     /// Files and directories that the command may add on disk. Default: 500,000.
     pub files: u64,

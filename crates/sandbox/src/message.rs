@@ -22,7 +22,7 @@ pub(crate) struct Launch {
     pub(crate) limits: Limits,
     /// Directories whose growth counts as disk use.
     pub(crate) growing: Vec<PathBuf>,
-    /// The means to reach all processes of the command at the same time.
+    /// How the supervisor kills all processes of the command at the same time.
     pub(crate) leash: Leash,
     /// The guarded paths to restore; absent if the command cannot change the workspace.
     pub(crate) guard: Option<Guard>,
@@ -83,8 +83,8 @@ pub(crate) enum FromInside {
 pub(crate) enum FromSupervisor {
     /// Landlock and seccomp are installed, and the shell starts now.
     Ready,
-    /// The command uses this much now. The supervisor sends this when the usage changes; if the daemon does not read,
-    /// the line is dropped.
+    /// The command uses this much now. The supervisor sends this line when the usage changes. If the daemon does not
+    /// read its lines in time, the line is dropped.
     Uses(Usage),
     /// The command was not started, for this reason.
     Failed(String),
@@ -92,7 +92,7 @@ pub(crate) enum FromSupervisor {
     Ended(Report),
 }
 
-/// How a command ended, as the supervisor saw it.
+/// How a command ended, according to the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) why: Why,
@@ -103,7 +103,7 @@ pub(crate) struct Report {
     pub(crate) left: u64,
 }
 
-/// Why a command ended, as the supervisor saw it.
+/// Why a command ended, according to the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Why {

@@ -1,5 +1,5 @@
-//! The names of the parts of a sandbox that [`enter`](crate::enter) can run. Each is passed as an argument to the
-//! program.
+//! The names of the parts of a sandbox that [`enter`](crate::enter) can run. The program gets the name of the part as
+//! an argument.
 
 /// The argument that makes the program run as the supervisor.
 pub(crate) const SUPERVISE: &str = "supervise";

@@ -17,17 +17,18 @@ pub struct Plan {
     /// Paths relative to the workspace that the command must not change, such as `.git/config`; see
     /// [`guarded_paths`](crate::guarded_paths).
     ///
-    /// At the level `full`, paths that exist are mounted read-only. If the command changes any other of these paths,
-    /// the supervisor restores it afterwards, and [`Ended::restored`](crate::Ended::restored) names it.
+    /// At the level `full`, paths that exist are mounted read-only. If the command changes a guarded path that is not
+    /// mounted read-only, the supervisor restores the path afterwards, and adds the path to
+    /// [`Ended::restored`](crate::Ended::restored).
     pub guarded: Vec<PathBuf>,
     /// Further directories and files that the command may read (`tools.sandbox.read`). Paths that do not exist are
     /// ignored. The command can also connect to a Unix socket in such a directory.
     pub readable: Vec<PathBuf>,
     /// Directories and files of the workspace's git repository that are outside the workspace. The command may read
-    /// them, even if they are inside a hidden directory.
+    /// these paths, even if they are inside a hidden directory.
     pub repository: Vec<PathBuf>,
-    /// Directories and files that the command must never see, even if they are inside a directory that it may read: the
-    /// data and configuration directories, and the token.
+    /// Directories and files that the command must never see, even if they are inside a directory that the command
+    /// may read. These are the data and configuration directories, and the token.
     pub hidden: Vec<PathBuf>,
     /// The home directory of the task, which the command may change. The variable `HOME` names this directory.
     pub home: PathBuf,

@@ -1,4 +1,4 @@
-//! Finds out by trying which level of sandbox this machine can enforce.
+//! Finds out which level of sandbox this machine can enforce, by starting test processes.
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -15,7 +15,7 @@ mod advice;
 
 use advice::Facts;
 
-/// Time limit for one try. A try normally takes milliseconds.
+/// Time limit for one test process. A test process normally needs a few milliseconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Finds out which level of sandbox this machine can enforce, and explains to the person what is missing.

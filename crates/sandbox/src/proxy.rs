@@ -1,10 +1,10 @@
 //! The HTTP proxy that gives a command access to a list of domains. It runs in the daemon and listens on a Unix
 //! socket that is visible inside the sandbox.
 //!
-//! The proxy accepts `CONNECT` and plain HTTP requests. It checks the name against the list, resolves the name,
-//! checks each address, and connects to an address that it has checked. The proxy does not examine what a command
-//! sends inside an encrypted connection. So if one server serves a listed domain and an unlisted domain, a command
-//! can connect to the listed domain and ask the server for the unlisted one.
+//! The proxy accepts `CONNECT` and plain HTTP requests. For each request, the proxy checks the name against the list,
+//! resolves the name, checks each address, and connects to an address that it has checked. The proxy does not examine
+//! what a command sends inside an encrypted connection. So if one server serves a listed domain and an unlisted
+//! domain, a command can connect to the listed domain and ask the server for the unlisted one.
 
 mod request;
 
@@ -22,7 +22,8 @@ use crate::domains::Domains;
 use polity_addresses::is_public;
 use request::{Request, parse};
 
-/// Maximum number of connections of one command at the same time. Each may use two file descriptors of the daemon.
+/// Maximum number of connections of one command at the same time. Each connection may use two file descriptors of the
+/// daemon.
 const CONNECTIONS: usize = 128;
 
 /// Maximum length of the head of a request, in bytes.
@@ -31,7 +32,7 @@ const LONGEST_HEAD: usize = 64 << 10;
 /// Time limit for the head of a request to arrive, and for a connection to a server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The network that the proxy uses. Tests have a network of their own.
+/// The network that the proxy uses. Tests replace this network by a simulated network.
 pub(crate) trait Outside: Send + Sync + 'static {
     /// Returns the addresses of a name.
     fn resolve(&self, name: &str, port: u16)

@@ -53,7 +53,7 @@ impl Viewer {
         *self.usage.borrow()
     }
 
-    /// Waits until the command uses more or less than before. After the end of the command, this waits for ever.
+    /// Waits until the usage of the command changes. After the end of the command, this method never returns.
     pub async fn usage_changed(&mut self) {
         if self.usage.changed().await.is_err() {
             std::future::pending().await
@@ -142,7 +142,7 @@ pub async fn spawn(
     connection.write_all(&line).await.map_err(start("describe the command to the supervisor"))?;
 
     let shared = Arc::new(Mutex::new(recorder.so_far()));
-    // Dropping `Running` cancels this child token, so other commands with the caller's token go on.
+    // Dropping `Running` cancels this child token, so other commands that have the caller's token continue to run.
     let cancel = cancel.child_token();
     let (uses, usage) = watch::channel(Usage::default());
     let output = Arc::clone(&shared);
@@ -274,8 +274,8 @@ async fn accept(
     Ok(room)
 }
 
-/// Returns how a command ended, from the report of the supervisor and from the reason for which the daemon stopped
-/// the command, if there was one.
+/// Returns how a command ended. `report` comes from the supervisor. `stopped` is the reason if the daemon stopped the
+/// command.
 fn how(report: &Report, stopped: Option<How>) -> How {
     match report.why {
         Why::Exited(code) => match stopped {

@@ -2,8 +2,8 @@
 //!
 //! The supervisor starts the command and samples what the command uses. It ends the command if the command exceeds a
 //! limit, or if the daemon closes the connection or dies. Then it kills every process that is left, and restores
-//! guarded paths. The supervisor has one thread: if a child is to die with its parent, Linux watches the thread that
-//! started the child, not the process.
+//! guarded paths. The main thread of the supervisor starts the command, and runs until the supervisor ends. If
+//! another thread started the command, Linux would kill the command when that thread ends.
 //!
 //! Path of data: *[`Launch`] → start → samples (`tree`, `disk`) → `verdict` → kill → [`Report`]*.
 
@@ -59,10 +59,11 @@ fn supervise() -> Result<(), String> {
     let daemon = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)
         .map(UnixStream::from)
         .map_err(|error| format!("standard input is not the daemon: {error}"))?;
-    // Descriptors that the daemon has passed on by accident must not reach the command.
+    // The supervisor may have inherited file descriptors from the daemon by accident. The command must not inherit
+    // these descriptors.
     close_fds::set_fds_cloexec(3, &[]);
-    // A command may nest directories very deeply. With few descriptors, removing such directories fails before it
-    // overflows the stack.
+    // A command may nest directories very deeply. If the supervisor may open only few descriptors, removing such
+    // directories fails with an error, and does not overflow the stack.
     if let Ok(hard) = rlimit::Resource::NOFILE.get_hard() {
         let _ = rlimit::Resource::NOFILE.set(hard.min(1024), hard);
     }
@@ -129,8 +130,8 @@ impl<'a> Supervisor<'a> {
             let what = what.to_owned();
             move |error: std::io::Error| format!("failed to {what}: {error}")
         };
-        // A session of its own keeps signals from the daemon's terminal away from the command. Further below, the
-        // supervisor becomes a subreaper, so that orphaned processes of the command become its children.
+        // Start a new session, so that signals from the daemon's terminal do not reach the command. Further below,
+        // the supervisor becomes a subreaper, so that orphaned processes of the command become its children.
         let _ = rustix::process::setsid();
         // Only root can raise the priority. Without root, the supervisor keeps the priority of the daemon.
         let _ = rustix::process::setpriority_process(None, NICE);
@@ -159,8 +160,8 @@ impl<'a> Supervisor<'a> {
             .map_err(|error| format!("failed to watch the command: {error}"))?;
         let line = serde_json::to_string(&launch.inside).map_err(|error| error.to_string())?;
         let mut writer = ours.try_clone().map_err(failed("write to the command"))?;
-        // A thread of its own writes the line: a long command does not fit into the buffer of the socket, so the
-        // write waits until the process inside reads.
+        // A separate thread writes the line. A long command does not fit into the buffer of the socket, so the thread
+        // waits until the process inside reads.
         std::thread::spawn(move || {
             let _ = writeln!(writer, "{line}");
         });
@@ -187,8 +188,8 @@ impl<'a> Supervisor<'a> {
         let mut threads = tree::Threads::new();
         let why = loop {
             let events = self.wait(PAUSE)?;
-            // Read the messages before anything else: they tell whether the sandbox was built, even if the process
-            // inside has ended already.
+            // Read the messages before anything else: the messages tell whether the sandbox was built, even if the
+            // process inside has ended already.
             self.listen();
             if let Some(code) = self.reap() {
                 break Why::Exited(code);
@@ -237,7 +238,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Waits until the daemon or the process inside sends something or the child ends, but at most this long.
+    /// Waits until the daemon or the process inside sends a message, or until the child ends. Waits for the time
+    /// `pause` at most.
     fn wait(&self, pause: Duration) -> Result<Events, String> {
         let timeout =
             Timespec { tv_sec: 0, tv_nsec: i64::from(pause.min(Duration::from_millis(999)).subsec_nanos()) };
@@ -265,8 +267,8 @@ impl<'a> Supervisor<'a> {
     fn listen(&mut self) {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = (&self.inside).read(&mut buffer) {
-            // The process inside writes at most two lines. If a command should get access to the connection and write
-            // more, the rest is ignored.
+            // The process inside writes at most two lines. If a command gets access to the connection and writes more
+            // lines, the supervisor ignores them.
             if self.said.len() < 64 << 10 {
                 self.said.extend_from_slice(&buffer[..count]);
             }

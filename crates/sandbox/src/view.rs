@@ -1,8 +1,8 @@
 //! Decides what a command sees of the file system, from a resolved plan and facts about the host, without any IO.
 //!
-//! A path that the plan does not grant is in no list, so it does not exist inside the sandbox. A hidden path is never
-//! granted. If a granted directory contains a hidden path, the level `full` covers the path with an empty directory
-//! or file, and the level `partial` refuses the plan.
+//! If the plan does not grant a path, no list of this module contains the path, so the path does not exist inside the
+//! sandbox. A hidden path is never granted. If a granted directory contains a hidden path, the level `full` covers
+//! the path with an empty directory or file, and the level `partial` refuses the plan.
 
 use std::path::{Path, PathBuf};
 

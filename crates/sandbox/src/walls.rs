@@ -56,8 +56,9 @@ pub(crate) fn wall(machine: &Machine, network: &Network) -> Option<Wall> {
             sockets: match network {
                 Network::None | Network::Domains(_) => Sockets::InternetAndUnix,
                 // Abstract Unix sockets belong to the network namespace. In the host's network namespace, a command
-                // could connect to abstract sockets of other programs, such as an X server. Landlock refuses this
-                // only with scopes; without them, Unix sockets are not allowed at all.
+                // could connect to abstract sockets of other programs, such as an X server. A Landlock version with
+                // scopes refuses these connections. If Landlock has no scopes, the command may use no Unix sockets at
+                // all.
                 Network::Full if scopes => Sockets::InternetAndUnix,
                 Network::Full => Sockets::Internet,
             },
@@ -65,8 +66,8 @@ pub(crate) fn wall(machine: &Machine, network: &Network) -> Option<Wall> {
         }),
         (Level::Partial, network) => Some(Wall {
             // Unix sockets are never allowed at this level: Landlock cannot refuse a connection to a Unix socket by
-            // its path. Over the socket of a container runtime or of the person's session bus, a command could start
-            // programs outside.
+            // its path. Through the socket of a container runtime or of the person's session bus, a command could
+            // start programs outside the sandbox.
             sockets: match network {
                 Network::None | Network::Domains(_) => Sockets::None,
                 Network::Full => Sockets::Internet,

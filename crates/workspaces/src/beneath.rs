@@ -276,8 +276,8 @@ impl Beneath {
                 match TreePath::new([directory.bytes(), b"/", &name].concat()) {
                     Ok(inner) if kind == Kind::Directory => waiting.push(inner),
                     Ok(inner) => found.push(inner),
-                    // A merge never changes git's own files. But they keep the directory from being removed, so the
-                    // directory counts as an entry.
+                    // A merge never changes git's own files. But a directory that contains git's files cannot be
+                    // removed, so the directory itself counts as an entry.
                     Err(_) => found.push(directory.clone()),
                 }
                 if found.len() >= limit {

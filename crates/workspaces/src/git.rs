@@ -1,4 +1,4 @@
-//! Runs `git` in such a way that no program which a repository names can run.
+//! Runs `git` so that git starts no other program, even if the configuration of a repository names one.
 //!
 //! Polity uses git only to store objects and to merge commits, always in a repository whose configuration polity
 //! wrote and no agent can change. Git never reads the files of a workspace, which agents can change. So filters,
@@ -21,8 +21,8 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 /// Maximum number of bytes of git's error output that an error quotes.
 const ERROR_BYTES: usize = 2_000;
 
-/// The oldest usable version of git: the first with `merge-tree --write-tree`, which merges without a working
-/// directory.
+/// The oldest usable version of git. It is the first version with `merge-tree --write-tree`, which merges without a
+/// working directory.
 const OLDEST: (u32, u32) = (2, 38);
 
 /// Settings that take precedence over all configuration files. Each disables a program or a side effect of git.
@@ -204,8 +204,8 @@ impl Git {
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let write = async {
             if let (Some(mut stdin), Some(bytes)) = (stdin, bytes) {
-                // A command that fails may stop reading early. Its own error output explains more than this error
-                // would.
+                // A git command that fails may stop reading its input early. The failed write is ignored, because
+                // git's own error output explains the failure better.
                 let _ = stdin.write_all(&bytes).await;
             }
             Ok(())

@@ -22,7 +22,7 @@ pub(crate) struct Hunk {
     pub(crate) theirs: String,
 }
 
-/// Returns a length for conflict markers that is greater than that of any similar line in these texts.
+/// Returns a length for conflict markers. No line in these texts that looks like a conflict marker has this length.
 pub(crate) fn marker_size(texts: &[&[u8]]) -> usize {
     let run = |line: &[u8]| match line.first() {
         Some(first @ (b'<' | b'|' | b'=' | b'>')) => line.iter().take_while(|byte| *byte == first).count(),

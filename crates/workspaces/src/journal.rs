@@ -17,10 +17,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of entries to list in a directory that stands where a merge must write a file.
+/// If a directory exists at a path where a merge must write a file, at most this many entries of the directory are
+/// listed.
 const IN_THE_WAY: usize = 10_000;
 
-/// Maximum number of files that are compared and written together. Their contents are in memory.
+/// Maximum number of files that are compared and written at the same time. The number is limited because the contents
+/// of these files are in memory.
 const FILES_AT_ONCE: usize = 32;
 
 /// A merge that is being carried out. Stored as JSON.
@@ -152,8 +154,8 @@ pub(crate) async fn apply(
     directory: &Path,
     changes: &[Change],
 ) -> Result<Vec<TreePath>, Problem> {
-    // The files to write are compared with the disk only after the deletions. A file or directory that then still
-    // stands in the way was not part of the merge, and stays.
+    // The files to write are compared with the disk only after the deletions. A file or directory that is then still
+    // at the path of a new file was not deleted by the merge, and stays unchanged.
     let first_write = changes.iter().position(|change| change.new.is_some()).unwrap_or(changes.len());
     let (deletions, writes) = changes.split_at(first_write);
     let nothing = BTreeSet::new();

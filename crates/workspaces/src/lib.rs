@@ -5,7 +5,7 @@
 //! ```text
 //! <task>/git/           the repository of the task, which agents cannot change
 //! <task>/main/          the workspace that the task shares, unless it is a directory of the person
-//! <task>/<agent>/       the worktree of an agent that has its own
+//! <task>/<agent>/       the worktree of an agent, if the agent has a worktree
 //! <task>/journal.json   a merge that is being carried out
 //! ```
 //!
@@ -15,11 +15,12 @@
 //! what to do with each file of the other workspace (`plan`), and then changes the files (`journal`), so that a
 //! crash leaves no merge half done. `parse`, `path`, `hunks` and `plan` are pure.
 //!
-//! No program that a repository names ever runs. Git only stores objects and merges commits, in a repository whose
-//! configuration polity wrote. Polity itself reads and writes the files of workspaces, and follows no symbolic
-//! links (`beneath`).
+//! Git starts no program, even if the configuration of a repository names one. Git only stores objects and merges
+//! commits, in a repository whose configuration polity wrote. Polity itself reads and writes the files of workspaces,
+//! and follows no symbolic links (`beneath`).
 //!
-//! This crate must not know tools, SQL, models, anything of a turn but its number, or who may merge whose work.
+//! This crate must not know tools, SQL, models, or who may merge whose work. It knows the number of a turn, and
+//! nothing else about turns.
 
 // Circle: the submodules work on the locked workspaces of a task, which workspaces declares.
 mod workspaces;

@@ -57,7 +57,7 @@ impl TreePath {
         self.0.strip_prefix(other.0.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
     }
 
-    /// Returns the directory above this path that has this number of components.
+    /// Returns the directory above this path whose own path has this number of components.
     pub(crate) fn ancestor(&self, components: usize) -> Option<Self> {
         let ends = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let end = ends.clone().nth(components.checked_sub(1)?)?;

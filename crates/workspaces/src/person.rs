@@ -1,7 +1,8 @@
 //! The person's own git repository. It may be hostile, because somebody else may have written its configuration.
 //!
-//! Polity reads HEAD and the object format, and writes the branches of agents. The git commands that do this start
-//! no program, whatever the configuration says. All other git commands run in the repository of the task.
+//! Polity reads HEAD and the object format, and writes the branches of agents. For this, polity uses only git
+//! commands that start no other program, whatever the configuration says. All other git commands run in the
+//! repository of the task.
 
 use crate::git::{Call, Git, Input};
 use crate::problem::Problem;
@@ -27,7 +28,8 @@ pub(crate) struct Person {
 pub(crate) enum Unusable {
     /// The directory has no `.git`.
     NoRepository,
-    /// `.git` is a link or has another form that polity refuses to follow, for safety. Holds the reason.
+    /// `.git` is a link or has another form that polity refuses to open, because it could lead to another repository.
+    /// Holds the reason.
     Odd(String),
     /// The repository has no commit yet.
     NoCommit,

@@ -33,7 +33,7 @@ pub(crate) struct Version<'a> {
 pub(crate) enum Endings {
     /// The same as in the repository.
     Stored,
-    /// CR LF where the repository has LF, because the person's git converts line ends.
+    /// The file has CR LF and the repository has LF, because the person's git converts line ends.
     Converted,
 }
 
@@ -67,12 +67,12 @@ pub(crate) fn step(
         (None, None) => {}
     }
     match disk {
-        // The merge adds this file, and deletes all files that stand in its place.
+        // A directory exists at the path of the new file, and the merge deletes all files in this directory.
         Disk::Directory(files) if old.is_none() && files.iter().all(|file| deleted.contains(file)) => {
             Step::Change(Endings::Stored)
         }
         Disk::Blocked(path) if old.is_none() && deleted.contains(path) => Step::Change(Endings::Stored),
-        // The merge deletes this file, and something else already stands in its place.
+        // The merge deletes this file, but the file is already gone, and something else exists at its path.
         Disk::Blocked(_) | Disk::Directory(_) if new.is_none() => Step::Nothing,
         _ => Step::Conflict,
     }

@@ -32,7 +32,7 @@ pub(crate) const LEFT_HEAD: &str = "refs/polity/left-head";
 const ATTRIBUTES: &str =
     "* -text !eol !crlf -ident -filter !working-tree-encoding !merge !diff !conflict-marker-size\n";
 
-/// Age from which a lock file of git counts as left by a killed process.
+/// A lock file of git that is at least this old counts as left by a killed process.
 const STALE_LOCK: Duration = Duration::from_secs(10);
 
 /// Polling interval while a lock file is younger than [`STALE_LOCK`].
@@ -90,7 +90,7 @@ impl Repository {
         Self { git: git.clone(), directory, cancel: cancel.clone() }
     }
 
-    /// Returns another repository, whose commands have the same `cancel`.
+    /// Returns the repository in another directory. The same `cancel` cancels its commands.
     pub(crate) fn beside(&self, directory: PathBuf) -> Self {
         Self { directory, ..self.clone() }
     }
@@ -115,7 +115,7 @@ impl Repository {
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 
-    /// Returns the hash of the commit that a ref or name stands for, if it exists.
+    /// Returns the hash of the commit to which a ref or another name of git leads, if this commit exists.
     pub(crate) async fn tip(&self, name: &str) -> Result<Option<String>, Problem> {
         let wanted = format!("{name}^{{commit}}");
         let answer =
@@ -251,8 +251,8 @@ impl Repository {
         self.directory.join("worktrees").join(workspace)
     }
 
-    /// Sets the index of a workspace to a commit, so that `git status` of an agent shows correct output. A failure
-    /// is ignored, because polity itself does not read the index.
+    /// Sets the index of a workspace to a commit, so that an agent sees correct output if it runs `git status`. A
+    /// failure is ignored, because polity itself does not read the index.
     pub(crate) async fn refresh_index(&self, workspace: &str, commit: &str) {
         let entry = self.entry(workspace);
         let _ = fs::remove_file(entry.join("index.lock"));
@@ -378,7 +378,8 @@ impl Repository {
 /// Prefix of the names of temporary files for `git fast-import`, in the directory of the repository.
 pub(crate) const STREAM_PREFIX: &str = "polity-stream-";
 
-/// Waits until a lock file is gone, or is so old that its owner must be dead; then removes it.
+/// Waits until a lock file is gone, or is so old that the process that made it must be dead. Then removes the old
+/// lock file.
 pub(crate) async fn clear_lock(path: &Path) -> Result<(), Problem> {
     loop {
         let Ok(metadata) = path.symlink_metadata() else { return Ok(()) };

@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// If a file changed within this time before it was read, a further change may leave its times equal. So polity
-/// reads such a file again at the next comparison.
+/// If polity reads a file less than this time after a change of the file, a second change may get the same timestamp
+/// as the first. So polity reads such a file again at the next comparison.
 const RACY: Duration = Duration::from_secs(2);
 
 /// The metadata and the git hash of each file that polity has read in a workspace, so that unchanged files need not
@@ -98,7 +98,7 @@ fn read_exactly(mut file: &File, size: u64, mut take: impl FnMut(&[u8]) -> io::R
     Ok(())
 }
 
-/// Returns the entry that git would store for a path, or `None` if the path is no file and no link.
+/// Returns the entry that git would store for a path, or `None` if the path is neither a file nor a link.
 fn leaf_of(
     beneath: &Beneath,
     path: &TreePath,
@@ -127,7 +127,7 @@ fn leaf_of(
     }
 }
 
-/// Compares the files of a workspace with the files `base` of the commit `commit`.
+/// Compares the files of a workspace with `base`, the files of the commit `commit`.
 pub(crate) fn compare(
     beneath: &Beneath,
     base: &Tree,

@@ -77,7 +77,8 @@ pub(crate) fn files(beneath: &Beneath) -> Result<Vec<Entry>, Problem> {
     Ok(files)
 }
 
-/// Returns whether no commit may contain this name: git's own files, and files that polity is still writing.
+/// Returns whether every commit leaves out files with this name: git's own files, and files that polity is still
+/// writing.
 fn is_left_out(name: &[u8]) -> bool {
     is_git_name(name) || name.starts_with(UNFINISHED.as_bytes())
 }

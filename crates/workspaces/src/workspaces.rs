@@ -39,7 +39,7 @@ const SHARED: &str = "main";
 pub struct Workspaces {
     root: PathBuf,
     git: OnceCell<Found>,
-    /// A lock for each task, and one for each directory of the person that work is merged into.
+    /// A lock for each task, and a lock for each directory of the person into which agents merge their work.
     locks: Mutex<HashMap<PathBuf, Arc<AsyncMutex<()>>>>,
     seen: Mutex<HashMap<PathBuf, Arc<Mutex<Seen>>>>,
 }
@@ -58,8 +58,8 @@ pub struct Opened {
 /// The git files that a sandbox must protect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GitDirs {
-    /// Files and directories that commands may read but must not change. Some are inside the workspace, some
-    /// outside.
+    /// Files and directories that commands may read but must not change. Some of these files are inside the
+    /// workspace, and some are outside the workspace.
     pub read_only: Vec<PathBuf>,
 }
 
@@ -93,7 +93,7 @@ struct Locked<'a> {
 }
 
 impl Workspaces {
-    /// `root` is the directory that contains a directory for each task. It need not exist yet.
+    /// `root` is the directory that contains a directory for each task. The directory `root` need not exist yet.
     pub fn new(root: PathBuf) -> Self {
         Self { root, git: OnceCell::new(), locks: Mutex::default(), seen: Mutex::default() }
     }
@@ -111,8 +111,8 @@ impl Workspaces {
 
     /// Makes the worktree of a new agent, on a new branch. The branch begins with the present state of the hirer's
     /// workspace: its changes are committed first. If the hirer works in a directory of the person, nothing is
-    /// committed there, and the branch begins with HEAD and what polity has merged since. If the worktree exists,
-    /// it stays unchanged.
+    /// committed there, and the branch begins with the person's HEAD and the work that polity has merged into the
+    /// directory since then. If the worktree exists, it stays unchanged.
     pub async fn hire(
         &self,
         hirer: &Caller,
@@ -122,8 +122,8 @@ impl Workspaces {
         Ok(self.lock(&hirer.task, cancel).await?.hire(hirer, agent).await?)
     }
 
-    /// Commits at the end of a turn the changes in the workspace of the caller, with the caller as the author.
-    /// Commits nothing in a directory of the person.
+    /// Commits the changes in the workspace of the caller at the end of a turn. The caller is the author of the
+    /// commit. Makes no commit in a directory of the person.
     pub async fn settle(
         &self,
         caller: &Caller,

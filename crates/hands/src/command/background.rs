@@ -48,8 +48,8 @@ impl Commands {
         let Owner { agent, task } = Owner::of(&caller);
         let note = Note { id, agent, task, command, over: None };
         let cancel = CancellationToken::new();
-        // The command goes on the board before anything is awaited. So a caller that stops the agent from now on
-        // finds the command and ends it.
+        // Put the command on the board before the first `await`. If the agent is stopped after this line, its command
+        // is found on the board and ended.
         let posted = self.board.post(note.id.clone(), note.owner(), cancel.clone());
         posted.map_err(|full| failed(BASH, full.to_string()))?;
         // A separate tokio task starts the command. So if the runtime drops this call halfway, the command is still
@@ -112,12 +112,14 @@ impl Commands {
             })
             .await;
         match (result, posted.aftermath, CommandEnded::of(&note)) {
-            // The note stays open without an end, so the next start of polity reports the command as interrupted.
+            // The note stays open and contains no end, so the next start of polity reports the command as
+            // interrupted.
             (Err(error), _, _) => {
                 tracing::error!(command = %id, %error, "failed to note the end of a background command");
             }
             (Ok(()), Aftermath::Tell, Some(ended)) => {
-                // Before the agent is told, because the agent may then ask for the output at once.
+                // First the board says that the command has ended, and then the agent gets its notice, because the
+                // agent may ask for the output immediately after the notice.
                 self.board.end(&id);
                 self.tell(ended).await;
             }
@@ -140,8 +142,8 @@ impl Commands {
     }
 
     /// Returns the background commands whose end the listener has not yet recorded: commands that have ended, and
-    /// commands that were running when polity died. The latter count as interrupted. Call this once at the start,
-    /// before agents work.
+    /// commands that were running when polity died. A command that was running counts as interrupted. Call this once
+    /// at the start, before agents work.
     pub async fn recover(&self) -> Vec<CommandEnded> {
         let mut running = self.board.ids(|_| true);
         running.retain(|id| self.board.get(id).is_some_and(|posted| !posted.over.is_cancelled()));
@@ -168,8 +170,8 @@ impl Commands {
             None => Ok(()),
         });
         if let Err(error) = closed.await {
-            // The note stays open, so the end is reported again after the next start. The listener ignores the
-            // repetition.
+            // The note stays open, so the end is reported again after the next start. The listener ignores an end
+            // that it has already recorded.
             tracing::warn!(command = %id, %error, "failed to close the note about a background command");
         }
     }
@@ -216,7 +218,8 @@ impl Commands {
         self.board.saw(id, seen);
     }
 
-    /// Ends a background command of the caller. The agent gets no notice of this end, because it asked for it.
+    /// Ends a background command of the caller. The agent gets no notice of this end, because the agent itself asked
+    /// polity to end the command.
     pub(super) async fn stop_one(&self, caller: &Caller, id: &CommandId) {
         let of = Owner::of(caller);
         wait(self.board.stop(|other, owner| other == id && *owner == of, Aftermath::Quiet)).await;
@@ -296,7 +299,8 @@ fn not_noted(error: io::Error) -> Refusal {
     failed(BASH, format!("cannot keep a note about the command: {error}"))
 }
 
-/// Makes the record of an end that a note stores. `seen` is the number of output bytes that the agent has seen.
+/// Makes the record of the end of a command, which the note stores. `seen` is the number of output bytes that the
+/// agent has seen.
 fn over(finished: Result<Finished, Error>, seen: u64) -> Over {
     match finished {
         Ok(Finished { end, ended }) => Over {

@@ -16,7 +16,7 @@ const MOST: usize = 16;
 pub(super) enum Aftermath {
     /// The agent gets a notice.
     Tell,
-    /// The agent gets no notice, because it ended the command itself, or no longer works.
+    /// The agent gets no notice, because the agent itself ended the command, or the agent no longer works.
     Quiet,
     /// Nothing is noted, because polity itself ends. The next start reports the command as interrupted.
     Interrupted,
@@ -31,7 +31,7 @@ pub(super) struct Posted {
     pub(super) viewer: Option<Viewer>,
     /// Cancelling this ends the command.
     pub(super) cancel: CancellationToken,
-    /// Cancelled after the command has ended and its note says how.
+    /// Cancelled after the command has ended and its note records how the command ended.
     pub(super) over: CancellationToken,
     /// Number of output bytes that the agent has seen.
     pub(super) seen: u64,
@@ -85,8 +85,8 @@ impl Board {
         }
     }
 
-    /// Ends the commands that `is_meant` selects, and sets what happens afterwards. Returns an `over` token for
-    /// each command, so that the caller can wait for the ends.
+    /// Ends the commands that `is_meant` selects, and sets the `aftermath` of each. Returns the `over` token of each
+    /// command, so that the caller can wait until the command has ended.
     pub(super) fn stop(
         &self,
         is_meant: impl Fn(&CommandId, &Owner) -> bool,

@@ -91,7 +91,7 @@ impl Commands {
         }
     }
 
-    /// Sets what the machine can enforce. [`Self::machine`] then returns this value and starts no test processes.
+    /// Sets what the machine can enforce. [`Self::machine`] then returns `machine`, and starts no test processes.
     #[must_use]
     pub fn on(self, machine: Machine) -> Self {
         Self { machine: OnceCell::new_with(Some(machine)), ..self }
@@ -127,7 +127,7 @@ impl Commands {
         self.live.cancel(is_meant);
     }
 
-    /// Drops the measured size of a task's directories.
+    /// Removes the stored size of a task's directories.
     pub(super) fn forget_size(&self, task: &TaskId) {
         self.sizes.forget(task);
     }

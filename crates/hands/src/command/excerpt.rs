@@ -1,4 +1,5 @@
-//! Chooses which parts of a command's output to show. Pure: works on the parts that are kept in memory.
+//! Chooses which parts of a command's output to show. Pure: reads only the beginning and the end of the output, which
+//! are in memory.
 
 use polity_sandbox::Output;
 
@@ -8,7 +9,7 @@ const LAST_LINES: usize = 12;
 /// Maximum number of output bytes in the notice of a command's end.
 const LAST_BYTES: usize = 1_500;
 
-/// The output after a position.
+/// The part of an output after a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fresh {
     pub(super) text: String,
@@ -18,7 +19,7 @@ pub(super) struct Fresh {
     pub(super) next: u64,
 }
 
-/// Whether more output can follow, which may complete a character that is cut off at the end.
+/// Whether more output can follow. Further output may complete a character that is cut off at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
     MayGrow,
@@ -101,7 +102,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// The texts that successive calls return for a growing output, joined, equal the output.
+        /// If `since` is called several times while the output grows, the returned texts together are equal to the
+        /// output.
         #[test]
         fn looks_add_up_to_the_output(text in "[a-zé漢\n😀]{0,60}", mut cuts in prop::collection::vec(0..240_usize, 0..5)) {
             let bytes = text.as_bytes();

@@ -1,4 +1,5 @@
-//! All running commands. If the commands of a task together exceed a limit of the task, one of them is ended.
+//! The list of all running commands. If all commands of a task together exceed a limit of the task, polity ends one
+//! of these commands.
 
 use super::sums::heaviest;
 use crate::call::Caller;
@@ -37,7 +38,8 @@ struct Entry {
     owner: Owner,
     viewer: Viewer,
     cancel: CancellationToken,
-    /// The limit of the task for which [`Live::weigh`] ended this command. Absent for all other commands.
+    /// The limit that the task exceeded when [`Live::weigh`] ended this command. Absent if `weigh` has not ended this
+    /// command.
     exceeded: Option<CommandLimit>,
 }
 
@@ -57,10 +59,12 @@ impl Live {
         Seat { live: Arc::clone(self), number }
     }
 
-    /// If all commands of a task together exceed a limit of the task, ends the command that uses the most.
+    /// If all commands of a task together exceed a limit of the task, ends the command that uses most of the limited
+    /// resource.
     pub(super) fn weigh(&self, task: &TaskId, limits: &TaskLimits) {
         let mut table = self.table();
-        // Commands that were already ended do not count, because they are about to free what they use.
+        // Commands that `weigh` has already cancelled do not count, because they will soon free their memory and
+        // processes.
         let entries = table.entries.values_mut();
         let mut of_task: Vec<&mut Entry> =
             entries.filter(|entry| entry.owner.task == *task && entry.exceeded.is_none()).collect();
@@ -85,7 +89,7 @@ impl Live {
 }
 
 impl Seat {
-    /// Returns the limit of the task for which [`Live::weigh`] ended this command.
+    /// Returns the limit that the task exceeded when [`Live::weigh`] ended this command.
     pub(super) fn exceeded(&self) -> Option<CommandLimit> {
         self.live.table().entries.get(&self.number).and_then(|entry| entry.exceeded)
     }
@@ -97,7 +101,8 @@ impl Drop for Seat {
     }
 }
 
-/// Returns how a command ended. `exceeded` is the limit of the task for which [`Live::weigh`] ended the command.
+/// Returns how a command ended. `exceeded` is the limit that the task exceeded when [`Live::weigh`] ended the
+/// command.
 pub(super) fn end_of(how: How, exceeded: Option<CommandLimit>) -> CommandEnd {
     let limited = |limit| CommandEnd::Limited { limit };
     match how {

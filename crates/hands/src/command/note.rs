@@ -1,8 +1,9 @@
 //! Notes on disk about background commands, so that the end of each command is reported even if polity dies.
 //!
-//! A note is written before its command starts, as an *open* note without an end. When the command ends, polity
-//! adds the end to the note. When the notice for the agent is recorded, polity *closes* the note: it moves to the
-//! directory of the task. If polity finds an open note without an end when it starts, the command was interrupted.
+//! A note is written before its command starts, as an *open* note without an end. When the command ends, polity adds
+//! the end to the note. When the notice for the agent is recorded, polity *closes* the note: polity moves the file of
+//! the note to the directory of the task. If polity finds an open note without an end when it starts, the command was
+//! interrupted.
 
 use super::excerpt::last_lines;
 use super::live::Owner;
@@ -15,7 +16,8 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The directory of the open notes, beside the directories of the tasks. No task id begins with a dot.
+/// The directory of the open notes, beside the directories of the tasks. No task has this name, because no task id
+/// begins with a dot.
 const OPEN: &str = ".open";
 
 /// The directory of a task's background commands: closed notes and output.
@@ -37,7 +39,7 @@ pub(super) struct Note {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Over {
     pub(super) end: CommandEnd,
-    /// Absent if polity died while the command was running.
+    /// How long the command ran. Absent if polity died while the command was running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) duration_ms: Option<u64>,
     /// Number of output bytes that the agent saw while the command was running.
@@ -59,7 +61,7 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    /// `state` is the directory that holds the data of all commands. It need not exist yet.
+    /// `state` is the directory that holds the data of all commands. The directory `state` need not exist yet.
     pub(super) fn new(state: PathBuf) -> Self {
         Self { state }
     }
@@ -144,7 +146,8 @@ impl Notes {
         Ok(notes)
     }
 
-    /// Writes into an open note that polity died while its command was running.
+    /// Adds an end to an open note. The end says that the command was interrupted, because polity died while the
+    /// command was running.
     pub(super) fn interrupt(&self, mut note: Note) -> io::Result<Note> {
         let output = self.kept(&note.task, &note.id)?;
         let over = Over {

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// After a measurement that took a time `t`, the next one waits for `SHARE * t`, but at most for a minute. So measuring
-/// normally takes less than a twentieth of the time.
+/// If a measurement took the time `t`, polity measures again only after the time `SHARE * t`, or after one minute if
+/// that is shorter. So polity normally spends less than a twentieth of its time on measurements.
 const SHARE: u32 = 20;
 
-/// Maximum number of files and directories that one measurement counts. Further ones do not add to the size.
+/// Maximum number of files and directories that one measurement counts. Further files and directories do not add to
+/// the size.
 const MOST_ENTRIES: usize = 2_000_000;
 
 /// The measured sizes of the tasks' directories.
@@ -42,7 +43,7 @@ impl Sizes {
         bytes
     }
 
-    /// Drops the measured size of a task.
+    /// Removes the stored size of a task.
     pub(super) fn forget(&self, task: &TaskId) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
     }

@@ -17,8 +17,8 @@ pub(super) fn heaviest(limits: &TaskLimits, usages: &[Usage]) -> Option<(usize, 
     memory.map(with(CommandLimit::TaskMemory)).or_else(|| processes().map(with(CommandLimit::TaskProcesses)))
 }
 
-/// A command may always add this many bytes to the disk, so that an agent can still tidy up when its task has
-/// reached the limit.
+/// A command may always add this many bytes to the disk, so that an agent can still run commands that delete files
+/// when its task has reached the limit.
 const LEAST_DISK: u64 = 64 << 20;
 
 /// Returns how many bytes a command may add on disk. `limit` is the limit of one command, and `used` the size of
@@ -43,7 +43,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// Ends the returned command again and again. This stops as soon as the limits hold, and not earlier.
+        /// Repeats: calls `heaviest`, and removes the command that it returns. The loop ends as soon as no limit is
+        /// exceeded, and not earlier.
         #[test]
         fn exactly_as_many_commands_end_as_exceed_the_limits(
             memory_bytes in 0..60_u64,

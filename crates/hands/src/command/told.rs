@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Maximum number of characters of the command that the notice of its end quotes.
 const COMMAND_CHARS: usize = 200;
 
-/// The end of a background command. The agent must get exactly one notice of it. After a crash, the same end may be
-/// reported again, with equal fields.
+/// The end of a background command. The agent must get exactly one notice of this end. After a crash, the same end
+/// may be reported again, with equal fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandEnded {
     /// The agent that started the command.

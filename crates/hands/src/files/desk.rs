@@ -19,7 +19,7 @@ const MIN_LIKENESS: f64 = 0.8;
 /// The name of the argument for the path, in tools that take a single path.
 pub(super) const PATH: &str = "path";
 
-/// The workspace of a caller, as one call of a tool uses it.
+/// The workspace of a caller during one call of a tool.
 pub(super) struct Desk {
     pub(super) tool: &'static str,
     /// The name of the tool's argument for the path, for refusals.
@@ -124,17 +124,18 @@ impl Desk {
         Ok(())
     }
 
-    /// Removes what a killed process left beside a file.
+    /// Removes the temporary files that a killed process left in the directory of a file.
     pub(super) fn sweep(&self, written: &str) {
         if let Ok(path) = self.path(written)
             && let Err(error) = self.workspace.sweep(&path)
         {
-            // Listings leave these files out, so they only take up space. A read-only workspace has none.
+            // If the temporary files stay, they only take up space, because listings leave them out. A read-only
+            // workspace contains no temporary files.
             tracing::debug!(%error, "temporary files were not removed");
         }
     }
 
-    /// Adds the source of the workspace to a result.
+    /// Sets the source of a result if the files of the workspace are untrusted.
     pub(super) fn sourced(&self, output: Output) -> Output {
         match self.workspace.source() {
             Some(source) => output.from_source(source),

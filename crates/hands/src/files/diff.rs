@@ -1,4 +1,4 @@
-//! Shows a change of a file to people.
+//! Formats the change of a file as a unified diff, for people.
 
 use similar::TextDiff;
 use std::time::Duration;

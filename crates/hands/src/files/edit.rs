@@ -1,6 +1,7 @@
 //! Applies a change to the text of a file. Pure.
 //!
-//! A view shows models no line ends, so models write `\n`. A change uses the line ends of the file instead.
+//! Models see no line ends when they view a file, so they write `\n`. A change replaces this `\n` by the line end of
+//! the file, such as `\r\n`.
 
 use crate::files::text::{BYTE_ORDER_MARK, Ending, lines};
 use std::ops::{Range, RangeInclusive};
@@ -123,8 +124,8 @@ fn insert(text: &str, after: usize, new: &str) -> Result<Edited, EditFault> {
             let at = start.saturating_add(at);
             spliced(text, at..at, &format!("{new}{}", ending.as_str()))
         }
-        // Here the last line of the file has no line end. The inserted last line gets none either, unless it is
-        // blank.
+        // In this case, the last line of the file has no line end. So the last inserted line gets no line end either,
+        // unless the line is blank.
         None => {
             let is_blank = new.is_empty() || new.ends_with('\n');
             let end = if is_blank { ending.as_str() } else { "" };
@@ -149,7 +150,8 @@ fn line_of(text: &str, place: usize) -> usize {
     text[..place].matches('\n').count().saturating_add(1)
 }
 
-/// Finds all places of a text. Places may overlap, because the model could mean any of them.
+/// Finds all places where `wanted` occurs in a text. Two places may overlap, because the model could mean either
+/// place.
 fn places(text: &str, wanted: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let mut from = 0;

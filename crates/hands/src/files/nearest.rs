@@ -3,7 +3,8 @@
 use crate::files::text::lines;
 use std::ops::RangeInclusive;
 
-/// Maximum number of comparisons (lines of the file times quoted lines). For more, no search takes place.
+/// Maximum number of comparisons (lines of the file times quoted lines). If a search would need more comparisons,
+/// [`nearest`] returns `None`.
 const MAX_COMPARISONS: usize = 5_000_000;
 
 /// Maximum number of lines of a file that are compared letter by letter.

@@ -1,4 +1,4 @@
-//! Puts numbers before lines, as models read them. Pure.
+//! Puts a line number before each line of a text that models read. Pure.
 
 use crate::files::text::lines;
 use std::ops::RangeInclusive;

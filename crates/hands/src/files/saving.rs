@@ -1,5 +1,5 @@
-//! Reads and writes whole files for tools whose content comes from elsewhere or goes there. Writes follow the rules of
-//! `create`.
+//! Reads and writes whole files for tools of other groups: for example, `http_request` saves an answer in the
+//! workspace. A write follows the same rules as the command `create`.
 
 use crate::call::{Attempt, Caller, Source};
 use crate::files::bounds::Bounds;
@@ -44,21 +44,21 @@ pub struct ReadFile {
     pub filename: Option<String>,
     /// The content.
     pub bytes: Bytes,
-    /// The source that the caller has seen now.
+    /// The source that the caller has seen by reading this file. Absent if the files of the workspace are trusted.
     pub source: Option<Source>,
 }
 
-/// By what a later run recognises whether a file has been written.
+/// Recorded before a write, so that a later run can tell whether the file was already written.
 #[derive(Debug, Serialize, Deserialize)]
 struct Evidence {
-    /// The content before, or `null` if there was no file.
+    /// The hash of the file before the write; `null` if the file did not exist.
     before: Option<ContentHash>,
-    /// The content after.
+    /// The hash of the file after the write.
     after: ContentHash,
 }
 
 impl Files {
-    /// `views` knows which content each agent last saw of each file.
+    /// `views` stores, for each agent and each file, which content of the file the agent saw last.
     pub fn new(places: Arc<dyn Places>, views: Arc<Views>, bounds: Bounds) -> Self {
         Self { places, views, bounds }
     }
@@ -128,7 +128,8 @@ impl Files {
         blocking(at.tool, evidence).await
     }
 
-    /// Puts a file at the path, unless a run before a crash did so. Returns the path in the workspace.
+    /// Puts a file at the path, unless a run before a crash has already written this file. Returns the path in the
+    /// workspace.
     pub async fn write_once(
         &self,
         caller: &Caller,
@@ -138,7 +139,8 @@ impl Files {
         attempt: Attempt,
     ) -> Result<String, Refusal> {
         let (mut desk, views) = self.desk(caller, at.tool, at.argument).await?;
-        // After a crash, a file of this size must be read.
+        // This call reads the existing file to compare hashes, so the size limit must allow a file as large as
+        // `content`.
         desk.bounds.file_bytes = desk.bounds.file_bytes.max(content.len() as u64);
         let written = at.path.to_owned();
         let evidence = Evidence::deserialize(evidence).map_err(|error| Refusal::ToolFailed {
@@ -164,7 +166,8 @@ impl Files {
         blocking(at.tool, write).await
     }
 
-    /// Returns what [`Self::write_once`] would change, as people review it, if both contents are text.
+    /// Returns a diff of the change that [`Self::write_once`] would make, for a person to review. Returns `None` if
+    /// the old or the new content is not text.
     pub async fn preview(&self, caller: &Caller, at: PathArgument<'_>, content: Bytes) -> Option<String> {
         let (desk, views) = self.desk(caller, at.tool, at.argument).await.ok()?;
         let written = at.path.to_owned();
@@ -177,11 +180,12 @@ impl Files {
                 _ => None,
             })
         };
-        // A file that cannot be written is refused when the call runs, whatever the person answers.
+        // If the file cannot be written, there is no preview. The call is refused when it runs, even if the person
+        // allows it.
         blocking(at.tool, preview).await.ok().flatten()
     }
 
-    /// Returns the caller in its workspace, and what agents have seen there.
+    /// Opens the workspace of the caller. Also returns the record of which contents of files agents have seen.
     pub(super) async fn desk(
         &self,
         caller: &Caller,

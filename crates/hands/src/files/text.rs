@@ -116,8 +116,8 @@ impl Ending {
     }
 }
 
-/// Returns the lines of a text without line ends and without a byte order mark. A line end at the end of the text
-/// begins no further line.
+/// Returns the lines of a text without line ends and without a byte order mark. If the text ends with a line end, no
+/// empty line follows.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text).lines()
 }

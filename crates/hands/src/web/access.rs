@@ -17,7 +17,8 @@ pub type WebSettings = Arc<dyn Fn() -> Settings + Send + Sync>;
 /// Makes a client of the web with the current settings.
 pub(super) struct Access {
     settings: WebSettings,
-    /// Made for the first call, because this reads the root certificates of the machine.
+    /// The first call makes this client, and later calls use it again, because making a client reads the root
+    /// certificates of the machine.
     web: OnceLock<Web>,
 }
 
@@ -45,8 +46,8 @@ pub(super) fn host_in(arguments: &Arguments) -> Option<String> {
     Url::parse(url.trim()).ok()?.host_str().map(str::to_owned)
 }
 
-/// Returns the options for one web call. They end it when nobody waits for it any more, and hold its redirects to the
-/// hosts that it may reach.
+/// Returns the options for one web call. The call ends when its invocation is cancelled. A redirect may lead only to
+/// hosts that the call may reach.
 pub(super) fn call(invocation: &Invocation) -> Call {
     let hosts = invocation.hosts.clone();
     let permit = Arc::new(move |url: &Url| hosts.check(url.host_str().unwrap_or_default()));

@@ -143,7 +143,7 @@ impl Tool for HttpRequest {
     }
 }
 
-/// Returns an answer: text with its headers as a quotation, any other content as a file.
+/// Formats an answer for the model. A text and its headers become a quotation, and any other content becomes a file.
 fn shown(answer: &Response) -> Output {
     let Some(text) = answer.text() else { return as_file(answer, about(answer)) };
     let headers = answer.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));

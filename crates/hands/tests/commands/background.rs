@@ -83,7 +83,8 @@ async fn an_end_that_was_not_recorded_is_reported_again_and_is_equal() {
     assert!(bench.commands.recover().await.is_empty());
 }
 
-/// The agent is halted while the call is running. Its command is still known, and can be ended.
+/// The agent is halted while its call is running. Polity still knows the command that the call started, and can end
+/// this command.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_is_dropped_leaves_no_command_behind() {
     let Some(bench) = Bench::at(Level::Partial).await else { return };

@@ -19,8 +19,8 @@ fn a_directory_with_a_hidden_one_is_replaced_by_its_other_entries() {
     check("/opt", &["/usr"]);
 }
 
-/// The list of system paths contains no usual place of secrets, and toolchains are searched for only in their usual
-/// places.
+/// The list of system paths contains no path where secrets are usually stored, and toolchains are searched for only
+/// in their usual places.
 #[test]
 fn no_secret_place_is_in_the_lists() {
     let home = tempfile::TempDir::new().unwrap();

@@ -6,8 +6,8 @@ use crate::plan::Excerpt;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// In whatever pieces the bytes arrive, the file contains the output up to the limit, and the excerpt contains
-    /// the first and last bytes of the file.
+    /// Regardless of the size of the pieces in which the bytes arrive, the file contains the output up to the limit,
+    /// and the excerpt contains the first and last bytes of the file.
     #[test]
     fn an_excerpt_is_the_two_ends_of_the_file(
         pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20),

@@ -1,5 +1,5 @@
-//! Explains to the person what the probe found. The explanation is a function of the results of the probe and of
-//! facts about the kernel.
+//! Explains to the person what the probe found. The explanation depends only on the results of the probe and on facts
+//! about the kernel.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,8 @@ pub(super) struct Facts {
     /// The setting `kernel.apparmor_restrict_unprivileged_userns`, if the kernel has it. At 1, AppArmor restricts
     /// user namespaces.
     pub(super) apparmor_restricts: Option<u32>,
-    /// The setting `kernel.unprivileged_userns_clone`, if the kernel has it. Older kernels of Debian do.
+    /// The setting `kernel.unprivileged_userns_clone`, if the kernel has this setting. Older kernels of Debian have
+    /// it.
     pub(super) userns_clone: Option<u32>,
     /// The setting `user.max_user_namespaces`.
     pub(super) most_namespaces: Option<u64>,

@@ -25,7 +25,8 @@ impl Outside for Small {
                 SocketAddr::new([127, 0, 0, 1].into(), port),
                 SocketAddr::new([169, 254, 169, 254].into(), port),
             ]),
-            // An address that only machines of a cloud reach, and one that leads through an obsolete gateway.
+            // The first address can be reached only from machines in a cloud. The second address leads through an
+            // obsolete gateway.
             "cloud.example.org" => Ok(vec![
                 SocketAddr::new([168, 63, 129, 16].into(), port),
                 SocketAddr::new("2002:808:808::1".parse().unwrap(), port),

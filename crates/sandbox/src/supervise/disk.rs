@@ -2,8 +2,8 @@
 //!
 //! Walking over a large workspace many times a second would cost too much. So the supervisor watches the free space
 //! of the file systems, which costs almost nothing, and walks over the directories only if the free space has shrunk
-//! by a part of the limit. A walk counts only files that changed since the command began, because other programs use
-//! the same file systems.
+//! by a part of the limit. A walk counts only files that changed since the command began, because other programs also
+//! add files to the same file systems.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -86,7 +86,8 @@ impl Meter {
         self.last = match walk.sight {
             Sight::Whole => walk.added,
             // A command can hide files from a walk, for example in a path that is too long to open. If the walk could
-            // not see everything, all space by which the file system has shrunk counts as used by the command.
+            // not see everything, all free space that the file system has lost since the beginning counts as used by
+            // the command.
             Sight::Partial => {
                 Added { bytes: walk.added.bytes.max(gone.bytes), files: walk.added.files.max(gone.files) }
             }
@@ -96,12 +97,12 @@ impl Meter {
     }
 }
 
-/// Returns by how much the free space and the number of free files of a file system have shrunk.
+/// Returns how many free bytes and free files a file system has lost.
 fn gone(before: Free, now: Free) -> Added {
     Added { bytes: before.bytes.saturating_sub(now.bytes), files: before.files.saturating_sub(now.files) }
 }
 
-/// Returns whether a file system has shrunk enough to make a walk necessary.
+/// Returns whether a file system has lost so much free space that a walk is necessary.
 fn is_suspicious(limits: &Limits, gone: Added) -> bool {
     gone.bytes > limits.disk_bytes / PART || gone.files > limits.files / PART
 }

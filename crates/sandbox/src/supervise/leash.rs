@@ -16,7 +16,7 @@ const KILLING: Duration = Duration::from_secs(20);
 /// If the leash has not killed all processes after this time, they are also killed one by one.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
-/// The means to kill all processes of a command at the same time.
+/// How the supervisor kills all processes of a command at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Leash {
     /// A process namespace. The kernel kills all processes of the namespace when its first process dies.
@@ -24,12 +24,13 @@ pub(crate) enum Leash {
     /// A Landlock domain that contains the supervisor and the command. No signal can leave the domain. So a signal of
     /// the supervisor to "all processes" reaches all processes of the command and no others.
     Domain,
-    /// No such means. The supervisor stops and kills the processes one by one.
+    /// The machine cannot kill all processes at the same time. The supervisor stops and kills the processes one by
+    /// one.
     None,
 }
 
 impl Leash {
-    /// Returns the best leash that a machine has.
+    /// Returns the leash to use on a machine.
     pub(crate) fn of(machine: &Machine) -> Self {
         match machine.level {
             Level::Full => Self::Namespace,
@@ -57,7 +58,8 @@ impl Leash {
         }
     }
 
-    /// Kills every descendant of the supervisor, and waits until it has no child. Returns how many processes are left.
+    /// Kills every descendant of the supervisor, and waits until the supervisor has no child. Returns how many
+    /// processes are left.
     ///
     /// A process whose parent dies becomes a child of the supervisor, so no process escapes.
     pub(super) fn kill_all(self, child: Pid) -> u64 {
@@ -103,15 +105,15 @@ fn enter_domain() -> Result<(), ::landlock::RulesetError> {
         .map(drop)
 }
 
-/// Returns whether the signals of this process stay in its domain. If they do, the process cannot even send a signal
-/// to its parent, which has the same user.
+/// Returns whether the signals of this process stay in its Landlock domain. If so, the kernel refuses even a signal
+/// to the parent process, although the parent runs as the same user.
 fn is_confined() -> bool {
     let parent = rustix::process::getppid();
     parent.is_some_and(|parent| rustix::process::test_kill_process(parent) == Err(Errno::PERM))
         && rustix::process::test_kill_process(Pid::INIT) == Err(Errno::PERM)
 }
 
-/// Kills all descendants. Stops all of them first, so that none starts a new process meanwhile.
+/// Kills all descendants. First stops all descendants, so that no descendant starts a new process meanwhile.
 fn one_by_one() {
     let found = tree::descendants(rustix::process::getpid(), usize::MAX);
     for signal in [Signal::STOP, Signal::KILL] {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use rustix::process::Pid;
 
-/// Maximum number of processes whose descriptors are searched for files in memory. Of a command with more processes,
-/// only this many are searched.
+/// Maximum number of processes whose descriptors are searched for files in memory. If a command has more processes,
+/// the other processes are not searched.
 const SEARCHED: usize = 256;
 
 /// Maximum number of descriptors of one process that are searched.
@@ -20,7 +20,8 @@ pub(super) struct Sample {
     pub(super) memory_bytes: u64,
 }
 
-/// The number of threads of the whole machine, as a cheap sign that a command makes many processes.
+/// The number of threads of the whole machine. If this number grows, a command may be making many processes. Reading
+/// this number is cheap.
 #[derive(Debug)]
 pub(super) struct Threads {
     least: u64,
@@ -31,8 +32,8 @@ impl Threads {
         Self { least: threads().unwrap_or(0) }
     }
 
-    /// Returns whether the number of threads of the machine is now more than `number / 2` above its lowest value so
-    /// far.
+    /// Returns whether the number of threads of the machine is now greater than its lowest value so far by more than
+    /// `number / 2`.
     pub(super) fn grew_by(&mut self, number: u64) -> bool {
         let now = threads().unwrap_or(u64::MAX);
         self.least = self.least.min(now);
@@ -49,8 +50,8 @@ fn threads_of(text: &str) -> Option<u64> {
     text.split_whitespace().nth(3)?.split_once('/')?.1.parse().ok()
 }
 
-/// Samples all descendants of a process. If there are `most` or more, their memory is not measured, because their
-/// number alone exceeds the limit.
+/// Samples all descendants of a process. If there are `most` or more descendants, their memory is not measured,
+/// because the number of processes already exceeds its limit.
 pub(super) fn sample(root: Pid, most: u64) -> Sample {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let processes = descendants(root, most);
@@ -137,8 +138,7 @@ fn below(root: i32, parents: &BTreeMap<i32, i32>) -> Vec<i32> {
     found.into_iter().collect()
 }
 
-/// Returns the bytes of memory that only this process uses, including swapped memory, plus the shared memory that it
-/// has mapped.
+/// Returns the bytes of memory that only this process uses, including swapped memory.
 fn private_bytes(process: i32) -> u64 {
     std::fs::read_to_string(format!("/proc/{process}/status"))
         .map(|text| private_of(&text))
@@ -157,15 +157,15 @@ fn private_of(text: &str) -> u64 {
         .sum()
 }
 
-/// Returns the bytes of files that `memfd_create` made, which exist only in memory, and which a process holds open. A
-/// file counts once, however many processes hold it open. Files in `/dev/shm` do not count here, because that
-/// directory has a maximum size of its own.
+/// Returns the total size in bytes of the files from `memfd_create` that the processes hold open. Such files exist
+/// only in memory. A file counts once, even if several processes hold the file open. Files in `/dev/shm` do not count
+/// here, because that directory has a maximum size of its own.
 fn memory_files(processes: &[i32]) -> u64 {
     open_files(processes, |target| target.starts_with("/memfd:"))
 }
 
-/// Returns the bytes of files on disk that were deleted while a process holds them open. They still take space, but
-/// no walk over a directory finds them.
+/// Returns the total size in bytes of the deleted files on disk that a process still holds open. Such files still
+/// take space, but no walk over a directory finds them.
 pub(super) fn deleted_bytes(processes: &[i32]) -> u64 {
     open_files(processes, |target| target.ends_with(" (deleted)") && !target.starts_with("/memfd:"))
 }

@@ -179,7 +179,7 @@ proptest! {
         }
     }
 
-    /// Outer mounts come before inner mounts. In the other order, the outer mounts would cover the inner mounts.
+    /// Outer mounts come before inner mounts. If inner mounts came first, the outer mounts would cover them.
     #[test]
     fn outer_mounts_come_first((places, host) in some_places()) {
         let list = mounts(&places, &host);

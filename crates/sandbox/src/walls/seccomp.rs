@@ -1,8 +1,8 @@
 //! Seccomp, the part of the kernel that restricts which system calls a process can make.
 //!
 //! The filters refuse the calls that are named here and allow all other known calls, because a command can be a
-//! compiler, a test runner or any program that an agent installs. System calls that are newer than this list do not
-//! exist for a command.
+//! compiler, a test runner or any program that an agent installs. If a system call is newer than this list, the
+//! kernel tells the command that the call does not exist.
 
 use std::collections::BTreeMap;
 
@@ -54,8 +54,8 @@ pub(crate) fn apply(filters: &[BpfProgram]) -> Result<(), seccompiler::Error> {
     filters.iter().try_for_each(|filter| seccompiler::apply_filter(filter))
 }
 
-/// Returns the instructions that answer `ENOSYS` to call numbers from `first` on. For lower numbers, the filter goes
-/// on after these instructions.
+/// Returns the instructions that answer `ENOSYS` to each system call with the number `first` or a higher number. For
+/// lower numbers, the filter continues after these instructions.
 ///
 /// The instructions refuse unknown calls, and also the x32 interface of x86-64, which has other numbers for all
 /// calls.
@@ -172,8 +172,8 @@ fn sockets(sockets: Sockets, add: &mut Add<'_>) -> Result<(), BackendError> {
     add(libc::SYS_socketpair, vec![compare(0, SeccompCmpOp::Ne, UNIX)?])
 }
 
-/// Refuses calls that change the limits or priority of another process. A process may make them for itself, with the
-/// process number 0.
+/// Refuses calls that change the limits or priority of another process. A process may change its own limits and
+/// priority, with the process number 0.
 fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
     let calls = [
         (libc::SYS_prlimit64, 0),
@@ -186,8 +186,8 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
         (libc::SYS_migrate_pages, 0),
     ];
     for (call, argument) in calls {
-        // A program that passes its own number instead of 0 is refused too. Few programs do; `nice` and `ulimit` pass
-        // 0.
+        // A program that passes its own number instead of 0 is refused too. Few programs pass their own number;
+        // `nice` and `ulimit` pass 0.
         add(call, vec![compare(argument, SeccompCmpOp::Ne, 0)?])?;
     }
     Ok(())
@@ -197,9 +197,10 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
 /// files.
 ///
 /// Landlock does not examine calls that change the mode or owner of a path. So a command can set only the mode 0700
-/// by path, which is what `chmod +x` and linkers do under the umask of the level `partial`. This mode neither shows a
-/// file of the person to others nor locks the person out. By descriptor, a command can set every mode, because
-/// Landlock has already allowed it to open the file.
+/// by path, because `chmod +x` and linkers set this mode under the umask of the level `partial`. If a command sets
+/// this mode on a file of the person, other users still cannot read the file, and the person still can. If a command
+/// has opened the file, it can set every mode by file descriptor, because Landlock has already allowed it to open the
+/// file.
 fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
     let calls = [(libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2)];
     #[cfg(target_arch = "x86_64")]
@@ -216,7 +217,7 @@ fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
     add(libc::SYS_sched_setaffinity, vec![compare(0, SeccompCmpOp::Ne, 0)?])
 }
 
-/// Refuses signals if neither namespaces nor Landlock keep them from processes outside. A process may still send
+/// Refuses signals if neither namespaces nor Landlock prevent signals to processes outside. A process may still send
 /// signals to its own process group (process number 0), and signals that do nothing by default to single threads.
 fn signals(add: &mut Add<'_>) -> Result<(), BackendError> {
     add(libc::SYS_kill, vec![compare(0, SeccompCmpOp::Ne, 0)?])?;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// The secret that no command may ever print.
 pub(crate) const CANARY: &str = "canary-7f3a91c2-do-not-read";
 
-/// Time that no test reaches unless something hangs.
+/// Maximum waiting time of a test. A test reaches this time only if something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) struct Bench {

@@ -13,7 +13,7 @@ use cases::{BOMBS, CALLING, CHANGING, Case, REACHING, READING};
 use crate::bench::{Bench, CANARY, Heart, processes_with, text};
 
 /// Maximum time for which the async runtime may stand still while a hostile command runs. Other tests use the same
-/// processors, so the limit is far above the pauses of a normal daemon, and far below those that an attack would
+/// processors, so the limit is far above the pauses of a normal daemon, and far below the pauses that an attack would
 /// cause.
 const PAUSE: Duration = Duration::from_secs(10);
 

@@ -44,7 +44,7 @@ pub struct WorktreeCommit {
 pub struct History {
     /// How much is recorded.
     pub recording: Recording,
-    /// The agents that have a worktree, or had one earlier.
+    /// The agents that have a worktree or had a worktree earlier.
     pub worktrees: Vec<AgentId>,
     /// The latest commits of all workspaces, at most 500, the latest first.
     pub commits: Vec<WorktreeCommit>,

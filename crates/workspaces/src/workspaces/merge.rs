@@ -26,7 +26,8 @@ const CONFLICTS: usize = 50;
 /// Maximum size in bytes of a text in which hunks are searched.
 const HUNK_BYTES: usize = 4 << 20;
 
-/// Maximum number of files that are compared with the disk together. Their contents are in memory.
+/// Maximum number of files that are compared with the disk at the same time. The number is limited because the
+/// contents of these files are in memory.
 const FILES_AT_ONCE: usize = 32;
 
 /// The result of a merge.
@@ -62,9 +63,9 @@ impl MergedFile {
 }
 
 impl Workspaces {
-    /// Merges the worktree of an agent into the workspace of the caller. First commits the changes in both, except
-    /// in a directory of the person. If there is a conflict, changes no files. A repeated merge adds only what is
-    /// new.
+    /// Merges the worktree of an agent into the workspace of the caller. First commits the uncommitted changes in
+    /// both workspaces, except in a directory of the person. If there is a conflict, changes no files. A repeated
+    /// merge adds only new commits and changes.
     pub async fn merge(
         &self,
         caller: &Caller,
@@ -229,8 +230,8 @@ impl Locked<'_> {
         if let (Some(owner), Root::Person { directory, access: Access::Write }) =
             (&caller.place.worktree, &caller.place.root)
         {
-            // The merge is done at this point. So a refusal to take the branch into the person's repository is
-            // ignored.
+            // The merge is already done here. So it does not matter if the branch cannot be written into the person's
+            // repository.
             self.publish(repository, directory, owner.as_str(), &commit).await?;
         }
         Ok(Merged { commits, files, left: left.iter().map(ToString::to_string).collect() })
@@ -245,8 +246,8 @@ impl Locked<'_> {
         let mut found: BTreeMap<TreePath, &str> =
             merged.conflicts.keys().map(|path| (path.clone(), "content")).collect();
         for (kind, paths) in &merged.kinds {
-            // Every conflict inside a file has the kind `contents`. The default `content` stays, unless git names a
-            // more specific kind.
+            // Git reports `contents` for every conflict inside a file. The entry keeps the kind `content`, unless git
+            // reports a more specific kind for the same file.
             if kind == "contents" {
                 continue;
             }
@@ -337,8 +338,8 @@ impl Locked<'_> {
     }
 }
 
-/// Returns a commit that describes a directory of the person: the person's HEAD, and what polity has merged since
-/// then if it is still on disk. Uncommitted edits of the person are not in this commit.
+/// Returns a commit that describes a directory of the person: the person's HEAD, and the changes that polity has
+/// merged since then and that are still on disk. Uncommitted edits of the person are not in this commit.
 pub(super) async fn present(
     repository: &Repository,
     person: &Person,
@@ -352,8 +353,8 @@ pub(super) async fn present(
         repository.changes(&left_head, &left).await?.into_iter().map(|change| change.path).collect();
     let mut changes = repository.changes(&person.head, &left).await?;
     changes.retain(|change| ours.contains(&change.path));
-    // For each file that polity has merged: does the disk have the version that polity left, or the version in
-    // HEAD?
+    // For each file that polity has merged: does the disk still have the version that polity wrote, or again the
+    // version in HEAD?
     let mut kept = Vec::new();
     let nothing = BTreeSet::new();
     for some in changes.chunks(FILES_AT_ONCE) {
@@ -375,7 +376,8 @@ pub(super) async fn present(
     };
     let written = next.begin(&mut stream).and_then(|()| snapshot::stream_known(&kept, &mut stream));
     written.map_err(Problem::io("write", Path::new("the stream of a commit")))?;
-    // The new commit must not have the previous `present` commit as its parent, so this ref is removed first.
+    // The new commit must not have the previous `present` commit as its parent, so the ref `refs/polity/present` is
+    // removed first.
     repository.forget("refs/polity/present").await?;
     repository.import(crate::git::Input::Bytes(stream)).await?;
     let present = repository.tip("refs/polity/present").await?;

@@ -26,7 +26,8 @@ const FILES: usize = 20_000;
 /// Limits the number of commits in a list.
 const COMMITS: &str = "--max-count=500";
 
-/// The ref of a temporary commit with the uncommitted changes of a workspace. It exists only for a comparison.
+/// The ref of a temporary commit with the uncommitted changes of a workspace. This ref exists only during a
+/// comparison.
 const VIEWED: &str = "refs/polity/viewed";
 
 /// How a file differs between two states.
@@ -81,8 +82,9 @@ pub struct FileEntry {
 }
 
 impl Workspaces {
-    /// Compares the present files of a workspace with the commit that it began with. For a worktree, this is the
-    /// state of the hirer's workspace at that time; for a directory of the person, it is the person's HEAD.
+    /// Compares the present files of a workspace with the commit that it began with. For a worktree, this commit is
+    /// the state of the hirer's workspace when the agent was hired. For a directory of the person, this commit is the
+    /// person's HEAD.
     pub async fn diff(
         &self,
         task: &TaskId,
@@ -230,7 +232,8 @@ impl Locked<'_> {
     }
 }
 
-/// Splits the output of `git diff-tree -p` and assigns each part to its change. Both have the same order.
+/// Splits the output of `git diff-tree -p` and assigns each part to its change. The parts and the changes have the
+/// same order.
 pub(super) fn with_patches(changes: &[Change], output: &[u8]) -> Vec<FileDiff> {
     let mut patches = patches(output).into_iter();
     changes

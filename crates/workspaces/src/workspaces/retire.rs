@@ -23,14 +23,14 @@ pub enum Retired {
     Removed,
     /// The worktree stays, because it may contain unmerged work.
     Kept {
-        /// Number of unmerged commits. 0 if unmerged work cannot be ruled out, for example because a file cannot be
-        /// read.
+        /// Number of unmerged commits. 0 if polity cannot tell whether there is unmerged work, for example because a
+        /// file cannot be read.
         commits: u64,
     },
 }
 
 impl Workspaces {
-    /// Removes the worktree of an agent if all its work is merged or if it has none. Otherwise keeps the worktree.
+    /// Removes the worktree of an agent if it contains no unmerged work. Otherwise keeps the worktree.
     pub async fn retire(
         &self,
         task: &TaskId,
@@ -88,7 +88,7 @@ impl Locked<'_> {
     async fn retire(&self, root: &Root, agent: &AgentId) -> Result<Retired, Problem> {
         let name = segment(agent.as_str())?;
         let directory = self.task.join(name);
-        // Removes what an interrupted removal has left after the rename.
+        // An earlier removal may have been interrupted after it renamed the directory. Remove the renamed directory.
         let removed = self.task.join(format!("{name}{REMOVED}"));
         repository::remove_all(&removed)?;
         if !directory.is_dir() {
@@ -110,7 +110,7 @@ impl Locked<'_> {
             Root::Made => None,
             Root::Person { directory, .. } => Person::open(git, directory, &self.cancel).await?.ok(),
         };
-        // The person may have merged the branch with a git command.
+        // The person may have merged the branch with a git command, so commits in the person's HEAD count as merged.
         safe.extend(person.as_ref().map(|person| person.head.clone()));
         let mut unmerged = None;
         for safe in &safe {

@@ -26,7 +26,7 @@ fn one_place_is_replaced() {
     check("a\r\nb\r\n", "b", "x\ny", "a\r\nx\r\ny\r\n");
     check("a\r\nb", "b", "c\nd", "a\r\nc\r\nd");
     check("a\nb\n", "a\r\nb", "x\ny", "x\ny\n");
-    // In a file with mixed line ends, the line ends around the place are used.
+    // In a file with mixed line ends, a change uses the line ends next to the changed place.
     check("a\r\nb\r\nc\nd\n", "c\nd", "x\ny\nz", "a\r\nb\r\nx\ny\nz\n");
     check("a\nb\nc\r\nd\r\n", "c\nd\n", "x\n", "a\nb\nx\r\n");
     // A match never begins or ends between `\r` and `\n`.

@@ -37,7 +37,8 @@ impl Argued for Arguments {
     const NAMES: &'static [&'static str] = &["pattern", "glob", "path", "context", "limit"];
 }
 
-/// Argument names of similar tools, which models also write, and the names that they stand for.
+/// Models sometimes write argument names of similar tools. Each pair holds such a name and the name that this tool
+/// uses.
 const SYNONYMS: &[(&str, &str)] = &[("regex", "pattern"), ("query", "pattern"), ("include", "glob")];
 
 /// What a call asks for: matching lines, or only files.
@@ -107,7 +108,7 @@ fn matcher(pattern: &str) -> Result<RegexMatcher, Refusal> {
     })
 }
 
-/// Renames arguments that have a synonym, drops empty values, and reads numbers that a model wrote as text.
+/// Replaces synonyms of argument names, drops empty values, and reads numbers that a model wrote as text.
 fn tidied(written: &Written) -> Written {
     let (mut tidied, _) = with_synonyms(written.clone(), SYNONYMS);
     tidied.retain(|_, value| says_something(value));

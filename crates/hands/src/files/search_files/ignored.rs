@@ -10,7 +10,7 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The ignore files of a directory. The rules of a later file take precedence.
 const FILES: &[&str] = &[".gitignore", ".ignore"];
 
-/// A file of the git repository with further rules, which is not committed.
+/// A further ignore file, inside the git directory. Git never commits this file.
 const OF_REPOSITORY: &str = ".git/info/exclude";
 
 /// The rules in the ignore files of one directory.

@@ -126,7 +126,8 @@ fn fits(glob: &Glob, depth: usize, found: &Found<'_>) -> bool {
     glob.fits(&found.path.to_string()) || glob.fits(&below_start)
 }
 
-/// Formats the result. The numbers are in the heading, so the content of a file cannot forge them.
+/// Formats the result. The numbers of matches and files are in the heading, so a line of a searched file cannot forge
+/// these numbers.
 fn output(wanted: &Wanted, results: Results) -> Output {
     let Results { text, count, files, searched, skipped, end, .. } = results;
     if count == 0 {
@@ -156,8 +157,8 @@ fn output(wanted: &Wanted, results: Results) -> Output {
     Output::text(format!("search for {what}: {first}{found}{more}{left_out}"), text)
 }
 
-/// Searches one file. Its lines are added only when the whole file is read, because a file that turns out to be
-/// binary adds none.
+/// Searches one file. The matching lines are added only after the whole file is read: if the file turns out to be
+/// binary, no line is added.
 fn lines(
     found: &Found<'_>,
     matcher: &RegexMatcher,
@@ -209,8 +210,8 @@ fn lines(
     flow
 }
 
-/// Cuts the lines after the first `matches` matches. Also returns whether more matches follow. The context lines before
-/// the next match are left out, too.
+/// Returns the lines up to the match number `matches`, with its context. Leaves out all further matches and the
+/// context before them. Also returns whether there are further matches.
 fn within(lines: &[Line], matches: usize) -> (&[Line], ControlFlow<()>) {
     let is_match = |(_, line): &(usize, &Line)| line.kind == LineKind::Match;
     let Some((at, _)) = lines.iter().enumerate().filter(is_match).nth(matches) else {
@@ -293,7 +294,8 @@ impl Sink for Lines<'_> {
             self.push(found.line_number(), found.bytes(), LineKind::Match);
             self.left = self.left.saturating_sub(1);
         }
-        // Goes on after enough matches, because a byte that marks the file as binary may still follow.
+        // Continue to the end of the file even if there are enough matches, because a later byte may show that the
+        // file is binary.
         Ok(true)
     }
 

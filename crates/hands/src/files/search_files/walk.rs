@@ -1,5 +1,6 @@
 //! Visits the files of a workspace in the order of their paths. The walk opens each file through the handle of its
-//! directory and follows no link, so a path that is swapped meanwhile cannot lead out of the workspace.
+//! directory and follows no link. So if a command replaces a directory by a link during the walk, the walk still
+//! stays inside the workspace.
 
 use crate::files::search_files::ignored::{Rules, is_ignored};
 use cap_fs_ext::DirExt;
@@ -47,7 +48,7 @@ impl Found<'_> {
 /// Called with each file. `Break` ends the walk.
 pub(super) type Visit<'v> = dyn FnMut(&Found<'_>) -> ControlFlow<()> + 'v;
 
-/// Visits a single file, or all files below a directory. An ignore file cannot exclude the start itself.
+/// Visits a single file, or all files below a directory. An ignore file cannot exclude the path `start` itself.
 pub(super) fn walk(
     workspace: &Workspace,
     start: &WorkspacePath,
@@ -56,7 +57,7 @@ pub(super) fn walk(
     match workspace.metadata(start)?.kind {
         Kind::Directory => {}
         Kind::File => {
-            // There is no further file, so both results mean the same.
+            // There is no further file to visit, so `Continue` and `Break` have the same effect.
             let (ControlFlow::Continue(()) | ControlFlow::Break(())) =
                 visit(&Found { path: start, place: Place::Named(workspace) });
             return Ok(());

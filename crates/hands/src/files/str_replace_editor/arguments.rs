@@ -36,7 +36,8 @@ impl Argued for Arguments {
         &["command", "path", "file_text", "old_str", "new_str", "insert_line", "view_range"];
 }
 
-/// Argument names of similar tools, which models also write, and the names that they stand for.
+/// Models sometimes write argument names of similar tools. Each pair holds such a name and the name that this tool
+/// uses.
 const SYNONYMS: &[(&str, &str)] = &[
     ("file_path", "path"),
     ("content", "file_text"),
@@ -109,8 +110,8 @@ fn range(written: &[i64]) -> Result<[i64; 2], Refusal> {
     }
 }
 
-/// Renames arguments that have a synonym. For arguments that hold numbers, also drops empty values and reads
-/// numbers that a model wrote as text.
+/// Replaces synonyms of argument names. For arguments that hold numbers, also drops empty values and reads numbers
+/// that a model wrote as text.
 fn tidied(written: &Written) -> Written {
     let (mut tidied, _) = with_synonyms(written.clone(), SYNONYMS);
     tidied.retain(|name, value| !is_numeric(name) || says_something(value));

@@ -63,7 +63,7 @@ impl Plan {
 /// How to check that the agent knows the file that it changes.
 #[derive(Clone, Copy)]
 enum Knowledge<'a> {
-    /// The agent must have viewed or written the current content. [`Views`] knows.
+    /// [`Views`] must show that the agent has viewed or written the current content.
     Needed(&'a Views),
     /// No check, because an earlier step has checked the same content.
     Checked,
@@ -86,7 +86,7 @@ pub(super) fn evidence(desk: &Desk, views: &Views, written: &str, change: &Chang
     Ok(json!(plan.evidence()))
 }
 
-/// Makes the change, unless a run before a crash made it.
+/// Makes the change, unless a run before a crash has already made the change.
 pub(super) fn carry_out(
     desk: &Desk,
     views: &Views,
@@ -109,7 +109,7 @@ pub(super) fn carry_out(
     let hash = now.as_deref().map(ContentHash::of);
     if hash == evidence.before {
         let plan = plan(desk, Knowledge::Checked, written, change)?;
-        // The file may have changed between the two reads.
+        // `plan` has read the file a second time. The file may have changed between the two reads.
         return if plan.evidence() == evidence {
             write(desk, views, change, &plan)
         } else {
@@ -158,8 +158,8 @@ fn write(desk: &Desk, views: &Views, change: &Change, plan: &Plan) -> Result<Out
     Ok(confirmation(desk, path, *before, &new.text, &new.changed, change))
 }
 
-/// Describes the change to the model. All facts are in JSON or in the origin, so the content of the file cannot
-/// forge them.
+/// Describes the change to the model. The path and the line numbers are in the JSON or in the origin of the text, so
+/// the content of the file cannot forge them.
 fn confirmation(
     desk: &Desk,
     path: &WorkspacePath,

@@ -1,4 +1,4 @@
-//! Carries out the command `view`: returns a directory or a text as text, and any other file as it is.
+//! Carries out the command `view`: returns a directory listing or a text file as text, and any other file unchanged.
 
 use crate::call::{File, Output};
 use crate::files::desk::{Desk, refused};
@@ -70,8 +70,8 @@ fn file(
     Ok(output)
 }
 
-/// Returns the numbered lines of a text. All facts about them are in the origin, so the content of the file cannot
-/// forge them.
+/// Returns the numbered lines of a text. The path and the range of lines are in the origin of the text, so the
+/// content of the file cannot forge them.
 fn text_output(desk: &Desk, name: &str, text: &str, range: Option<[i64; 2]>) -> Result<Output, Refusal> {
     let count = lines(text).count();
     let [first, last] = range.unwrap_or([1, -1]);

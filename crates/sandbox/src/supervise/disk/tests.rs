@@ -49,7 +49,7 @@ fn only_what_is_new_counts_and_counts_once() {
     assert!((100_005..150_000).contains(&added.bytes), "{added:?}");
 }
 
-/// If a walk cannot open a directory, all space by which the file system has shrunk counts.
+/// If a walk cannot open a directory, all free space that the file system has lost counts as used by the command.
 #[test]
 fn a_path_that_is_too_long_hides_nothing() {
     let place = tempfile::TempDir::new().unwrap();

@@ -40,8 +40,8 @@ fn verdict_for(arch: u32, wall: Wall, call: i64, arguments: [u64; 6]) -> Verdict
     data.extend(0_u64.to_le_bytes());
     data.extend(arguments.iter().flat_map(|argument| argument.to_le_bytes()));
     let mut strictest = Allowed;
-    // The kernel runs the filter that was installed last first. If several filters refuse a call, the first answer
-    // counts.
+    // The kernel runs the filter that was installed last first. If several filters refuse a call, the answer of the
+    // filter that ran first counts.
     for filter in filters(wall).unwrap().iter().rev() {
         let result = execute(filter, &data);
         let verdict = match result & 0xffff_0000 {
@@ -216,8 +216,8 @@ proptest! {
         prop_assert_eq!(verdict(wall, i64::from(call), arguments), MISSING);
     }
 
-    /// A flag that makes a namespace is recognized among any other flags, and with any content in the upper half of the
-    /// register.
+    /// The filters refuse a flag that makes a namespace, whatever other flags the call has, and whatever the upper
+    /// half of the register contains.
     #[test]
     fn no_namespace_is_made(
         wall in prop::sample::select(ALL.to_vec()),

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 
-/// An edit of one line. `Insert` adds a line after it.
+/// An edit of one line. `Insert` adds a new line after that line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edit {
     Keep,
