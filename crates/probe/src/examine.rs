@@ -153,8 +153,8 @@ impl Examined<'_> {
     }
 }
 
-/// Returns whether a server is on this machine or network. Only on such a server does polity try paths that may not
-/// exist.
+/// Returns whether a server is on this machine or network. Polity tries paths that may not exist only on such a
+/// server.
 fn is_near(base_url: &str) -> bool {
     match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(Host::Domain(name)) => {
