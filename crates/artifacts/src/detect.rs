@@ -21,7 +21,7 @@ pub struct Detected {
 /// A declared type that the content contradicts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
-    /// The MIME type from the metadata: the declared type, or the one for the file name's extension.
+    /// The MIME type from the metadata: the declared type, or the type for the file name's extension.
     pub declared: MimeType,
     /// The MIME type that was detected instead.
     pub found: MimeType,

@@ -211,8 +211,8 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     // UTF-8 with a NUL character. It is text if the metadata declares text; otherwise its type is unknown.
     ("with-nul.txt",         Text,     "text/plain",                         Mute),
     ("nul-and-letters.txt",  Text,     "text/plain",                         Mute),
-    // These files are declared as text, but they are not UTF-8, so they are not text.
-    // Some of them begin with the signature of another format.
+    // These files are declared as text, but are not UTF-8, so they do not count as text. Some of these files begin
+    // with the signature of another format.
     ("utf-16-le.txt",        Other,    "text/plain",                         Foreign),
     ("utf-16-be.txt",        Other,    "text/plain",                         Foreign),
     ("gbk.txt",              Other,    "text/plain",                         Foreign),

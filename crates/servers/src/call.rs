@@ -153,7 +153,7 @@ impl Connection {
     }
 }
 
-/// A call that is waiting for its answer. Dropping this cancels the call at the server.
+/// A call that is waiting for its answer. When this value is dropped, polity tells the server to cancel the call.
 struct Pending {
     handle: Option<RequestHandle<RoleClient>>,
     sinks: Sinks,

@@ -139,8 +139,8 @@ async fn over_pipes(
     }
 }
 
-/// Waits for the processes of a server to end, and kills them after `patience`. Returns how they ended, or `None`
-/// if they had to be killed.
+/// Waits for the processes of a server to end, and kills the processes after `patience`. Returns how the processes
+/// ended, or `None` if polity had to kill them.
 pub(crate) async fn ended(tree: &mut dyn Tree, patience: Duration) -> Option<String> {
     if let Ok(how) = tokio::time::timeout(patience, tree.ended()).await {
         return Some(how);

@@ -19,7 +19,7 @@ pub trait Launcher: Send + Sync {
 
 /// The running process of a server.
 pub struct Started {
-    /// The server's standard input, for messages to the server. Closing it asks the server to end.
+    /// The server's standard input, for messages to the server. Polity closes it to ask the server to end.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     /// The server's standard output, for messages from the server.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,

@@ -206,7 +206,8 @@ async fn subscribe(peer: &Peer<RoleClient>, changed: &Notify, pause: Duration) -
     }
 }
 
-/// Closes the connection, which asks the server to end. Kills its processes if they do not end within `patience`.
+/// Closes the connection, which asks the server to end. Kills the server's processes if they do not end within
+/// `patience`.
 async fn close(opened: Opened, patience: Duration) {
     let Opened { mut running, tree, .. } = opened;
     let _ = running.close_with_timeout(patience).await;

@@ -103,7 +103,8 @@ impl Servers {
         let starting: Vec<_> = self.kept().values().map(starting).collect();
         let waits = starting.into_iter().map(|(mut published, until)| async move {
             let has_tried = published.wait_for(|published| published.standing != Standing::Starting);
-            // An error means that the server was removed or took too long. Its tools are missing then.
+            // An error means that the server was removed or took too long. In both cases, the server's tools are
+            // missing.
             let _ = tokio::time::timeout_at(until, has_tried).await;
         });
         join_all(waits).await;

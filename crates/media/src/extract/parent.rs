@@ -51,8 +51,8 @@ const MAX_REASON_BYTES: u64 = 300;
 ///
 /// Starts `program` with [`EXTRACT_ARGUMENT`] and further arguments, and with an empty environment. The program must
 /// pass the further arguments to [`child_main`](super::child_main). The child is killed when its time is over, and when
-/// the returned future is dropped. Only a few children run at the same time; the time that a document waits for its
-/// turn does not count towards the limit.
+/// the returned future is dropped. Only a few children run at the same time; the time before the child
+/// starts does not count towards the time limit.
 ///
 /// # Errors
 ///

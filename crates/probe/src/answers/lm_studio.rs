@@ -1,4 +1,4 @@
-//! Reads the answer of LM Studio to `GET /api/v0/models`, which reports the type of each model and how it is loaded.
+//! Reads the answer of LM Studio to `GET /api/v0/models`, which reports the type and the state of each model.
 
 use super::{MAX_MODELS, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};

@@ -234,8 +234,8 @@ async fn a_server_that_ends_at_once_fails_with_what_it_wrote() {
     assert!(why.contains("no FILE given"), "{why}");
 }
 
-/// A server of the previous generation may end when it receives an unknown message. It then gets a second
-/// connection.
+/// A server of the previous generation may end when it receives an unknown message. Polity then connects to the
+/// server again.
 #[tokio::test]
 async fn a_server_that_ends_at_the_current_greeting_is_connected() {
     let world = World::playing(played(|mut side| async move {

@@ -33,7 +33,7 @@ pub(super) struct Side {
     pub(super) input: Lines<BufReader<DuplexStream>>,
     pub(super) output: DuplexStream,
     pub(super) stderr: DuplexStream,
-    /// Number of servers that were started before this one.
+    /// Number of servers that were started before this server.
     pub(super) earlier: usize,
 }
 
