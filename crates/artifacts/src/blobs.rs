@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct BlobHash(String);
 
 impl BlobHash {
-    /// Wraps the text of a hash, such as one from a database row. The text is not checked: if it is not a hash, no blob
-    /// has this name, and reading it fails with [`BlobError::Missing`].
+    /// Wraps the text of a hash, such as one from a database row. The text is not checked. If the text is not a hash,
+    /// no blob has this name, and reading such a blob fails with [`BlobError::Missing`].
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -78,12 +78,12 @@ pub enum BlobError {
         /// The hash that the caller asked for.
         hash: BlobHash,
     },
-    /// The file no longer holds the bytes that were stored.
+    /// The file no longer contains the bytes that were stored.
     #[error("blob {hash} is damaged: its bytes now hash to {found}")]
     Damaged {
         /// The hash that the caller asked for.
         hash: BlobHash,
-        /// The hash of the bytes that the file holds now.
+        /// The hash of the bytes that the file contains now.
         found: BlobHash,
     },
     /// The blocking task did not finish, usually because the process is ending.
@@ -126,7 +126,7 @@ pub struct BlobFile {
 
 /// A directory of blobs: `ab/cdef…` for each blob, `tmp/` for files that are being written, and `trash/` for blobs that
 /// were discarded.
-/// Only one process at a time may write to it. Clones share one store.
+/// Only one process at a time may write to this directory. A clone of this value uses the same directory.
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     pub(crate) root: Arc<Path>,
@@ -134,7 +134,7 @@ pub struct BlobStore {
 }
 
 pub(crate) const TEMPORARY: &str = "tmp";
-/// A file that is larger than this is compared with its hash before it is read into memory, in bytes.
+/// Size in bytes above which a file is compared with its hash before the whole file is read into memory.
 const LARGE: u64 = 64 * 1024 * 1024;
 
 impl BlobStore {
@@ -167,13 +167,14 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Opens the store for reading, not for [`put`](Self::put). This creates and removes nothing, so another process
-    /// may be writing to the same directory.
+    /// Opens the store for reading only: callers must not call [`put`](Self::put). This function creates and removes
+    /// nothing, so another process may write to the same directory at the same time.
     pub fn as_it_is(directory: impl Into<PathBuf>) -> Self {
         Self { root: directory.into().into(), verified: Arc::default() }
     }
 
-    /// Stores bytes. Once this returns, they survive a power cut. Bytes that are already stored are not written again.
+    /// Stores bytes. When this function has returned, even a power cut cannot lose the bytes. Bytes that are already
+    /// stored are not written again.
     pub async fn put(&self, bytes: Bytes) -> Result<Blob, BlobError> {
         let root = Arc::clone(&self.root);
         let work = move || {
@@ -200,7 +201,8 @@ impl BlobStore {
             let mut file = open(&path).map_err(failed)?;
             let size = file.metadata().map_err(failed)?.len();
             if size > LARGE {
-                // Something much larger may have taken the place of the blob. It must not fill the memory.
+                // Somebody may have replaced the blob by a huge file. Such a file must not fill the memory, so hash
+                // it first.
                 let found = hash_of(&mut file).map_err(failed)?;
                 if found != wanted {
                     return Err(BlobError::Damaged { hash: wanted, found });
@@ -294,9 +296,9 @@ pub(crate) fn path_of(root: &Path, hash: &BlobHash) -> Option<PathBuf> {
     Some(root.join(shard).join(rest))
 }
 
-/// Opens the file of a blob, without following links: neither its directory nor the file may be one.
+/// Opens the file of a blob. Fails if the file or its directory is a symbolic link.
 fn open(path: &Path) -> io::Result<File> {
-    // The names of blobs are hexadecimal digits, and their files are in directories.
+    // Every blob has a name of hexadecimal digits and a directory, so this error does not occur.
     let name = path.file_name().and_then(|name| name.to_str());
     let (Some(directory), Some(name)) = (path.parent(), name) else {
         return Err(io::ErrorKind::NotFound.into());
@@ -315,8 +317,8 @@ fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Creates a directory inside the store. A symbolic link in its place is refused: polity would remove and write files
-/// wherever it leads.
+/// Creates a directory inside the store. Fails if the path is a symbolic link, because polity would write and remove
+/// files in the directory to which the link leads.
 pub(crate) fn make_inner_directory(path: &Path) -> io::Result<()> {
     make_directory(path)?;
     if std::fs::symlink_metadata(path)?.is_symlink() { Err(polity_disk::Unfit::Link.into()) } else { Ok(()) }
@@ -339,7 +341,7 @@ fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
     else {
         return Err(io::Error::other("the name of the blob is not a BLAKE3 hash"));
     };
-    // A link is replaced by the file itself.
+    // A symbolic link does not count as the file: the new file replaces the link.
     let is_there =
         std::fs::symlink_metadata(&path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
     if !is_there {
@@ -347,7 +349,7 @@ fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
         let written = write_file(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path));
         polity_points::point!("blobs::renamed");
         if let Err(error) = written {
-            // Report the failed write, not a failed removal. `open` removes what is left here.
+            // Report the failed write, not a failed removal. If the temporary file stays, the next `open` removes it.
             let _ = std::fs::remove_file(&temporary);
             return Err(error);
         }
@@ -415,7 +417,7 @@ mod tests {
             File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
         };
         assert_eq!(store.file(&blob.hash).await.unwrap().size, 5);
-        // Size and time are those of the first file, so the store does not notice the change.
+        // The changed file has the size and the time of the first file, so the store does not notice the change.
         change(b"wrong", time);
         assert_eq!(store.file(&blob.hash).await.unwrap().size, 5);
         let later = time + std::time::Duration::from_secs(1);
@@ -591,7 +593,7 @@ mod tests {
         };
         symlink(&elsewhere, &path).unwrap();
         assert!(is_unreadable().await, "a link to the same bytes");
-        // The bytes replace the link. The file behind it stays as it is.
+        // The stored bytes replace the link. The file to which the link leads stays as it is.
         store.put(Bytes::from_static(b"mine")).await.unwrap();
         assert!(!path.is_symlink() && store.read(&blob.hash).await.is_ok());
         std::fs::remove_file(&path).unwrap();
@@ -625,7 +627,7 @@ mod tests {
             assert!(matches!(refused, Err(BlobError::Open { path, .. }) if path == root.join(inner)));
             assert!(elsewhere.join("precious").exists());
         }
-        // The directory of all blobs may be on another disk.
+        // The root directory may be a link, for example to another disk.
         let directory = tempfile::tempdir().unwrap();
         let (root, elsewhere) = (directory.path().join("blobs"), directory.path().join("elsewhere"));
         std::fs::create_dir(&elsewhere).unwrap();

@@ -21,7 +21,7 @@ pub struct Detected {
 /// A declared type that the content contradicts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Contradiction {
-    /// The MIME type from the metadata: the declared type, or the one for the file name's extension.
+    /// The MIME type from the metadata: the declared type, or the type for the file name's extension.
     pub declared: MimeType,
     /// The MIME type that was detected instead.
     pub found: MimeType,
@@ -29,9 +29,10 @@ pub struct Contradiction {
 
 /// Detects the kind and the MIME type of bytes, from a declared MIME type, a file name, and the bytes.
 ///
-/// The declared type comes first, then the file name's extension. A type without information counts as missing.
-/// The bytes decide if there is no metadata, or if their signature contradicts the declared type.
-/// Only UTF-8 is text: bytes that are declared as text but are not UTF-8 are [`Kind::Other`]. Detection never fails.
+/// The declared type takes precedence over the file name's extension. A type such as `application/octet-stream` says
+/// nothing and counts as missing. The bytes decide if there is no metadata, or if their signature contradicts the
+/// declared type. Only UTF-8 is text: bytes that are declared as text but are not UTF-8 are [`Kind::Other`].
+/// Detection never fails.
 #[doc(alias = "detectBinaryType")]
 pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8], extent: Extent) -> Detected {
     let looks = Looks::of(bytes, extent);
@@ -52,8 +53,8 @@ pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8],
         (None, None) => settled(Kind::Other, MimeType::OCTET_STREAM, None),
         (None, Some(found)) => settled(kind_of(found.as_str()).unwrap_or(Kind::Other), found, None),
         (Some(said), Some(found)) if !goes_with(said.as_str(), found.as_str()) => {
-            // The declared type may be more general: an archive format, or a container format for sound and video. A
-            // more general type is no contradiction.
+            // The declared type may be more general than the detected type: an archive format, or a container format
+            // for sound and video. A more general type is no contradiction.
             let is_general =
                 is_package_of(said.as_str(), bytes) || general_name_of(found.as_str()) == Some(said.as_str());
             let contradiction = (!is_general).then_some(said);
@@ -79,7 +80,7 @@ fn settled(kind: Kind, mime_type: MimeType, declared: Option<MimeType>) -> Detec
 enum NameSays {
     /// The extension stands for a type of text, and the bytes are text.
     Text(MimeType),
-    /// The extension stands for this type. The bytes were not compared with it.
+    /// The extension means this type. The bytes were not examined.
     Type(MimeType),
     /// There is no extension, or it is unknown.
     Nothing,
@@ -119,8 +120,8 @@ fn what_was_said(declared: Option<MimeType>, name: NameSays, found: Option<&Mime
     }
 }
 
-/// Returns the type of document that the file name's extension means, if `found` is a plain archive
-/// and if documents of this type are such archives. Otherwise returns `found`.
+/// If `found` is a plain archive, and the file name's extension means a type of document that is such an archive,
+/// returns the type of the document. Otherwise returns `found`.
 fn named_container(found: MimeType, filename: Option<&str>) -> MimeType {
     if found != ZIP && found != OLE {
         return found;
@@ -132,7 +133,7 @@ fn named_container(found: MimeType, filename: Option<&str>) -> MimeType {
     by_name.filter(fits).unwrap_or(found)
 }
 
-/// Returns the general MIME type of a container, for sound and video alike, if there is one.
+/// Returns the MIME type for a container with any content, such as `application/ogg` for `audio/ogg` and `video/ogg`.
 fn general_name_of(mime_type: &str) -> Option<&'static str> {
     match mime_type {
         "audio/ogg" | "video/ogg" | "audio/opus" => Some("application/ogg"),
@@ -141,7 +142,8 @@ fn general_name_of(mime_type: &str) -> Option<&'static str> {
     }
 }
 
-/// Formats with an unambiguous signature: another declared type is wrong even if it is of the same kind.
+/// Formats with an unambiguous signature. A different declared type is wrong even if it is of the same kind, such as
+/// a declared PNG whose bytes are a JPEG.
 const EXACT: &[&str] = &[
     "image/png",
     "image/jpeg",

@@ -1,14 +1,14 @@
 //! Artifacts 工件: immutable bytes, each stored under the hash of its content, and their metadata.
 //!
 //! This crate must not know agents' rules, turns, models or base64.
-//! Another crate decides on grants; here a grant is only a row. Content goes in and out as plain bytes.
+//! Another crate decides who may open an artifact; this crate only stores the decision, as a row.
 //!
 //! The path of data: a caller hands in bytes and metadata ([`NewArtifact`]). [`prepare()`] detects the type of the
 //! bytes with the pure function [`detect()`], stores them in the [`BlobStore`], and returns a row ([`Prepared`]).
 //! The store syncs the file and its directory, and stores equal bytes only once.
 //! The caller then inserts the row and the grants with the functions of [`index`], in any transaction.
-//! At that time the bytes are stored, so no row refers to bytes that do not exist.
-//! A crash may leave bytes without a row. They are harmless, and the next artifact with equal bytes uses them.
+//! The bytes are stored before that, so no row refers to bytes that do not exist. A crash may leave bytes without a
+//! row. Such bytes do no harm, and the next artifact with equal bytes uses them.
 //! To read an artifact, the caller gets its hash from [`index`].
 //! [`BlobStore::read`] returns the bytes only if they still have that hash.
 

@@ -3,7 +3,7 @@
 use polity_society::content::Kind;
 use polity_society::mime::MimeType;
 
-/// Aliases of MIME types, each with the name that is used here.
+/// Aliases of MIME types, each with the name that polity uses instead.
 const ALIASES: &[(&str, &str)] = &[
     ("image/jpg", "image/jpeg"),
     ("image/pjpeg", "image/jpeg"),
@@ -41,7 +41,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("application/x-mach-binary", "application/x-executable"),
 ];
 
-/// Types that carry no information.
+/// Types that say nothing about the content.
 const MEANINGLESS: &[&str] = &[
     "application/octet-stream",
     "binary/octet-stream",
@@ -54,8 +54,8 @@ const MEANINGLESS: &[&str] = &[
     "unknown/unknown",
 ];
 
-/// Parses a declared MIME type: returns it in lower case, without parameters, under its usual name.
-/// `None` if it is empty, malformed or carries no information.
+/// Parses a declared MIME type. Returns the usual name of the type, in lower case and without parameters; `None` if
+/// `declared` is empty, is malformed or says nothing about the content.
 pub(crate) fn parse(declared: &str) -> Option<MimeType> {
     let mime_type = MimeType::parse(declared)?;
     if MEANINGLESS.contains(&mime_type.as_str()) {
@@ -69,7 +69,7 @@ pub(crate) fn canonical(mime_type: &str) -> &str {
     ALIASES.iter().find(|(alias, _)| *alias == mime_type).map_or(mime_type, |(_, name)| name)
 }
 
-/// `application/…` types that are text. Types that end in `+json`, `+xml` or `+yaml` are text without this list.
+/// `application/…` types that are text. Types that end in `+json`, `+xml` or `+yaml` are text even without an entry.
 const TEXT: &[&str] = &[
     "json",
     "json5",

@@ -35,7 +35,7 @@ pub struct Prepared {
 /// Longest file name that is kept, in characters.
 const MAX_FILENAME_CHARS: usize = 255;
 
-/// The key in an artifact's `meta` under which a contradiction between declared and found type is kept.
+/// The key in an artifact's `meta` for a contradiction between declared and detected type.
 const CONTRADICTION: &str = "contradiction";
 
 /// Detects what the bytes are and stores them. `created_at` is in milliseconds since 1970.
@@ -50,7 +50,8 @@ pub async fn prepare(
     let NewArtifact { bytes, declared_mime, filename, label, mut meta } = new;
     let filename = filename.as_deref().and_then(plain_filename);
     let (looked_at, name) = (bytes.clone(), filename.clone());
-    // Searching 64 MiB of text for an invalid byte takes too long for an async thread.
+    // Use a thread for blocking work: to search 64 MiB of text for an invalid byte takes too long for an async
+    // thread.
     let look = move || detect(declared_mime.as_deref(), name.as_deref(), &looked_at, Extent::Whole);
     let detected = tokio::task::spawn_blocking(look).await.map_err(BlobError::CutOff)?;
     let blob = store.put(bytes).await?;

@@ -1,6 +1,6 @@
-//! Tells text from binary data.
+//! Distinguishes text from binary data.
 
-/// Whether the bytes at hand are the whole content.
+/// Whether the given bytes are the whole content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// The bytes are the whole content.
@@ -9,7 +9,7 @@ pub enum Extent {
     Head,
 }
 
-/// What bytes look like.
+/// Whether bytes look like text or like binary data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looks {
     /// UTF-8 without unusual control characters: a person could read it.

@@ -1,8 +1,8 @@
-//! The trash of a blob store: blobs that nothing needs, kept for a while in case that was a mistake.
+//! The trash of a blob store. It keeps discarded blobs for a while, so that a mistake can be undone.
 //!
-//! A blob lies in `trash/BATCH/ab/cdef…`. The batch is the time at which its blobs were discarded, in milliseconds since
-//! 1970. So a batch can be copied back over the store as it is. Each step is a rename or a removal, and a crash between
-//! two steps leaves a blob in one of the two places.
+//! The file of a discarded blob is `trash/BATCH/ab/cdef…`. The batch is the time at which its blobs were discarded,
+//! in milliseconds since 1970. To restore a batch, copy its directories into the store. Each step is a rename or a
+//! removal, so a crash between two steps leaves each blob in the store or in the trash.
 
 use crate::blobs::{Blob, BlobError, BlobStore, TEMPORARY, list, make_inner_directory, path_of, sync};
 use polity_society::time::Timestamp;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// The directory of discarded blobs in a store.
 pub const TRASH: &str = "trash";
 
-/// What is removed from the trash.
+/// The blobs to remove from the trash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expired {
-    /// What was discarded before this time.
+    /// The blobs that were discarded before this time.
     Before(Timestamp),
-    /// The whole trash.
+    /// All blobs in the trash.
     Everything,
 }
 
@@ -42,8 +42,8 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Returns whether the store holds no blob, neither in its place nor in the trash. What cannot be read counts as a
-    /// blob; a missing directory is empty.
+    /// Returns whether the store contains no blob, neither in its place nor in the trash. A directory that cannot be
+    /// read counts as not empty, and a missing directory counts as empty.
     pub fn is_empty(&self) -> bool {
         let has_entries = |path: &Path| match fs::read_dir(path) {
             Ok(mut entries) => entries.next().is_some(),
@@ -57,7 +57,7 @@ impl BlobStore {
         }
     }
 
-    /// Lists the blobs that were discarded long enough ago.
+    /// Lists the discarded blobs that `expired` selects.
     pub async fn discarded(&self, expired: Expired) -> Result<Vec<Blob>, BlobError> {
         let root = Arc::clone(&self.root);
         let work = move || {
@@ -68,7 +68,7 @@ impl BlobStore {
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
 
-    /// Removes the blobs that were discarded long enough ago. They cannot be restored any more.
+    /// Removes the discarded blobs that `expired` selects. After that, nobody can restore these blobs.
     pub async fn empty_trash(&self, expired: Expired) -> Result<(), BlobError> {
         let root = Arc::clone(&self.root);
         let work = move || {
@@ -117,7 +117,7 @@ fn discard(root: &Path, blobs: &[Blob], now: Timestamp) -> Result<(), BlobError>
     Ok(())
 }
 
-/// Returns the directories of the batches that were discarded long enough ago. Other files in the trash stay.
+/// Returns the directories of the batches that `expired` selects. Ignores other files in the trash.
 fn batches(root: &Path, expired: Expired) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(root.join(TRASH)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -169,7 +169,7 @@ mod tests {
         fs::remove_file(path_of(directory.path(), &second.hash).unwrap()).unwrap();
         store.empty_trash(Expired::Everything).await.unwrap();
         assert!(store.is_empty());
-        // A store is opened again without harm to the trash.
+        // The store can be opened again although its trash directory exists.
         assert!(BlobStore::open(directory.path()).await.unwrap().is_empty());
     }
 

@@ -1,5 +1,5 @@
-//! Remembers the blobs whose bytes were checked against their hash.
-//! Without this, each reading of a part of a blob would have to read the whole file.
+//! Remembers the blobs whose bytes were checked against their hash. Without this memory, polity would have to read
+//! the whole file for each part of a blob that it reads.
 
 use crate::BlobHash;
 use lru::LruCache;

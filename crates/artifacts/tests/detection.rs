@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 enum Bytes {
     /// The bytes have the signature of the file's type.
     Speak,
-    /// The bytes are readable text without a signature, so it could be any type of text.
+    /// The bytes are readable text without a signature, so they could be any type of text.
     Words,
     /// The bytes are UTF-8 with control characters, or they are binary and have no signature.
     Mute,
@@ -198,7 +198,7 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     ("chinese.txt",          Text,     "text/plain",                         Words),
     ("base64.txt",           Text,     "text/plain",                         Words),
     ("empty.txt",            Text,     "text/plain",                         Words),
-    // Text that contains the signature of another format, at its beginning or further on.
+    // Text that contains the signature of another format, at the beginning or later.
     ("about-bmw.txt",        Text,     "text/plain",                         Words),
     ("about-ftyp.txt",       Text,     "text/plain",                         Words),
     ("about-gif.txt",        Text,     "text/plain",                         Words),
@@ -211,8 +211,8 @@ const FILES: &[(&str, Kind, &str, Bytes)] = &[
     // UTF-8 with a NUL character. It is text if the metadata declares text; otherwise its type is unknown.
     ("with-nul.txt",         Text,     "text/plain",                         Mute),
     ("nul-and-letters.txt",  Text,     "text/plain",                         Mute),
-    // These files are declared as text, but they are not UTF-8, so they are not text.
-    // Some of them begin with the signature of another format.
+    // These files are declared as text, but are not UTF-8, so they do not count as text. Some of these files begin
+    // with the signature of another format.
     ("utf-16-le.txt",        Other,    "text/plain",                         Foreign),
     ("utf-16-be.txt",        Other,    "text/plain",                         Foreign),
     ("gbk.txt",              Other,    "text/plain",                         Foreign),
@@ -271,7 +271,7 @@ impl Case {
     /// Returns the expected result if the metadata claims a type of another kind than the file has.
     fn under_claim(&self, kind: Kind, claim: &str) -> Detected {
         match self.gives_away {
-            // The signature wins. But a document that is a zip archive may be declared as `application/zip`.
+            // The signature decides. But a document that is a zip archive may be declared as `application/zip`.
             Speak if claim == "application/zip" && self.is_zip() => plain(self.kind, self.mime_type),
             Speak => against(self.kind, self.mime_type, claim),
             // Bytes that are declared as text must be UTF-8.
@@ -334,7 +334,7 @@ fn without_metadata_the_bytes_decide() {
         };
         case.check(None, None, expect.clone());
         case.check(Some("application/octet-stream"), Some("download"), expect.clone());
-        // The bytes at hand may be only the beginning of a file, cut off in the middle of a character or anywhere else.
+        // A caller may have only the beginning of a file, which may end in the middle of a character.
         let head = case.bytes.split_last().map_or(case.bytes.as_slice(), |(_, head)| head);
         let kind_of_head = detect(None, None, head, Extent::Head).kind;
         assert_eq!(kind_of_head, expect.kind, "the beginning of {}", case.file);
@@ -358,7 +358,7 @@ fn a_wrong_type_is_believed_only_of_bytes_without_a_signature() {
         for (kind, claim, _) in CLAIMS.iter().filter(|(kind, ..)| *kind != case.kind) {
             case.check(Some(claim), None, case.under_claim(*kind, claim));
             if case.gives_away == Words {
-                // The file name and the bytes both mean text, so the declared type does not count.
+                // The extension means text and the bytes are text, so the declared type does not count.
                 let found = detect(Some(claim), Some(case.file), &case.bytes, Extent::Whole);
                 let expect =
                     Contradiction { declared: MimeType::unchecked(*claim), found: found.mime_type.clone() };
@@ -421,7 +421,7 @@ fn damaged_metadata_counts_as_none() {
         for (at, declared) in damaged.iter().enumerate() {
             case.check(Some(declared), None, expect.clone());
             case.check(Some(declared), names.get(at % names.len()).copied(), expect.clone());
-            // If the declared type is damaged but the file name is not, the name still counts.
+            // If the declared type is damaged and the file name is not, the file name still counts.
             let by_name = detect(None, Some(case.file), &case.bytes, Extent::Whole);
             case.check(Some(declared), Some(case.file), by_name);
         }

@@ -114,7 +114,7 @@ pub struct Extracted {
 pub enum Completeness {
     /// The text is complete.
     Whole,
-    /// The text was cut at the number of characters that the caller asked for.
+    /// The text was longer than the caller's maximum number of characters, and was cut.
     Cut,
     /// Some pages or parts could not be read and are missing.
     PartsUnreadable,
@@ -161,7 +161,7 @@ pub enum ExtractError {
         /// Exit code or signal of the child.
         status: String,
     },
-    /// The child's output is not UTF-8, or longer than the parent asked for.
+    /// The child's output is not UTF-8, or is longer than the parent requested.
     #[error("the process that read the document returned no valid text")]
     Garbled,
     /// The child could not be started.

@@ -116,8 +116,8 @@ impl Size {
 /// Why a picture could not be made to fit.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// The file is not a picture, or this crate does not support its format. The file may also be damaged. Servers do
-    /// not accept such a file either.
+    /// The file is not a picture, is damaged, or has a format that this crate does not support. Servers do not accept
+    /// such a file either.
     #[error("a file of type {mime_type} cannot be read as a picture")]
     Unsupported {
         /// The type of the recognised format or, if none was recognised, the declared type.
@@ -162,8 +162,8 @@ pub enum ImageError {
 /// Makes a picture fit its bounds. Returns the bytes unchanged if the picture is within the bounds, in a format that
 /// servers accept, and not damaged.
 ///
-/// To find damage, this function decodes the picture once, or only the first frame of an animation. Small damage to
-/// the pixels is overlooked, as in common programs. The declared type counts only if the content has no signature.
+/// To find damage, this function decodes the picture once, or only the first frame of an animation. Like most
+/// programs, it ignores small damage to the pixels. It uses the declared type only if the content has no signature.
 /// The function takes processor time (up to seconds) and memory (up to a gigabyte for the largest pictures), so do
 /// not call it on an async thread.
 ///
@@ -237,8 +237,8 @@ fn fit_without_encoding(
     let fits = |length: usize| u64::try_from(length).is_ok_and(|length| length <= bounds.max_bytes);
     let (bytes, stripped) = match bounds.metadata {
         Metadata::Keep => (bytes.clone(), None),
-        // The orientation is part of the metadata. Without it, the picture would be shown on its side, so the pixels
-        // must be turned.
+        // The orientation is part of the metadata. If it is removed, the pixels must be turned, or the picture would
+        // be shown on its side.
         Metadata::Strip if source.is_turned() => return None,
         Metadata::Strip => match without_metadata(bytes, source.format) {
             Stripped::NothingToRemove => (bytes.clone(), None),

@@ -12,8 +12,8 @@
 //! program with [`EXTRACT_ARGUMENT`] and sends the bytes to this child process. The child calls [`child_main`], which
 //! first limits the memory and processor time of the process and forbids the process to open files. The parent reads
 //! no more than it asked for, and kills a child that takes too long. The parsers of documents run only in the child,
-//! because a crafted file may make them panic, overflow the stack, or run for ever. In these cases the parent returns
-//! an [`ExtractError`].
+//! because a crafted file may make them panic, overflow the stack, or run for ever. If that happens, the parent
+//! returns an [`ExtractError`].
 
 // Circle: `image` calls `open` and `encode`. These modules return the errors that `image` defines.
 mod image;

@@ -21,7 +21,7 @@ const MAX_WINDOW: u64 = 1_000_000_000;
 fn tokens(value: Option<&Value>) -> Option<u64> {
     let value = value?;
     let exact = value.as_u64();
-    // Some servers write whole numbers with a decimal point.
+    // Some servers write whole numbers with a decimal point, such as `8192.0`.
     let pointed = || value.as_f64().filter(|number| number.fract() == 0.0 && *number > 0.0);
     #[expect(
         clippy::cast_possible_truncation,
@@ -44,7 +44,7 @@ fn words(value: Option<&Value>) -> Option<Vec<&str>> {
     Some(value?.as_array()?.iter().filter_map(Value::as_str).collect())
 }
 
-/// Determines for each input capability in `named` whether the server's word for the capability is among `words`.
+/// Returns, for each capability in `named`, whether `words` contains the server's word for this capability.
 fn inputs(words: &[&str], named: &[(&str, Capability)]) -> BTreeMap<Capability, Support> {
     named.iter().map(|(word, capability)| (capability.clone(), Support::when(words.contains(word)))).collect()
 }

@@ -24,8 +24,8 @@ pub fn corrections(service: &Service, facts: &Facts) -> Option<Correction> {
     let input = with(&declared.input, &facts.input);
     let output = with(&declared.output, &facts.output);
     let tools = facts.told(&Capability::TOOL_CALLING, Direction::Output);
-    // A declared output without `tool_calling` means that no tools are sent. So if no output is declared, a correction
-    // adds an output only if the server reports whether the model calls tools.
+    // If a service declares an output without `tool_calling`, polity sends no tools to the service. So if a service
+    // declares no output, a correction adds an output only if the server reports whether the model calls tools.
     let (is_input, is_output) = match service.declared {
         Declaration::Declared => (input != names(&declared.input), output != names(&declared.output)),
         Declaration::InputOnly => (input != names(&declared.input), tools.is_some()),
@@ -45,8 +45,8 @@ fn names(capabilities: &[Capability]) -> Vec<String> {
     capabilities.iter().map(Capability::to_string).collect()
 }
 
-/// Returns the declared list, plus the capabilities that the model has according to the server, minus those that it
-/// lacks. Text always stays, because a chat needs text.
+/// Returns the declared list with corrections from the server's report: adds capabilities that the model has, and
+/// removes capabilities that the model lacks. Text always stays, because a chat needs text.
 fn with(declared: &[Capability], told: &BTreeMap<Capability, Support>) -> Vec<String> {
     let is_denied = |capability: &Capability| {
         *capability != Capability::TEXT && told.get(capability) == Some(&Support::HasNot)

@@ -1,4 +1,4 @@
-//! Writes corrections into the text of `llmservices.json`, and leaves everything else as it is, byte for byte.
+//! Writes corrections into the text of `llmservices.json`. The rest of the text stays the same, byte for byte.
 //!
 //! This module parses the text to find the positions of values, and then replaces a few pieces of the text.
 
@@ -236,7 +236,8 @@ fn comment_beside(rest: &str) -> usize {
 
 /// Makes the replacements in the text.
 fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
-    // At the same position, an insertion comes before a replacement. Several insertions keep their order.
+    // At the same position, make an insertion before a replacement. Several insertions at one position keep their
+    // order.
     splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
     let (mut edited, mut at) = (String::with_capacity(text.len()), 0);
     for Splice { range, text: with } in splices {

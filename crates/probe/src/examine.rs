@@ -50,7 +50,7 @@ pub async fn examine(
             let findings = judge(service, &facts, &trial);
             return Examination { facts, trial, findings };
         }
-        // Go on without the list: some servers have none, and some API keys do not permit reading it.
+        // Continue without the list of models: some servers have no list, and some API keys do not permit reading it.
         Err(_) => {}
     }
     let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output).is_some();
@@ -64,7 +64,7 @@ pub async fn examine(
 }
 
 /// Returns the context window that a service's server reports. If the server reports no window, returns the default
-/// window of this kind of server, if it is known.
+/// window of this kind of server; `None` if no default is known either.
 ///
 /// Asks two questions, each with the time limit `question`, and makes no trial call.
 pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) -> Option<u64> {
@@ -132,8 +132,8 @@ impl Examined<'_> {
         listed.map(|_| ())
     }
 
-    /// If the context window is still unknown, asks for the window of the loaded model. Some servers report it only
-    /// while a model is loaded.
+    /// If the context window is still unknown, asks for the window of the loaded model. Some servers report the
+    /// window only while a model is loaded.
     async fn look_at_loaded(&self, facts: &mut Facts) {
         if facts.window.in_force.is_some() {
             return;
@@ -153,8 +153,8 @@ impl Examined<'_> {
     }
 }
 
-/// Returns whether a server is on this machine or network. On any other server, it is not acceptable to try several
-/// paths that the server may not have.
+/// Returns whether a server is on this machine or network. Polity tries paths that may not exist only on such a
+/// server.
 fn is_near(base_url: &str) -> bool {
     match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(Host::Domain(name)) => {

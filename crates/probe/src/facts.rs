@@ -85,7 +85,7 @@ impl Facts {
         side.get(capability).copied()
     }
 
-    /// Adds the facts of another answer of the server. The added facts override the existing ones.
+    /// Adds the facts from a further answer of the server. If both answers report a fact, the further answer counts.
     pub(crate) fn add(&mut self, other: Self) {
         if other.server != Server::Other {
             self.server = other.server;

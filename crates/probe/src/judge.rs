@@ -10,7 +10,7 @@ use polity_society::id::ServiceId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A context window of fewer tokens than this is small: the rules, a brief and a few messages take thousands.
+/// A context window of fewer tokens than this is small: the rules and a task brief alone take thousands of tokens.
 const SMALL_WINDOW: u64 = 8_192;
 /// A service is slow if a short answer takes longer than this.
 const SLOW: Duration = Duration::from_secs(20);
@@ -28,7 +28,7 @@ pub(crate) fn judge(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Find
     findings
 }
 
-/// Returns the findings about a service that are possible without a question to its server.
+/// Returns the findings about a service that polity can make without asking the server.
 pub fn of_declaration(service: &Service) -> Vec<Finding> {
     of_window(service, &Facts::default()).into_iter().chain(without_tools(service)).collect()
 }
@@ -51,7 +51,7 @@ fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
             }
             findings
         }
-        // The server blames the request, and its list lacks the model. So the missing model is the cause.
+        // The server says that the request is wrong, and does not list the model. So the missing model is the cause.
         Err(error) if is_missing && blames_request(error) => vec![Finding::problem(
             "model_missing",
             format!("there is no model {model:?} on this server ({})", error.message),
@@ -245,8 +245,8 @@ fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
     findings
 }
 
-/// Returns a warning if a context window is small. `server` only affects the advice; if it is unknown, pass
-/// [`Server::Other`].
+/// Returns a warning if a context window is small. `server` only affects the advice; if the kind of server is
+/// unknown, pass [`Server::Other`].
 pub fn small_window(tokens: u64, server: Server) -> Option<Finding> {
     if tokens >= SMALL_WINDOW {
         return None;
@@ -285,8 +285,8 @@ pub fn circles<'s>(services: impl IntoIterator<Item = &'s Service>) -> Vec<Findi
             at = to;
         }
         let closes = next.get(at).copied().flatten() == Some(start);
-        // The loop finds a circle once from each of its members. Only the member that is first in sort order reports
-        // it.
+        // The loop finds a circle once from each of its members. Only the member with the smallest id reports the
+        // circle.
         if closes && way.iter().all(|member| *member >= start) {
             let names: Vec<&str> = way.iter().map(|id| id.as_str()).chain([start.as_str()]).collect();
             findings.push(Finding::warning(

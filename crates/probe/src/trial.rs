@@ -20,7 +20,7 @@ pub struct Trial {
 /// The result of a call with a tool.
 #[derive(Debug)]
 pub enum ToolTrial {
-    /// The call was not needed, or the call without a tool had already failed.
+    /// There was no call with a tool, because it was not needed or because the call without a tool had failed.
     NotTried,
     /// The server accepted the tool. This does not show whether the model calls the tool when it should.
     Taken,
@@ -37,7 +37,7 @@ pub(crate) enum TryTools {
     Spare,
 }
 
-/// Makes the trial calls, each within `budget`.
+/// Makes the trial calls. `budget` is the time limit for each call.
 pub(crate) async fn try_out(
     model: &dyn ChatModel,
     endpoint: &Endpoint,
@@ -92,20 +92,20 @@ fn tool() -> Tool {
     }
 }
 
-/// Returns whether the error only means that the answer was cut short. A model that thinks first may use up the few
-/// tokens, and one kind of server reports this as an error. Even so, the service has answered.
+/// Returns whether the error only means that the answer was cut off at [`MAX_TOKENS`]. A model that thinks before it
+/// answers may reach this limit, and one kind of server then reports an error. Even so, the service has answered.
 fn is_only_short(error: &CallError) -> bool {
     let message = error.message.to_lowercase();
     error.kind == FailureKind::Refused && message.contains("max_tokens") && message.contains("reached")
 }
 
-/// Returns whether the error of the second call means that the server refuses tools. The same request has succeeded
-/// without a tool.
+/// Returns whether the error of the second call means that the server refuses tools. The first call, which was the
+/// same request without a tool, has succeeded.
 fn refuses_tools(error: &CallError) -> bool {
     let blames_them = || error.message.to_lowercase().contains("tool");
     match error.kind {
         FailureKind::Refused => error.status.is_some(),
-        // One kind of server reports the refusal as an error inside the server.
+        // One kind of server refuses tools with an internal error, which polity classifies as `Passing`.
         FailureKind::Passing => blames_them(),
         FailureKind::Unreachable
         | FailureKind::TimedOut

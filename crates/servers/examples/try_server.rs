@@ -27,7 +27,7 @@ type Failure = Box<dyn Error>;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Lives,
-    /// It is killed at the first progress of the call.
+    /// The server is killed when the call reports its first progress.
     Dies,
 }
 

@@ -3,13 +3,13 @@
 use crate::bounds::Bounds;
 use std::time::Duration;
 
-/// The number of failures of a server in a row.
+/// Number of consecutive failures of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failures(u32);
 
 impl Failures {
-    /// Counts one more failure. `lasted` is the duration of the connection that failed. If it lasted at least
-    /// [`Bounds::settled`], the count begins anew with this failure.
+    /// Counts one more failure. `lasted` is the duration of the connection that failed. If the connection lasted at
+    /// least [`Bounds::settled`], forgets the earlier failures.
     pub(crate) fn after(self, lasted: Duration, bounds: &Bounds) -> Self {
         if lasted >= bounds.settled { Self(1) } else { Self(self.0.saturating_add(1)) }
     }

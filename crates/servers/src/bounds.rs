@@ -10,7 +10,7 @@ pub struct Bounds {
     pub start: Duration,
     /// Maximum time for which a model call waits for the tools of a server that was just configured.
     pub first_list: Duration,
-    /// Time that a stopped server has to end by itself, before it is killed.
+    /// Time in which a stopped server must end by itself. After this time, polity kills the server.
     pub stop: Duration,
     /// Maximum time for a server to read the message that cancels a call. After that, the server is started again.
     pub unread: Duration,

@@ -72,7 +72,7 @@ pub(crate) struct Connection {
     too_long: watch::Receiver<u64>,
     /// Each call that waits for an answer holds a clone, so the reference count tells how many calls are waiting.
     waiting: Arc<()>,
-    /// Cancelled when the server does not read what is sent to it. The task of the server then ends the connection.
+    /// Cancelled when the server does not read polity's messages. The task of the server then ends the connection.
     stuck: CancellationToken,
     bounds: Bounds,
 }
@@ -153,7 +153,7 @@ impl Connection {
     }
 }
 
-/// A call that is waiting for its answer. Dropping this cancels the call at the server.
+/// A call that is waiting for its answer. When this value is dropped, polity tells the server to cancel the call.
 struct Pending {
     handle: Option<RequestHandle<RoleClient>>,
     sinks: Sinks,

@@ -86,7 +86,7 @@ impl PartialEq for Secret {
 impl Eq for Secret {}
 
 impl Launch {
-    /// Replaces the secrets of this server in a text for people or models by `[secret]`.
+    /// Replaces each secret of this server by `[secret]` in a text that people or models will read.
     pub(crate) fn hide_secrets(&self, text: &str) -> String {
         let (values, query) = match self {
             Self::Process(process) => (process.env.values(), None),

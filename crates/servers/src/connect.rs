@@ -45,7 +45,7 @@ pub(crate) struct Opened {
     pub(crate) changed: Arc<Notify>,
     /// Cancelled when the connection has ended.
     pub(crate) closed: CancellationToken,
-    /// Cancelled when the server does not read what is sent to it.
+    /// Cancelled when the server does not read polity's messages.
     pub(crate) stuck: CancellationToken,
 }
 
@@ -73,8 +73,8 @@ impl ClientHandler for Handler {
 }
 
 /// Connects to a server. Tries the current generation of the protocol first. If the server answers that it does not
-/// know this generation, the MCP library changes to the previous one. Some servers of the previous generation end
-/// instead of answering, so a second attempt begins with the previous generation.
+/// know this generation, the MCP library changes to the previous generation. Some servers of the previous generation
+/// end instead of answering, so a second attempt begins with the previous generation.
 pub(crate) async fn connect(server: &Server, last: &LastLine) -> Result<Opened, String> {
     let current = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::LATEST],
@@ -139,8 +139,8 @@ async fn over_pipes(
     }
 }
 
-/// Waits for the processes of a server to end, and kills them after `patience`. Returns how they ended, or `None`
-/// if they had to be killed.
+/// Waits for the processes of a server to end, and kills the processes after `patience`. Returns how the processes
+/// ended, or `None` if polity had to kill them.
 pub(crate) async fn ended(tree: &mut dyn Tree, patience: Duration) -> Option<String> {
     if let Ok(how) = tokio::time::timeout(patience, tree.ended()).await {
         return Some(how);
@@ -178,7 +178,7 @@ fn over_http(server: &Server, http: &Http) -> Result<StreamableHttpClientTranspo
         value.set_sensitive(true);
         headers.insert(header, value);
     }
-    // An error means that a provider was already installed, which is fine.
+    // An error means that a provider was already installed, so there is nothing to do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client =
         reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).redirect(to_the_same_origin());

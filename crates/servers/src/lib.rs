@@ -2,8 +2,8 @@
 //!
 //! [`Servers`] runs a Tokio task for each server. The task starts the server ([`Launcher`]) or connects to it over
 //! HTTP, reads its list of tools, and starts it again after a pause when the connection ends. The tools are offered
-//! as a [`polity_hands::table::Toolbox`]. Everything that a server sends has limits ([`Bounds`]). So a server that
-//! dies, hangs, sends too much or sends nonsense makes its own calls fail, and disturbs nothing else.
+//! as a [`polity_hands::table::Toolbox`]. [`Bounds`] limits everything that a server sends. So a server that dies,
+//! hangs, sends too much or sends nonsense makes its own calls fail, and disturbs nothing else.
 //!
 //! This crate must not know the registry, SQL, models, or who may use which tool.
 

@@ -31,7 +31,7 @@ pub(crate) struct Definition {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Listed {
     pub(crate) definitions: Vec<Definition>,
-    /// Number of listed tools that agents cannot get.
+    /// Number of tools that the server lists, but that agents cannot use.
     pub(crate) left_out: usize,
 }
 
@@ -76,7 +76,7 @@ impl Listed {
 
 fn define(tool: Tool, server: &ServerName, bounds: &Bounds) -> Option<Definition> {
     let mut parameters = Value::Object((*tool.input_schema).clone());
-    // APIs of models accept only the schema of an object, so the type that the server gives is replaced.
+    // Model APIs accept only a schema of the type `object`, so this type replaces the type from the server.
     parameters["type"] = json!("object");
     if parameters.to_string().len() > bounds.schema_bytes {
         return None;
@@ -97,7 +97,7 @@ fn define(tool: Tool, server: &ServerName, bounds: &Bounds) -> Option<Definition
     })
 }
 
-/// Returns the effects of a tool, as far as the server's hints tell. Without hints, a tool counts as changing
+/// Returns the effects of a tool according to the server's hints. Without hints, polity assumes that the tool changes
 /// something.
 fn effects(hints: &ToolAnnotations) -> (Effect, AfterCrash) {
     match (hints.read_only_hint, hints.idempotent_hint) {

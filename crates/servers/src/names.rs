@@ -2,17 +2,17 @@
 
 use polity_society::tool_group::ServerName;
 
-/// The longest name of a tool that all APIs of models accept.
+/// Maximum length of a tool's name that all model APIs accept, in characters.
 const MOST_CHARS: usize = 64;
 
-/// Number of hexadecimal digits of the hash that is added to a name that had to be changed.
+/// Number of hexadecimal digits of the hash that polity adds to a name that it had to change.
 const HASH_DIGITS: usize = 8;
 
 /// Returns the name by which models call a tool of a server: `<server>__<tool>`.
 ///
-/// The result depends only on these two names, so it stays the same when the server lists other tools. Tools of
-/// different servers never have the same name, because the name of a server contains no `__` and does not end with
-/// `_`.
+/// The result depends only on the names of the server and of the tool, so it stays the same when the server lists
+/// other tools. Tools of different servers never have the same name, because the name of a server contains no `__`
+/// and does not end with `_`.
 pub(crate) fn name(server: &ServerName, tool: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
     let replaced: String =

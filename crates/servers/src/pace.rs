@@ -12,7 +12,7 @@ struct Allowance {
     every: Duration,
     burst: Duration,
     /// The time at which all messages so far would have been sent at one message per interval. The server is slowed
-    /// down when this is further in the future than `burst`.
+    /// down when this time is further in the future than `burst`.
     paid_until: Instant,
 }
 
@@ -39,7 +39,7 @@ impl Pace {
         Self { allowance: Allowance::new(burst, every, Instant::now()), pause: None }
     }
 
-    /// Counts messages that were read, and sets the pause before the next one.
+    /// Counts messages that were read, and sets the pause before the next message.
     pub(crate) fn count(&mut self, messages: u32) {
         let pause = self.allowance.spend(messages, Instant::now());
         if !pause.is_zero() {
@@ -68,7 +68,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A reader that waits as long as it is told receives at most the burst, plus one message per interval.
+        /// A reader that makes every required pause receives at most the burst, plus one message per interval.
         #[test]
         fn no_more_than_the_allowance_gets_through(
             burst in 1..50_u32,

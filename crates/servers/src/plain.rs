@@ -9,7 +9,7 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 use tokio::process::{Child, Command};
 
-/// Variables of polity's environment that a server gets. All others are withheld, because they may contain keys.
+/// Environment variables that a server gets from polity. Polity withholds all others, because they may contain keys.
 const INHERITED: &[&str] = &[
     "HOME",
     "LANG",

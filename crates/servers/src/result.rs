@@ -45,8 +45,8 @@ pub(crate) fn output(
         .from_source(Source::Server(server.clone())))
 }
 
-/// Returns the structured content of a result, with the text if the text says anything else. Most servers repeat
-/// the structured content as text, for clients that only read text.
+/// Returns the structured content of a result. If the text of the result says something else, also returns the text.
+/// Most servers repeat the structured content as text, for clients that only read text.
 fn with_text(structured: Value, text: String) -> Value {
     let read = serde_json::from_str(&text).unwrap_or_else(|_| Value::String(text.clone()));
     let repeats = read == structured

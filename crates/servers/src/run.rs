@@ -1,4 +1,4 @@
-//! Keeps a server running: connects, reads its tools, and after a failure starts it again after a pause.
+//! Keeps a server running: connects, reads the server's tools, and starts a failed server again after a pause.
 
 use crate::backoff::Failures;
 use crate::call::Connection;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone)]
 pub(crate) struct Published {
     pub(crate) standing: Standing,
-    /// The tools of the latest connection. They stay while the server is started again.
+    /// The tools of the latest connection. The tools stay while the server is started again.
     pub(crate) tools: Arc<[Arc<dyn Tool>]>,
 }
 
@@ -190,7 +190,7 @@ async fn subscribe(peer: &Peer<RoleClient>, changed: &Notify, pause: Duration) -
         let filter = SubscriptionFilter::builder().tools_list_changed().build();
         match peer.listen(filter).await {
             Ok(mut subscription) => {
-                // The tools may have changed before the subscription began, so the list is read once.
+                // The tools may have changed before the subscription began, so request one read of the list.
                 changed.notify_one();
                 while let Ok(Some(notification)) = subscription.next().await {
                     if matches!(notification, ServerNotification::ToolListChangedNotification(_)) {
@@ -198,7 +198,7 @@ async fn subscribe(peer: &Peer<RoleClient>, changed: &Notify, pause: Duration) -
                     }
                 }
             }
-            // The server announced subscriptions but does not have them, so there is nothing to try again.
+            // The server announced subscriptions, but answers with an error, so another attempt would be useless.
             Err(ServiceError::McpError(_)) => return std::future::pending().await,
             Err(_) => {}
         }
@@ -206,7 +206,8 @@ async fn subscribe(peer: &Peer<RoleClient>, changed: &Notify, pause: Duration) -
     }
 }
 
-/// Closes the connection, which asks the server to end. Kills its processes if they do not end within `patience`.
+/// Closes the connection, which asks the server to end. Kills the server's processes if they do not end within
+/// `patience`.
 async fn close(opened: Opened, patience: Duration) {
     let Opened { mut running, tree, .. } = opened;
     let _ = running.close_with_timeout(patience).await;

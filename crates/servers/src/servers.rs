@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-/// All configured servers. Dropping this stops them without waiting for their end.
+/// All configured servers. Dropping this value stops the servers without waiting for their end.
 pub struct Servers {
     launcher: Arc<dyn Launcher>,
     bounds: Bounds,
@@ -33,7 +33,7 @@ pub struct Servers {
 struct Kept {
     config: Config,
     published: watch::Receiver<Published>,
-    /// The time from which model calls no longer wait for the first list of tools.
+    /// After this time, model calls no longer wait for the first list of tools of this server.
     waited_for_until: Instant,
     stop: CancellationToken,
     task: JoinHandle<()>,
@@ -73,8 +73,8 @@ impl Servers {
         before.into_values().for_each(|gone| gone.stop.cancel());
     }
 
-    /// Starts the task of a server. If it replaces an earlier server, the task first waits until that server has
-    /// ended.
+    /// Starts the task of a server. If the server replaces an earlier server, the task first waits until the earlier
+    /// server has ended.
     fn start(&self, name: ServerName, config: Config, replaced: Option<Kept>) -> Kept {
         let (publish, published) = watch::channel(Published::default());
         let stop = self.stop.child_token();
@@ -88,7 +88,7 @@ impl Servers {
         let task = self.tasks.spawn(async move {
             if let Some(replaced) = replaced {
                 replaced.stop.cancel();
-                // An error means that the task has panicked. Its processes were killed then.
+                // An error means that the task has panicked. The panic has killed the processes of the server.
                 let _ = replaced.task.await;
             }
             run(Arc::new(server), publish, stopped).await;
@@ -103,7 +103,8 @@ impl Servers {
         let starting: Vec<_> = self.kept().values().map(starting).collect();
         let waits = starting.into_iter().map(|(mut published, until)| async move {
             let has_tried = published.wait_for(|published| published.standing != Standing::Starting);
-            // An error means that the server was removed or took too long. Its tools are missing then.
+            // An error means that the server was removed or took too long. In both cases, the server's tools are
+            // missing.
             let _ = tokio::time::timeout_at(until, has_tried).await;
         });
         join_all(waits).await;

@@ -13,16 +13,17 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A tool of a server. It stays valid while its server is started again.
+/// A tool of a server. The tool stays valid while its server is started again.
 pub(crate) struct ServerTool {
     pub(crate) server: Arc<Server>,
     pub(crate) definition: Definition,
-    /// The present connection to the server; `None` while there is no connection.
+    /// The current connection to the server; `None` while there is no connection.
     pub(crate) connection: watch::Receiver<Option<Arc<Connection>>>,
 }
 
 impl ServerTool {
-    /// Returns the connection. If there is none now, waits at most [`crate::Bounds::reconnect`] for the next one.
+    /// Returns the connection. If there is no connection now, waits at most [`crate::Bounds::reconnect`] for a new
+    /// connection.
     async fn connection(&self) -> Result<Arc<Connection>, Failure> {
         let mut connections = self.connection.clone();
         let found = connections.wait_for(Option::is_some);

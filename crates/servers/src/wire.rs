@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// If this many messages to a server are waiting to be written, because the server does not read, its requests are
-/// dropped.
+/// If this many messages to a server wait to be written, because the server does not read, polity drops the requests
+/// of this server.
 const MOST_UNSENT: usize = 64;
 
 /// This many bytes count as one message, so that a server that sends an endless line is slowed down as well.
@@ -34,7 +34,7 @@ pub(crate) struct Watched<R> {
 }
 
 impl<R> Watched<R> {
-    /// Receives the number of lines that were too long so far.
+    /// Makes a wrapper around `inner`. `too_long` receives the number of lines so far that were too long.
     pub(crate) fn new(inner: R, bounds: &Bounds, too_long: watch::Sender<u64>) -> Self {
         let pace = Pace::new(bounds.messages, bounds.message_every);
         Self { inner, pace, line: 0, uncounted: 0, most: bounds.message_bytes, too_long }
@@ -81,7 +81,8 @@ pub(crate) struct Paced<T> {
     /// A message that was read and has to wait. It is stored here, so that it is not lost if the caller drops the
     /// future.
     held: Option<ServerJsonRpcMessage>,
-    /// Each message that is being written holds a clone, so the reference count tells how many are unwritten.
+    /// Each message that is being written holds a clone, so the reference count tells how many messages are not
+    /// written yet.
     unsent: Arc<()>,
     /// Cancelled when the connection has ended, or when the library drops this transport.
     ended: CancellationToken,

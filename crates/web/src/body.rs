@@ -21,16 +21,16 @@ use crate::shown::{one_line, shown_url};
 /// If no byte of a body arrives for this long, the request fails.
 const IDLE: Duration = Duration::from_secs(15);
 
-/// Maximum number of encodings of a body. A server may compress the result of one encoding again with another.
+/// Maximum number of encodings of one body. A server may compress a body several times, for example with gzip and
+/// then with br.
 const MOST_ENCODINGS: usize = 3;
 
-/// Maximum window of zstd, as the exponent of a power of two. 2^23 bytes are 8 MiB, the limit for the web in RFC
-/// 9659.
+/// Maximum zstd window, as the exponent of a power of two. 2^23 bytes are 8 MiB, the limit in RFC 9659.
 const ZSTD_WINDOW: u32 = 23;
 
 type Source = Pin<Box<dyn AsyncBufRead + Send>>;
 
-/// The error for a body of which more bytes arrived than allowed.
+/// The error for a body that has more bytes than allowed.
 #[derive(Debug, thiserror::Error)]
 #[error("the body is too long")]
 struct TooLong;
@@ -102,8 +102,8 @@ fn encodings(response: &reqwest::Response, host: &str) -> Result<Vec<Encoding>, 
     Ok(encodings)
 }
 
-/// Returns the bytes as the server sends them, at most `limit`. Without this bound, a compressed stream could go on
-/// for ever without any decompressed byte.
+/// Returns the bytes of the body as the server sends them, still compressed. Fails after `limit` bytes, because a
+/// server could send compressed bytes for ever that decompress to nothing.
 fn wire(response: reqwest::Response, limit: u64) -> Source {
     let mut taken: u64 = 0;
     let pieces = response.bytes_stream().map(move |piece| {
@@ -122,7 +122,7 @@ async fn decoded(mut source: Source, encoding: Encoding, host: &str, limit: u64)
             Box::pin(BufReader::new(decoder))
         }
         Encoding::Deflate => {
-            // `deflate` stands for the zlib format, but some servers send the data without the header of zlib.
+            // In HTTP, `deflate` means the zlib format, but some servers send the data without the zlib header.
             if is_zlib(first_bytes(&mut source, host, limit).await?) {
                 Box::pin(BufReader::new(ZlibDecoder::new(source)))
             } else {
@@ -137,7 +137,7 @@ async fn decoded(mut source: Source, encoding: Encoding, host: &str, limit: u64)
     })
 }
 
-/// Waits for the first bytes and leaves them in the source, for the decoder.
+/// Waits for the first bytes of a body and returns them. The bytes stay in the source, so the decoder reads them too.
 async fn first_bytes<'s>(source: &'s mut Source, host: &str, limit: u64) -> Result<&'s [u8], Error> {
     let first = tokio::time::timeout(IDLE, source.fill_buf()).await.map_err(|_| stalled(host))?;
     first.map_err(|error| of_reading(&error, host, limit))

@@ -13,7 +13,7 @@ pub enum Error {
         /// The reason that the parser gives.
         reason: String,
     },
-    /// Tools may not use this method, or it is unknown.
+    /// The method is unknown, or tools may not use the method.
     #[error("the method `{method}` is not available: use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS")]
     Method {
         /// The text that the caller gave.
@@ -25,7 +25,7 @@ pub enum Error {
         /// The name of the header.
         name: String,
     },
-    /// A header has an impossible name or value, or there are too many.
+    /// The name or the value of a header is invalid, or the headers together are too large.
     #[error("the header `{name}` cannot be sent: {reason}")]
     BadHeader {
         /// The name of the header.
@@ -77,7 +77,7 @@ pub enum Error {
          keep: try another page or source"
     )]
     RedirectCircle {
-        /// The URL that came up twice.
+        /// The URL that would be requested a second time.
         url: String,
     },
     /// There were too many redirects.
@@ -88,17 +88,17 @@ pub enum Error {
         /// The URL to which the last redirect led.
         url: String,
     },
-    /// The name has no address.
+    /// The host name has no address.
     #[error(
         "found no address for `{host}` ({reason}): check the spelling of the name, or try another source"
     )]
     Unresolved {
-        /// The name.
+        /// The host name.
         host: String,
         /// The reason that the resolver gives.
         reason: String,
     },
-    /// Polity could not connect to the server, or not securely.
+    /// Polity could not connect to the server, or could not set up an encrypted connection.
     #[error(
         "failed to connect to `{host}` ({reason}): the server may be down; try later or use another source"
     )]
@@ -147,7 +147,7 @@ pub enum Error {
         /// `tools.web.maxBytes`.
         limit: u64,
     },
-    /// Nothing arrived for a long time.
+    /// The server sent nothing for a long time.
     #[error("`{host}` sent nothing for {seconds} seconds: try later or use another source")]
     Stalled {
         /// The host.

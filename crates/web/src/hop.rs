@@ -1,5 +1,6 @@
 //! Sends one request to one server (a *hop*): resolves the server's name once, judges the addresses, and connects to
-//! these addresses only. So a name server cannot give a private address after the check.
+//! these addresses only. So a name server cannot give a public address for the check and then a private address for
+//! the connection.
 
 use std::error::Error as _;
 use std::net::{IpAddr, SocketAddr};
@@ -19,14 +20,14 @@ use crate::shown::shown_url;
 /// Time limit for one connection with its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Maximum size of all headers of an answer together, in bytes. While it reads them, the HTTP library applies limits
-/// of its own: 100 headers and 400 KiB.
+/// Maximum size of all headers of an answer together, in bytes. The HTTP library has limits too: 100 headers and 400
+/// KiB.
 const LARGEST_HEADERS: usize = 64 * 1024;
 
 /// The encodings that `body` decodes.
 const ACCEPTED_ENCODINGS: &str = "gzip, deflate, br, zstd";
 
-/// A response whose body was not read yet.
+/// A response. Its headers have arrived, but nobody has read its body yet.
 pub(crate) struct Answer {
     pub(crate) response: reqwest::Response,
     pub(crate) host: String,
@@ -36,7 +37,7 @@ pub(crate) struct Answer {
 pub(crate) struct Network {
     pub(crate) resolver: Arc<dyn Resolve>,
     pub(crate) tls: ClientConfig,
-    /// The address of the test server that plays all public addresses.
+    /// In tests, every request to a public address goes to the test server at this address instead.
     #[cfg(test)]
     pub(crate) stand_in: Option<SocketAddr>,
 }
@@ -95,7 +96,7 @@ impl Network {
         Ok(response)
     }
 
-    /// Builds an HTTP client that can reach only the given addresses. A client lives for one request, so no request
+    /// Builds an HTTP client that can reach only the given addresses. Each request gets a new client, so no request
     /// uses a connection to an address that was judged for an earlier request.
     fn client(&self, addresses: Vec<SocketAddr>) -> reqwest::Result<reqwest::Client> {
         let addresses = addresses.into_iter().map(|address| self.dialled(address)).collect();
@@ -123,8 +124,7 @@ impl Network {
     }
 }
 
-/// The resolver of a client for one request. This resolver answers every question with the addresses that were
-/// judged.
+/// The resolver of a client for one request. For every name, the resolver returns the addresses that were judged.
 struct Judged(Vec<SocketAddr>);
 
 impl reqwest::dns::Resolve for Judged {

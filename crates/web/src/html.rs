@@ -43,7 +43,7 @@ pub struct Readable {
     pub links: Vec<Link>,
     /// Number of characters of hidden text that were left out.
     pub hidden: usize,
-    /// Whether the page exceeded a bound and its rest is missing.
+    /// Whether a part of the page is missing because the page exceeded a bound.
     pub cut: Cut,
 }
 
@@ -76,8 +76,8 @@ pub fn read_html(html: &str, url: &Url) -> Readable {
     }
 }
 
-/// Removes invisible characters, spaces at the ends of lines, and all but one of several empty lines in a row. Two
-/// spaces at the end of a line stay, because they are a line break in Markdown.
+/// Removes invisible characters and spaces at the ends of lines, and replaces several empty lines in a row by one
+/// empty line. If exactly two spaces end a line, they stay, because they are a line break in Markdown.
 fn tidy(markdown: &str) -> String {
     let visible = visible_chars(markdown);
     let mut tidy = String::with_capacity(visible.len());

@@ -28,9 +28,10 @@ pub struct Target {
 /// The host of a target: an address or a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// The URL contains an address, so no name is resolved.
+    /// The host in the URL is an address, so polity resolves no name.
     Address(IpAddr),
-    /// The URL contains this name, which must be resolved. The name is in lower case and without a dot at its end.
+    /// The host in the URL is this name, which polity must resolve. The name is in lower case and without a dot at
+    /// its end.
     Name(String),
 }
 
@@ -99,8 +100,8 @@ pub enum Refused {
     },
 }
 
-/// Judges a URL by its scheme, host and port, before any name is resolved. If the host is an address, this judgement
-/// is complete. If it is a name, [`judge_addresses`] must also accept its addresses.
+/// Judges a URL by its scheme, host and port, before any name is resolved. If the host is an address, no further
+/// check is necessary. If the host is a name, [`judge_addresses`] must also accept the addresses of the name.
 pub fn judge_url(url: &Url, settings: &Settings) -> Result<Target, Refused> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(Refused::Scheme { scheme: shown_url(url.scheme()) });

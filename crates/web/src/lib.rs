@@ -1,8 +1,8 @@
 //! Safe access to the web for the tools of agents: requests, readable pages, and search.
 //!
-//! This crate must not know agents, tasks, models, the database or the command line. The caller decides about rights,
-//! and passes its own rules about URLs as a [`Permit`]. Strangers wrote the texts that this crate returns, so the
-//! caller shows them to models as quotations.
+//! This crate must not know agents, tasks, models, the database or the command line. The caller decides what an agent
+//! may do, and passes its own rules about URLs as a [`Permit`]. The texts that this crate returns come from
+//! strangers, so the caller must show these texts to models as quotations.
 //!
 //! The path of data of a request: *[`Request`] → `judge` (may a request go to this URL?) → `resolve` (resolves the
 //! name once) → `judge` (are all addresses public?) → `hop` (connects to these addresses and no others) → `redirect`

@@ -58,7 +58,7 @@ pub struct TextPage {
     pub links: Vec<Link>,
     /// Number of characters of hidden text that were left out.
     pub hidden: usize,
-    /// Whether the page exceeded a bound and its rest is missing.
+    /// Whether a part of the page is missing because the page exceeded a bound.
     pub cut: Cut,
 }
 
@@ -107,12 +107,13 @@ impl Response {
         }
     }
 
-    /// Returns the media type from the header, without parameters, or a guess if there is no such header.
+    /// Returns the media type, without parameters, from the header `Content-Type`. Without this header, returns a
+    /// guess.
     pub fn mime(&self) -> String {
         kind::of(self.content_type.as_deref().unwrap_or_default(), &self.body).1
     }
 
-    /// Returns a name for the body as a file, without directories.
+    /// Returns a file name under which the body can be saved. The file name contains no directories.
     pub fn filename(&self) -> String {
         filename::of(&self.headers, &self.final_url)
     }

@@ -26,7 +26,7 @@ const HARMLESS: &[HeaderName] = &[
     USER_AGENT,
 ];
 
-/// Headers that describe a body. They are removed if the next request has no body.
+/// Headers that describe a body. If the next request has no body, polity removes these headers.
 const OF_BODY: &[HeaderName] = &[CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION];
 
 /// What to do after an answer.
@@ -77,8 +77,8 @@ fn method_after(status: StatusCode, method: &Method) -> Method {
     if becomes_get { Method::GET } else { method.clone() }
 }
 
-/// Returns whether two URLs have the same origin, or the same host with http in the first URL and https in the
-/// second.
+/// Returns whether two URLs have the same origin, or whether the second URL only changes the scheme from http to
+/// https on the same host.
 fn is_same_or_secured(from: &Url, to: &Url) -> bool {
     let is_same = from.origin() == to.origin();
     let is_secured = from.scheme() == "http"

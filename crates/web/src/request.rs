@@ -13,8 +13,8 @@ use crate::shown::{one_line, shown_url};
 const METHODS: &[Method] =
     &[Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 
-/// Headers that a tool cannot set. They describe the connection or the length of the message, so a request could mean
-/// one thing to polity and another to a server.
+/// Headers that a tool cannot set. They describe the connection or the length of the message. A wrong value could
+/// make a server read another request than polity has checked.
 const FORBIDDEN: &[HeaderName] =
     &[HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, ACCEPT_ENCODING, TE, TRAILER, UPGRADE, EXPECT];
 
@@ -140,7 +140,7 @@ const SELECTED: &[&str] = &[
     "www-authenticate",
 ];
 
-/// Maximum number of headers of a response that are passed on.
+/// Maximum number of headers of a response that the caller gets.
 const MOST_HEADERS: usize = 40;
 
 pub(crate) fn selected(headers: &HeaderMap) -> Vec<(String, String)> {

@@ -20,7 +20,7 @@ const LONGEST_QUERY: usize = 400;
 const MOST_HITS: usize = 20;
 
 impl Web {
-    /// Searches the web. Returns at most `limit` results, and never more than 20. `call.permit` is not asked about
+    /// Searches the web. Returns at most `limit` results, and never more than 20. Does not ask `call.permit` about
     /// the provider's address, because the person chose the provider.
     pub async fn search(&self, query: &str, limit: usize, call: &Call) -> Result<Vec<Hit>, Error> {
         let search = self.settings.search.as_ref().ok_or(Error::NoSearch)?;

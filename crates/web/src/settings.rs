@@ -67,7 +67,7 @@ pub enum Search {
 pub struct SearchKey(String);
 
 impl SearchKey {
-    /// Wraps a key as the provider issued it.
+    /// Makes a key from the text that the provider issued.
     pub fn new(key: impl Into<String>) -> Self {
         Self(key.into())
     }

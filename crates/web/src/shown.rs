@@ -13,7 +13,8 @@ fn is_unseen(char: char) -> bool {
     match char {
         '\n' | '\t' => false,
         // Soft hyphen, Mongolian vowel separator, zero-width space, direction marks and overrides, invisible
-        // operators, byte order mark, annotations. The joiners U+200C and U+200D are part of words and emoji.
+        // operators, byte order mark, annotations. The joiners U+200C and U+200D are kept, because words and emoji
+        // need them.
         '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => true,
         '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
         // Variation selectors of the supplementary plane, and the copy of ASCII in the tags block.

@@ -19,7 +19,7 @@ use crate::web::{Call, Web};
 pub(crate) enum Reply {
     /// Sends these bytes and closes the connection.
     Bytes(Vec<u8>),
-    /// Sends the first bytes once, then the second bytes for ever, with a pause before each.
+    /// Sends the first bytes once, then repeats the second bytes for ever, with a pause before each repetition.
     Endless(Vec<u8>, Vec<u8>, Duration),
     /// Sends these bytes and then nothing, without closing the connection.
     Silent(Vec<u8>),
@@ -170,14 +170,14 @@ impl Resolve for Names {
     }
 }
 
-/// Makes a web for tests. If `stand_in` is given, requests to any public address go to this server instead.
+/// Makes a [`Web`] for tests. If `stand_in` is given, requests to any public address go to this server instead.
 pub(crate) fn web(settings: Settings, names: Arc<Names>, stand_in: Option<SocketAddr>) -> Web {
     let mut web = Web::with_resolver(settings, names).expect("a client");
     Arc::get_mut(&mut web.network).expect("the only user").stand_in = stand_in;
     web
 }
 
-/// Makes a web for tests whose settings allow requests to one server by its address.
+/// Makes a [`Web`] for tests whose settings allow requests to one server by its address.
 pub(crate) fn web_to(server: &Server, settings: Settings) -> Web {
     let allow_hosts = vec![server.address.to_string().parse().expect("a host")];
     web(Settings { allow_hosts, ..settings }, Arc::default(), None)

@@ -27,7 +27,8 @@ pub type Permit = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 pub struct Call {
     /// Ends the call at once when the caller cancels it.
     pub cancel: CancellationToken,
-    /// Decides about the first URL and about every redirect, after polity's own rules about public addresses.
+    /// Decides whether the first URL and the URL of each redirect may be requested, in addition to polity's own
+    /// rules.
     pub permit: Permit,
 }
 
@@ -58,8 +59,8 @@ impl Web {
         Self::with_resolver(settings, Arc::new(SystemResolver))
     }
 
-    /// Makes an access to the web that uses the caller's resolver. The addresses that it returns are judged like all
-    /// others.
+    /// Makes an access to the web that uses the caller's resolver. Polity judges the addresses from this resolver
+    /// like all other addresses.
     pub fn with_resolver(settings: Settings, resolver: Arc<dyn Resolve>) -> Result<Self, Error> {
         let tls = tls().map_err(|error| Error::Setup { reason: shown_url(&error.to_string()) })?;
         let network = Network {
@@ -110,7 +111,8 @@ impl Web {
         let mut redirects: Vec<Url> = Vec::new();
         let mut seen = HashSet::new();
         loop {
-            // A fragment is not sent to the server, so two URLs that differ only in it are the same request.
+            // A fragment is not sent to the server, so two URLs that differ only in their fragments mean the same
+            // request.
             request.url.set_fragment(None);
             let url = shown_url(request.url.as_str());
             if !seen.insert((request.method.clone(), request.url.clone())) {

@@ -331,10 +331,10 @@ fn signatures_win_over_what_was_said() {
     check("text/csv", None, &zip(&[("xl/workbook.xml", "b")]), Kind::Document, XLSX);
     check("image/svg+xml", None, &padded(b"\x1f\x8b\x08"), Kind::Other, "application/gzip");
     check("audio/wav", None, &padded(b"ID3\x03\0\0\0\0\x02\0"), Kind::Audio, "audio/mpeg");
-    // Declared as text, but not UTF-8.
+    // Bytes that are declared as text but are not UTF-8.
     check("text/plain", None, b"caf\xe9", Kind::Other, UNKNOWN);
     check("application/json", None, b"\xff\xfe{\0}\0", Kind::Other, UNKNOWN);
-    // The file name and the bytes both mean text, so the declared type does not count.
+    // The extension means text and the bytes are text, so the declared type does not count.
     check("video/mp2t", Some("a.ts"), b"const a: number = 1;", Kind::Text, "text/typescript");
     check("application/vnd.ms-excel", Some("a.csv"), b"a;b\n", Kind::Text, "text/csv");
 }

@@ -1,5 +1,5 @@
 //! Further checks for formats that the library `infer` recognises by only two to four letters. Without these checks,
-//! text in an encoding other than UTF-8 could pass for such a format, and two bytes could match by chance.
+//! polity could mistake text in an encoding other than UTF-8 for such a format, and two bytes could match by chance.
 
 use super::frames;
 
@@ -33,7 +33,7 @@ pub(super) fn holds(found: infer::Type, head: &[u8]) -> bool {
         "application/x-x509-ca-cert" if found.extension() == "der" => {
             byte(4, |tag| matches!(tag, 0x02 | 0x30))
         }
-        // `infer` checks only two bytes, and files of any other format may begin with them.
+        // `infer` checks only two bytes, and files of other formats may begin with the same two bytes.
         "application/x-executable" if found.extension() == "obj" => false,
         "application/x-llvm" => at(2, &[0xc0, 0xde]),
         "application/x-compress" => byte(2, |flags| flags & 0x60 == 0 && matches!(flags & 0x1f, 9..=16)),

@@ -10,10 +10,11 @@ const MPEG_2_LAYERS_2_AND_3: [usize; 15] = [0, 8, 16, 24, 32, 40, 48, 56, 64, 80
 /// Returns the MIME type of the sound if the bytes begin with a complete frame.
 /// After this frame, there must be another frame, a tag, or the end of the bytes.
 ///
-/// The library `infer` checks only two bytes, and of MPEG sound it knows only layer III without a checksum.
+/// The library `infer` checks only two bytes. Of the kinds of MPEG sound, it recognises only layer III without a
+/// checksum.
 pub(super) fn of(head: &[u8]) -> Option<&'static str> {
     let [0xff, second, third, fourth, fifth, sixth, ..] = *head else { return None };
-    // `ff fe` is the byte order mark of UTF-16. As a frame it would be layer I with a checksum.
+    // `ff fe` could begin a frame of layer I with a checksum, but counts as the byte order mark of UTF-16 here.
     if second == 0xfe {
         return None;
     }

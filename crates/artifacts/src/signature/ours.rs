@@ -73,7 +73,8 @@ pub(super) fn of(head: &[u8], looks: Looks) -> Option<&'static str> {
         // Compiled Python begins with the version of its bytecode and a line end.
         [_, 0x0d..=0x0e, b'\r', b'\n', ..] => Some("application/x-python-code"),
         [0xff, ..] => frames::of(head),
-        // Check GIF before the transport stream: both begin with 0x47, and a GIF may have 0x47 again further on.
+        // Check GIF before the transport stream: both begin with 0x47, and a GIF may contain 0x47 again where the
+        // next packet would begin.
         [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
         [0x47, ..] if has_packets(head, 188) => Some("video/mp2t"),
         // Discs and cameras put a time stamp of four bytes before each packet.
@@ -114,7 +115,7 @@ fn has_dimensions(sort: u8, mut rest: &[u8]) -> bool {
     true
 }
 
-/// Whether the bytes are packets of `size` bytes, each beginning with 0x47. Only the first four are checked.
+/// Whether the bytes are packets of `size` bytes, each beginning with 0x47. Checks only the first four packets.
 fn has_packets(bytes: &[u8], size: usize) -> bool {
     bytes.len() > size && bytes.iter().step_by(size).take(4).all(|byte| *byte == 0x47)
 }

@@ -1,4 +1,5 @@
-//! Tells documents from plain archives by the entries of a zip or OLE file. The first bytes are the same for both.
+//! Distinguishes documents from plain archives by the entries of a zip or OLE file. A document begins with the same
+//! bytes as a plain archive.
 
 use super::search::{contains, position};
 use crate::mime;

@@ -1,4 +1,4 @@
-//! Finds a sequence of bytes in a longer one.
+//! Finds a sequence of bytes in a longer sequence.
 
 pub(super) fn position(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
     bytes.windows(wanted.len()).position(|window| window == wanted)

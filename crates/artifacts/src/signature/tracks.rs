@@ -1,4 +1,4 @@
-//! Tells sound from video by the tracks of a container. The first bytes of the file are the same for both.
+//! Distinguishes sound from video by the tracks of a container. The file begins with the same bytes in both cases.
 
 use super::search::{contains, position};
 use polity_society::content::Kind;
@@ -16,13 +16,13 @@ pub(super) struct Container {
 enum Holds {
     Sound,
     Pictures,
-    /// The description of the tracks is not in the bytes at hand, or has an unknown format.
+    /// The description of the tracks is not among the given bytes, or has an unknown format.
     Unseen,
 }
 
 impl Container {
     /// Returns the MIME type. If the tracks are unknown, the kind from the metadata decides between sound and video.
-    /// If the metadata gives neither of the two, the usual content of such a container decides.
+    /// If the metadata says neither sound nor video, the usual content of such a container decides.
     pub(super) fn named(&self, said: Option<Kind>) -> &'static str {
         match (self.holds, said) {
             (Holds::Sound, _) | (Holds::Unseen, Some(Kind::Audio)) => self.sound,

@@ -79,7 +79,7 @@ fn stop(error: ZipError) -> Stop {
     }
 }
 
-/// Resolves a reference in the file at path `file` to a path in the archive.
+/// Returns the path in the archive to which `reference` leads. `reference` occurs in the file at path `file`.
 pub(super) fn path_beside(file: &str, reference: &str) -> String {
     let reference = percent_decode_str(reference).decode_utf8_lossy();
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);

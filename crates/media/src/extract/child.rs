@@ -1,4 +1,4 @@
-//! The code of the child process: gives up the rights that the child does not need, then reads the document.
+//! The code of the child process: removes the rights that the child does not need, then reads the document.
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};

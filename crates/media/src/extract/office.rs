@@ -10,7 +10,7 @@ use super::{Completeness, Stop};
 /// Reads a DOCX file: the document, then its footnotes and endnotes.
 pub(super) fn read_word(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     let mut archive = Archive::open(bytes)?;
-    // Some programs put a number into the name of this file.
+    // Some programs add a number to the name of this file, as in `word/document2.xml`.
     let main = archive
         .find(|name| name.starts_with("word/document") && name.ends_with(".xml"))
         .ok_or_else(|| Stop::unreadable("the archive has no document"))?;
@@ -101,8 +101,8 @@ fn office_mark(element: &str) -> Mark {
     }
 }
 
-/// Returns the same as [`office_mark`], but skips fields: in notes, they contain the number of the slide and the
-/// date.
+/// Returns the same as [`office_mark`], but skips fields, because fields in notes contain only the number of the
+/// slide and the date.
 fn notes_mark(element: &str) -> Mark {
     if element == "fld" { Mark::Skip } else { office_mark(element) }
 }

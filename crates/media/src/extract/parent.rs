@@ -44,15 +44,15 @@ const AT_ONCE: usize = 2;
 
 static PLACES: Semaphore = Semaphore::const_new(AT_ONCE);
 
-/// Largest part of a child's standard error that is kept, in bytes.
+/// Maximum size of the part of a child's standard error that the parent keeps, in bytes.
 const MAX_REASON_BYTES: u64 = 300;
 
 /// Extracts the text of a document in a separate process.
 ///
 /// Starts `program` with [`EXTRACT_ARGUMENT`] and further arguments, and with an empty environment. The program must
 /// pass the further arguments to [`child_main`](super::child_main). The child is killed when its time is over, and when
-/// the returned future is dropped. Only a few children run at the same time; the time that a document waits for its
-/// turn does not count towards the limit.
+/// the returned future is dropped. Only a few children run at the same time; the time before the child
+/// starts does not count towards the time limit.
 ///
 /// # Errors
 ///
@@ -127,15 +127,16 @@ async fn converse(
     };
     let hear = async {
         let mut text = Vec::new();
-        // One byte more than allowed shows that an answer is too long. After this read the pipe closes, so the child
-        // cannot go on writing.
+        // Read one byte more than allowed, to notice that an answer is too long. After this read the pipe closes, so
+        // the child cannot go on writing.
         stdout.take(max_bytes.saturating_add(1)).read_to_end(&mut text).await?;
         Ok(text)
     };
     let hear_reason = async {
         let mut reason = Vec::new();
         (&mut stderr).take(MAX_REASON_BYTES).read_to_end(&mut reason).await?;
-        // Read the rest as well, or the child could wait for ever to write it.
+        // Read and drop the rest of the child's standard error. Otherwise the pipe may fill up, and the child waits for
+        // ever.
         copy(&mut stderr, &mut sink()).await?;
         Ok(reason)
     };

@@ -62,16 +62,16 @@ struct Document<'a> {
     /// For each open group, the state to restore when it closes.
     groups: Vec<Group>,
     now: Group,
-    /// The code page of text whose font specifies none.
+    /// The code page of text whose font specifies no code page.
     page: &'static Encoding,
     fonts: HashMap<i32, &'static Encoding>,
     default_font: Option<i32>,
-    /// Bytes that are not decoded yet, because a character may take several bytes, each with an escape of its own.
+    /// Bytes that are not decoded yet. A character may consist of several bytes, each written as `\'` and two digits.
     run: Vec<u8>,
     /// The first half of a surrogate pair, until its second half is read.
     high_half: Option<u16>,
-    /// Number of characters still to skip. They are the substitute for a Unicode character that was already read, and
-    /// are meant for readers without Unicode.
+    /// Number of characters still to skip. They are the substitute for a Unicode character that was already read.
+    /// Only readers without Unicode show the substitute.
     to_skip: u32,
 }
 
@@ -93,7 +93,7 @@ enum Place {
     Footnote,
     /// The text consists of the names of fonts and is dropped; only the character sets of the fonts matter.
     Fonts,
-    /// The group is only for readers that know its extension of RTF. Some groups inside it are for all readers.
+    /// Only readers that know an extension of RTF use this group, but all readers use some of the groups inside it.
     Extension,
     /// The group contains a text twice: first without Unicode, then with Unicode in a group inside it.
     Twice,
@@ -256,7 +256,7 @@ impl Document<'_> {
         Ok(())
     }
 
-    /// Returns whether the group around the current group has this place.
+    /// Returns whether the text of the surrounding group goes to `place`.
     fn is_within(&self, place: Place) -> bool {
         self.groups.last().is_some_and(|outside| outside.place == place)
     }
@@ -268,7 +268,7 @@ impl Document<'_> {
     }
 
     /// Writes the character that a control word stands for. Skips the character if the word is part of a substitute
-    /// for a Unicode character; there, each word counts as one character.
+    /// for a Unicode character, in which each control word counts as one character.
     fn stand_in_or_write(&mut self, character: char) -> Result<(), Stop> {
         if self.to_skip > 0 {
             self.to_skip -= 1;

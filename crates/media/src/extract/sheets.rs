@@ -57,8 +57,8 @@ fn open(bytes: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Stop> {
 
 fn read_sheet(workbook: &mut Sheets<Cursor<&[u8]>>, name: &str, sink: &mut Sink) -> Result<(), Stop> {
     let mut position = Position::default();
-    // Read XLSX, the most common format, cell by cell: a range would include all the empty cells, which are billions
-    // if only two opposite corners of a sheet are used.
+    // Read XLSX, the most common format, cell by cell. A range of the library contains all empty cells: billions of
+    // cells if a sheet uses only two opposite corners.
     if let Sheets::Xlsx(workbook) = workbook {
         let mut cells = workbook.worksheet_cells_reader(name).map_err(Stop::unreadable)?;
         while let Some(cell) = cells.next_cell().map_err(Stop::unreadable)? {

@@ -50,8 +50,8 @@ pub(super) enum WhiteSpace {
     Collapsed,
 }
 
-/// Writes the text of an XML file. `mark` returns the meaning of an element; its argument is the name of the element
-/// without prefix. Only the standard entities and `&nbsp;` are expanded, never entities that the file defines.
+/// Writes the text of an XML file. `mark` takes the name of an element without its prefix, and returns the meaning of
+/// the element. Only the standard entities and `&nbsp;` are expanded, never entities that the file defines.
 pub(super) fn write_text(
     xml: &[u8],
     white_space: WhiteSpace,

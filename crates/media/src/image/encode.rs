@@ -25,12 +25,12 @@ pub(super) struct Encoded {
     pub(super) size: Size,
 }
 
-/// JPEG qualities to try at each scale. After the last quality, the scale is reduced instead, because that leaves text
-/// in a picture easier to read.
+/// JPEG qualities to try at each scale. If even the last quality gives too many bytes, polity reduces the scale,
+/// because text stays easier to read in a smaller picture than in a picture of lower quality.
 const QUALITIES: [u8; 3] = [88, 75, 60];
 
-/// If the file is too large in every quality, each side is multiplied by this factor, which halves the number of
-/// pixels.
+/// If the file is too large even in the last quality, polity multiplies each side by this factor, which halves the
+/// number of pixels.
 const SHRINK: f64 = 0.7;
 
 /// Number of scales to try. The last scale shrinks a side of 2,000 pixels to 28.

@@ -61,7 +61,7 @@ impl Source {
         Ok(Self { format, size, has_metadata, orientation, frames: frames(bytes, format) })
     }
 
-    /// Returns whether servers accept the file. The answer is no for GIF, which some servers refuse, and for an
+    /// Returns whether servers accept the file. Returns `false` for GIF, because some servers refuse GIF, and for an
     /// animated WebP.
     pub(super) fn is_taken_by_servers(&self) -> bool {
         match (self.format, &self.frames) {

@@ -55,7 +55,7 @@ pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
 }
 
 /// Returns a JPEG file without its metadata and without anything after the end of the picture. Phones store further
-/// pictures there, with the place and time of each.
+/// pictures there, each with the place and the time at which it was taken.
 fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     const START: u8 = 0xD8;
     const END: u8 = 0xD9;
@@ -106,7 +106,7 @@ fn jpeg_segment_matters(marker: u8, content: &[u8]) -> bool {
         0xE0 => content.starts_with(b"JFIF\0"),
         0xE2 => content.starts_with(b"ICC_PROFILE\0"),
         0xEE => content.starts_with(b"Adobe"),
-        // All other application segments, and comments.
+        // Drop all other application segments and all comments.
         0xE1..=0xEF | 0xFE => false,
         _ => true,
     }

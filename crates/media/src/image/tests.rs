@@ -139,7 +139,8 @@ fn formats_that_servers_refuse_become_png_without_loss() {
 fn a_cursor_is_read_like_an_icon() {
     let pixels = two_halves(20, 10);
     let mut cursor = file(&pixels, ImageFormat::Ico).to_vec();
-    // A cursor has the type 2 in its header, and its hot spot in place of the numbers of planes and bits.
+    // A cursor has the type 2 in its header. Where an icon has the numbers of planes and bits, a cursor has the
+    // position of the point with which it clicks.
     cursor[2] = 2;
     cursor[10..14].copy_from_slice(&[3, 0, 4, 0]);
     for mime_type in ["image/x-icon", "image/vnd.microsoft.icon", "image/x-win-bitmap"] {

@@ -24,7 +24,7 @@ pub(crate) fn archive(files: &[(&str, &str)]) -> Vec<u8> {
     zip.finish().unwrap().into_inner()
 }
 
-/// A PDF with these objects. The first must be the catalogue.
+/// A PDF with these objects. The first object must be the catalogue.
 pub(crate) fn pdf_of(objects: &[String]) -> Vec<u8> {
     pdf_with_trailer(objects, "")
 }
@@ -99,7 +99,7 @@ pub(crate) fn xlsx() -> Vec<u8> {
     ])
 }
 
-/// A presentation whose first file is the last slide. Only that slide has notes with text.
+/// A presentation that stores its last slide in its first file. Only the last slide has notes with text.
 pub(crate) fn pptx() -> Vec<u8> {
     let slide = |text: &str| {
         format!("<p:sld xmlns:p='p' xmlns:a='a'><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:sld>")

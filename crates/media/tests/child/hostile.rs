@@ -29,7 +29,7 @@ pub(crate) fn a_zip_bomb_is_refused() {
     for mime_type in [DOCX, XLSX] {
         assert!(matches!(run(&bomb, mime_type), Err(ExtractError::InflatesTooMuch)), "{mime_type}");
     }
-    // With too little memory for the unpacked content, only the child fails.
+    // If the memory limit is too small for the unpacked content, only the child fails.
     let tight = ChildBounds { memory: 128 * 1024 * 1024, ..bounds() };
     let outcome = run_with(&std::env::current_exe().unwrap(), &bomb, DOCX, &tight);
     assert!(
@@ -154,7 +154,7 @@ pub(crate) fn documents_cut_short_say_so() {
     }
 }
 
-/// Returns whether the outcome is about the document, and not about the communication with the child.
+/// Returns whether the outcome tells something about the document, and not about the communication with the child.
 fn is_about_the_document(outcome: &Result<Extracted, ExtractError>) -> bool {
     match outcome {
         Ok(_) => true,

@@ -211,7 +211,7 @@ fn a_child_that_misbehaves_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let run = |name: &str, time: Duration| {
         let bounds = ChildBounds { time, ..bounds() };
-        // The document does not fit into a pipe, so the parent also meets a child that never reads its input.
+        // The document is larger than the buffer of a pipe, so this also tests a child that never reads its input.
         run_with(&alias(folder.path(), name), &[0; 1_000_000], PDF, &bounds)
     };
     let long = Duration::from_secs(600);

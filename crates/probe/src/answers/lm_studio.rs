@@ -1,4 +1,4 @@
-//! Reads the answer of LM Studio to `GET /api/v0/models`, which reports the type of each model and how it is loaded.
+//! Reads the answer of LM Studio to `GET /api/v0/models`, which reports the type and the state of each model.
 
 use super::{MAX_MODELS, name, tokens, words};
 use crate::facts::{Facts, Server, Support, find};
@@ -32,8 +32,8 @@ pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
         }
         Some(_) | None => {}
     }
-    // LM Studio describes tools in words to models that were not trained for tools. So a model without `tool_use` may
-    // call tools too, and `HasNot` is never recorded.
+    // For models that were not trained for tools, LM Studio describes the tools in the prompt. So a model without
+    // `tool_use` may call tools too, and `HasNot` is never recorded.
     if words(entry.get("capabilities")).is_some_and(|words| words.contains(&"tool_use")) {
         facts.output.insert(Capability::TOOL_CALLING, Support::Has);
     }

@@ -3,7 +3,8 @@ use crate::facts::{Facts, Server, Window};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// Writes facts in short: `+vision` if the model has the capability `vision`, and `-vision` if the model lacks it.
+/// Writes facts as a short text: `+vision` if the model has the capability `vision`, and `-vision` if the model lacks
+/// it.
 fn told(facts: &Facts) -> String {
     let side = |side: &BTreeMap<Capability, Support>| {
         let words = side.iter().map(|(capability, support)| match support {

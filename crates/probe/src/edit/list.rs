@@ -15,9 +15,9 @@ pub(super) fn names(array: &Array<'_>) -> Option<Vec<String>> {
     array.elements.iter().map(word).collect()
 }
 
-/// Returns the replacements that make the list contain the words `wanted`. These must be words that the list already
-/// has, in the same order, and then new words. Returns `None` if `wanted` has another order, or if a comment would be
-/// lost.
+/// Returns the replacements that make the list contain exactly the words `wanted`. `wanted` must begin with words of
+/// the list, in the order of the list; all new words must come after them. Returns `None` if `wanted` has another
+/// order, or if the edit would remove a comment.
 pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<Vec<Splice>> {
     let there = names(array)?;
     let kept: Vec<&String> = there.iter().filter(|word| wanted.contains(word)).collect();
@@ -27,7 +27,7 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
     }
     let last = array.elements.last();
     if kept.is_empty() || last.is_none() {
-        // No word stays, so the whole list is replaced, unless that would lose a comment.
+        // No old word stays, so replace the whole list, unless that would remove a comment.
         let inside = text.get(array.range.start + 1..array.range.end.checked_sub(1)?)?;
         let has_comment =
             last.is_none() && !inside.trim().is_empty() || inside.contains("//") || inside.contains("/*");

@@ -57,7 +57,7 @@ fn lists_are_changed_where_they_stand() {
     check("[]", &["text"], r#"["text"]"#);
     check(r#"["vision"]"#, &["text"], r#"["text"]"#);
     check(r#"["text"]"#, &["text"], r#"["text"]"#);
-    // A list stays as it is if an edit would lose a comment or change the order.
+    // A list stays as it is if an edit would remove a comment or change the order of the words.
     check("[\"text\", // always\n \"vision\"]", &["text"], "[\"text\", // always\n \"vision\"]");
     check(r#"["text", "vision"]"#, &["vision", "text"], r#"["text", "vision"]"#);
     check("[/* none */]", &["text"], "[/* none */]");

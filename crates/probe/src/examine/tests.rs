@@ -17,7 +17,7 @@ use std::future::pending;
 const LONG: Times = Times { question: Duration::from_secs(600), call: Duration::from_secs(600) };
 const SHORT: Times = Times { question: Duration::from_millis(30), call: Duration::from_millis(30) };
 
-/// Starts the server, and returns a service with this model on it.
+/// Starts a server, and returns a service that uses the model `model` of this server.
 async fn at(router: Router, model: &str) -> Service {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -49,7 +49,7 @@ fn says_ok() -> Json<Value> {
     Json(json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
 }
 
-/// Makes a server with this list of models, which answers every chat request.
+/// Makes a server that answers every chat request. `list` is the server's list of models.
 fn chat(list: Value) -> Router {
     Router::new()
         .route("/v1/models", get(async move || Json(list)))
@@ -165,7 +165,8 @@ async fn a_server_that_says_nothing_of_tools_is_tried_with_one() {
     let service = at(refuses, "m").await;
     let examination = look(&service, LONG).await;
     assert_eq!(codes(&examination), ["answers", "no_tools"]);
-    // The server did not report that it refuses tools: only the trial showed it. So there is no correction.
+    // The server did not report that the model lacks tools: only the trial call showed this. So there is no
+    // correction.
     assert_eq!(corrections(&service, &examination.facts), None);
 }
 

@@ -91,7 +91,8 @@ fn a_model_that_is_not_there_is_told_with_what_could_be_meant() {
         told(&listed(&[]), &missing),
         @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → run `ollama pull qwen3:8b`, or change "model"; the server lists no models"#
     );
-    // The model is not in the list, but the server answers, or the call fails for another reason.
+    // Two cases in which the missing model is not the cause: the server answers, or it limits the rate. In the third
+    // case, the model is in the list, so it is not missing.
     assert_eq!(
         codes(&of_answer(&service("s"), &listed(&["other"]), &answered())),
         ["answers", "model_not_listed"]
@@ -191,7 +192,8 @@ proptest! {
         prop_assert_eq!(about_it.count(), 0);
     }
 
-    /// Each difference between facts and declaration gives one finding. After the correction, there is no finding.
+    /// Each difference between facts and declaration causes one finding. After the correction, no such finding
+    /// remains.
     #[test]
     fn a_corrected_declaration_is_not_told_again(
         input in prop::collection::vec(capability(), 0..5),

@@ -12,7 +12,7 @@ fn names(world: &World) -> Vec<String> {
     world.servers.tools().iter().map(|tool| tool.name().to_owned()).collect()
 }
 
-/// A server that answers calls with the number of servers that were started before it.
+/// A server that answers each call with the number of servers that were started before this server.
 fn counting() -> Arc<Played> {
     played(|mut side| async move {
         while let Some(call) = side.next_call(Generation::Previous, &json!([tool("count")])).await {
@@ -67,7 +67,7 @@ async fn after_a_shutdown_nothing_runs_and_nothing_starts() {
     assert_eq!(launcher.starts.load(Ordering::SeqCst), 1);
 }
 
-/// A server whose tool `grow` adds a further tool. It reports the change in the way of its protocol generation.
+/// A server whose tool `grow` adds a further tool. The server reports the change as its protocol generation requires.
 fn growing(generation: Generation) -> Arc<Played> {
     played(move |mut side| async move {
         let mut tools = vec![tool("grow")];

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 
-/// A server with the tools `bad` and `good`. It runs `fault` for each call of `bad`. It answers each call of `good`
-/// with the number of servers that were started before it.
+/// A server with the tools `bad` and `good`. The server runs `fault` for each call of `bad`. It answers each call of
+/// `good` with the number of servers that were started before this server.
 async fn with_fault(
     mut side: Side,
     fault: impl for<'a> Fn(&'a mut Side, &'a Value) -> BoxFuture<'a, ()> + Send + Sync,
@@ -27,7 +27,7 @@ async fn with_fault(
     }
 }
 
-/// Calls the tool `good`. Returns the number of servers that were started before the one that answers.
+/// Calls the tool `good`. Returns the number of servers that were started before the server that answers.
 async fn good(world: &World) -> String {
     match world.call("s__good", json!({})).await.unwrap().content {
         polity_hands::call::Content::Text { text, .. } => text,
@@ -164,7 +164,7 @@ async fn a_server_that_floods_is_slowed_down() {
         assert!(reason.contains("no answer") || reason.contains("longer than"), "{flood:?}: {reason}");
         let sent = sent.load(Ordering::SeqCst);
         let earned = burst as usize + begun.elapsed().as_secs() as usize / 60 + 1;
-        // Bytes in the buffers between server and client were sent, but the client has not counted them yet.
+        // The client has not yet counted the bytes that are still in the buffers between server and client.
         let in_buffers = 4 * 8_192 / flood.len();
         let most = if flood.ends_with('\n') { earned } else { earned * (64 << 10) / flood.len() };
         assert!(sent <= most + in_buffers, "{flood:?} was sent {sent} times");
@@ -189,7 +189,7 @@ async fn a_server_that_does_not_read_is_started_again() {
     let launcher = Arc::clone(&script);
     let impatient = Bounds { unread: Duration::from_millis(50), ..bounds() };
     let world = World::new(script, impatient, short(Duration::from_millis(200)));
-    // In this call, the server stops reading.
+    // During this call, the server stops reading.
     assert!(world.fails("s__bad").await.contains("no answer"));
     // The pipe holds 4,096 bytes. So neither this call nor the message that cancels it can be written completely.
     let large = json!({"x": "a".repeat(100_000)});
@@ -234,8 +234,8 @@ async fn a_server_that_ends_at_once_fails_with_what_it_wrote() {
     assert!(why.contains("no FILE given"), "{why}");
 }
 
-/// A server of the previous generation may end when it receives an unknown message. It then gets a second
-/// connection.
+/// A server of the previous generation may end when it receives an unknown message. Polity then connects to the
+/// server again.
 #[tokio::test]
 async fn a_server_that_ends_at_the_current_greeting_is_connected() {
     let world = World::playing(played(|mut side| async move {

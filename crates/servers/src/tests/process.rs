@@ -45,7 +45,7 @@ fn server() -> Process {
 async fn gone(pid: Pid) {
     let waiting = async {
         loop {
-            // An ended process whose parent does not wait for it stays as a zombie. This counts as ended.
+            // An ended process whose parent does not wait for it stays as a zombie. A zombie counts as ended.
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
             let is_zombie = stat.is_ok_and(|stat| stat.contains(") Z "));
             if is_zombie || test_kill_process(pid).is_err() {

@@ -33,7 +33,7 @@ pub(super) struct Side {
     pub(super) input: Lines<BufReader<DuplexStream>>,
     pub(super) output: DuplexStream,
     pub(super) stderr: DuplexStream,
-    /// Number of servers that were started before this one.
+    /// Number of servers that were started before this server.
     pub(super) earlier: usize,
 }
 
@@ -123,12 +123,12 @@ pub(super) fn tool(name: &str) -> Value {
     json!({"name": name, "description": format!("Does {name}."), "inputSchema": {"type": "object"}})
 }
 
-/// Makes the result of a call that consists of a text.
+/// Makes the result of a tool call. The result contains one text.
 pub(super) fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}], "resultType": "complete"})
 }
 
-/// Runs as a simulated server until the future ends.
+/// A function that plays the server. The simulated server ends when the future ends.
 type Script = dyn Fn(Side) -> BoxFuture<'static, ()> + Send + Sync;
 
 /// Starts simulated servers, and counts the starts.
@@ -157,7 +157,7 @@ impl Launcher for Played {
     }
 }
 
-/// The Tokio task of a simulated server, which stands for its processes.
+/// The Tokio task of a simulated server. The task takes the place of the processes of a real server.
 struct Task(JoinHandle<()>);
 
 impl Tree for Task {

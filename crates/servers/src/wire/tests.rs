@@ -19,7 +19,7 @@ impl Transport<RoleClient> for Asking {
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
-        // Without this, a loop that drops all messages would never let other tasks run.
+        // Without this line, a loop that drops all messages would never let other tasks run.
         tokio::task::yield_now().await;
         Some(serde_json::from_value(json!({"jsonrpc": "2.0", "id": 1, "method": "ping"})).unwrap())
     }

@@ -50,19 +50,20 @@ fn is_hidden(node: &NodeRef<'_>, hiding: &HashMap<NodeId, Effect>) -> bool {
     is_hidden_by_attribute || is_closed_dialog || effect == Some(Effect::Hides)
 }
 
-/// Returns for each element whether the style sheets in the page itself hide or show it. As in CSS, the rule with the
-/// greater specificity wins, and of two equal rules the later one.
+/// Returns, for each element, whether the style sheets in the page itself hide or show the element. As in CSS, the
+/// rule with the greatest specificity applies; if several rules have this specificity, the last of these rules
+/// applies.
 fn by_style_sheets(document: &Document) -> HashMap<NodeId, Effect> {
     let sheets = document.select("style");
     let mut found: Vec<Rule> = sheets.nodes().iter().flat_map(|sheet| rules(&sheet.text())).collect();
     found.truncate(MOST_RULES);
-    // The sort is stable: of two rules with equal specificity, the later rule in the page stays behind the other.
+    // The sort is stable, so rules with equal specificity keep the order that they have in the page.
     found.sort_by_key(|rule| rule.specificity);
     let mut effects = HashMap::new();
     for rule in found {
         let Some(matched) = document.try_select(&rule.selector) else { continue };
         for node in matched.nodes() {
-            // Some pages hide their whole body until a script shows it. Their text is meant to be seen.
+            // Ignore rules for the whole body: some pages hide their body until a script shows it.
             if !(node.has_name("html") || node.has_name("body")) {
                 effects.insert(node.id, rule.effect);
             }

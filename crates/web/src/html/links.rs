@@ -34,7 +34,7 @@ pub(super) fn settle(document: &Document, url: &Url) -> Vec<Link> {
             anchor.remove_attr("href");
             continue;
         };
-        // A link to another place of the same page becomes plain text. So does a link with an unknown scheme.
+        // A link to another place of the same page, or a link with an unknown scheme, becomes plain text.
         if is_in_page(&target, url) || !matches!(target.scheme(), "http" | "https" | "mailto") {
             anchor.remove_attr("href");
             continue;
@@ -62,13 +62,14 @@ fn is_in_page(target: &Url, page: &Url) -> bool {
     target.fragment().is_some() && bare(target) == bare(page)
 }
 
-/// Returns whether the text of a link is only a sign, as many pages show it beside a heading to link to the heading.
+/// Returns whether the text of a link is only a sign, such as `#` or `¶`. On many pages, such a link stands beside a
+/// heading and leads to this heading.
 fn is_sign(text: &str) -> bool {
     matches!(text.trim(), "#" | "¶" | "§" | "🔗" | "\u{f0c1}")
 }
 
-/// Makes the address of a picture absolute. Pages that load pictures late write the address into `data-src` or
-/// `data-original` instead of `src`.
+/// Makes the address of a picture absolute. Pages that load a picture only when the reader scrolls to it write the
+/// address into `data-src` or `data-original` instead of `src`.
 fn settle_image(image: &NodeRef<'_>, base: &Url) {
     let found = ["src", "data-src", "data-original"].iter().find_map(|name| {
         let target = base.join(image.attr(name)?.trim()).ok()?;

@@ -6,7 +6,7 @@ use dom_smoothie::{Config, Readability, TextMode};
 /// The part of a page from which its text comes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
-    /// The main text, without navigation and other surroundings.
+    /// The main text, without menus and other elements around it.
     Main,
     /// The whole page, because it has no main text. Lists and forums are examples.
     #[default]
@@ -37,7 +37,7 @@ pub(super) fn of(document: Document) -> Main {
     let whole = whole(&document.clone());
     let config = Config {
         disable_json_ld: true,
-        // The class of a code block names its programming language.
+        // Keep the class of a code block, because it names the programming language.
         keep_classes: true,
         text_mode: TextMode::Markdown,
         // The default of 500 characters suits English. A Chinese text with the same content has about 200 characters.
@@ -63,7 +63,7 @@ pub(super) fn of(document: Document) -> Main {
     }
 }
 
-/// Writes the whole page without its surroundings.
+/// Writes the whole page, without the elements around its text, such as menus and forms.
 fn whole(document: &Document) -> String {
     document.select(SURROUNDINGS).remove();
     let main = document.select("main, [role=main]");
@@ -102,7 +102,7 @@ fn title_of(document: &Document) -> Option<String> {
 /// links.
 fn prose(markdown: &str) -> usize {
     let mut letters: usize = 0;
-    // Letters since the last `[`. If these brackets turn out to be a link, the letters are subtracted again.
+    // Letters since the last `[`. If the brackets belong to a link, these letters are subtracted again.
     let mut in_brackets: usize = 0;
     let mut chars = markdown.chars().peekable();
     while let Some(char) = chars.next() {

@@ -8,7 +8,7 @@ use dom_query::{Document, NodeRef};
 const DEEPEST: usize = 8;
 
 pub(super) fn simplify(document: &Document) {
-    // An `aside` usually is beside the text, and is removed. Inside the main text it is a remark, and is kept.
+    // An `aside` outside the main text is removed. Inside the main text, an `aside` is a remark and is kept.
     for remark in document.select("main aside, article aside, [role=main] aside").nodes() {
         remark.rename("div");
     }

@@ -36,11 +36,11 @@ pub enum Cut {
     /// All of the page was read.
     #[default]
     Whole,
-    /// The end of the page is missing, or tags that were nested too deeply.
+    /// The end of the page is missing, or tags are missing that were nested too deeply.
     Shortened,
 }
 
-/// Parses a document. Also returns whether a bound cut something off.
+/// Parses a document. Also returns whether a part of the document is missing because it exceeded a bound.
 pub(super) fn document(html: &str) -> (Document, Cut) {
     let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let filter =
@@ -48,7 +48,7 @@ pub(super) fn document(html: &str) -> (Document, Cut) {
     let tokenizer = Tokenizer::new(filter, TokenizerOpts::default());
     let input = BufferQueue::default();
     let html = attributes::bounded(html);
-    // The text is fed in pieces, so that the tokenizer stops soon after the tree is full.
+    // Feed the text to the tokenizer in pieces, so that the tokenizer stops soon after the tree is full.
     let mut rest = &*html;
     while !rest.is_empty() && !tokenizer.sink.is_full() {
         let (piece, behind) = rest.split_at(rest.floor_char_boundary(16 * 1024));
@@ -102,8 +102,8 @@ impl TokenSink for Filter {
         match &mut token {
             CommentToken(_) | ParseError(_) => return TokenSinkResult::Continue,
             TagToken(tag) if tag.kind == StartTag => {
-                // The content of these elements is not markup, for example in a script. The tokenizer learns this
-                // from the start tag, so the tag is not dropped for its depth.
+                // The content of these elements, such as `script`, is not markup. The tokenizer learns this from the
+                // start tag, so the filter must not drop the start tag, even if the tag is nested too deeply.
                 let changes_tokenizer = matches!(
                     &*tag.name,
                     "script"

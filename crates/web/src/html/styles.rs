@@ -23,8 +23,8 @@ pub(super) const MOST_RULES: usize = 200;
 /// Maximum length of a selector, in bytes. Rules with a longer selector are ignored.
 const LONGEST_SELECTOR: usize = 200;
 
-/// Returns whether declarations, such as those in an attribute `style`, hide or show their element; `None` if
-/// neither.
+/// Returns whether declarations, such as those in an attribute `style`, hide or show their element; `None` if the
+/// declarations do neither.
 pub(super) fn effect_of(declarations: &str) -> Option<Effect> {
     let mut effect = None;
     let mut is_out_of_flow = false;
@@ -82,7 +82,7 @@ pub(super) fn rules(sheet: &str) -> Vec<Rule> {
     let mut rules = Vec::new();
     let mut rest = sheet.as_str();
     while let Some((before, behind)) = rest.split_once('{') {
-        // A block such as `@media screen { … }` may end before this rule, so the text may contain its `}`.
+        // The text before `{` may contain the `}` of an earlier block, such as `@media screen { … }`.
         let prelude = before.rsplit(['}', ';']).next().unwrap_or_default().trim();
         if prelude.starts_with('@') {
             rest = if applies(prelude) { behind } else { after_block(behind) };
@@ -103,8 +103,8 @@ pub(super) fn rules(sheet: &str) -> Vec<Rule> {
     rules
 }
 
-/// Returns whether a rule of a style sheet hides or shows elements. Transparency does not count in a style sheet,
-/// because on many sites a script fades the text in.
+/// Returns whether a rule of a style sheet hides or shows elements. Ignores `opacity`, because on many sites the text
+/// is transparent until a script shows it.
 fn sheet_effect(declarations: &str) -> Option<Effect> {
     let counted: Vec<&str> = declarations
         .split(';')
@@ -113,7 +113,7 @@ fn sheet_effect(declarations: &str) -> Option<Effect> {
     effect_of(&counted.join(";"))
 }
 
-/// Returns whether the rules in a block such as `@media screen` apply to a reader at a screen.
+/// Returns whether the rules in a block such as `@media screen` apply when a reader sees the page on a screen.
 fn applies(prelude: &str) -> bool {
     let prelude = prelude.to_ascii_lowercase();
     let is_for_screens = prelude.starts_with("@media")
@@ -123,7 +123,7 @@ fn applies(prelude: &str) -> bool {
     is_for_screens || prelude.starts_with("@layer") || prelude.starts_with("@supports")
 }
 
-/// Returns the text behind the end of a block. The block may contain other blocks.
+/// Returns the text after the end of a block. `inside` begins inside this block, which may contain other blocks.
 fn after_block(inside: &str) -> &str {
     let mut depth = 1_usize;
     for (at, byte) in inside.bytes().enumerate() {

@@ -1,4 +1,5 @@
-//! Recognises ports of protocols such as SMTP, whose servers could take an HTTP request for a command.
+//! Recognises ports of protocols such as SMTP. A server of such a protocol could execute parts of an HTTP request as
+//! commands.
 
 /// The list of bad ports in the Fetch standard, which browsers block.
 const BAD_PORTS: &[u16] = &[

@@ -164,10 +164,11 @@ fn the_person_can_open_a_private_place_and_no_other() {
         ("http://corp/", "*.corp", "private name"),
         ("http://10.1.2.3/", "10.0.0.0/8", "goes"),
         ("http://[fd00::1]:3000/", "[fd00::1]:3000", "goes"),
-        // An entry without a port does not open a port of another protocol. An entry with this very port does.
+        // An entry without a port does not allow ports of other protocols. An entry with exactly this port allows the
+        // port.
         ("http://10.1.2.3:25/", "10.0.0.0/8", "port"),
         ("http://10.1.2.3:25/", "10.1.2.3:25", "goes"),
-        // An entry for the host changes nothing about user names in the URL and about schemes.
+        // Even if an entry allows the host, a URL with a user name and a URL with another scheme are refused.
         ("http://user@wiki/", "wiki", "credentials"),
         ("ftp://wiki/", "wiki", "scheme"),
     ] {
@@ -207,8 +208,8 @@ fn a_literal_address_is_not_replaced_by_what_a_resolver_says() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// A URL with an IPv4 address is accepted if and only if the address is public, in whatever notation it is
-    /// written.
+    /// A URL with an IPv4 address is accepted if and only if the address is public. The notation of the address does
+    /// not matter.
     #[test]
     fn every_spelling_of_an_address_is_judged_as_that_address(bits: u32, private in 0_usize..5, form in 0_usize..9) {
         let bits = match private {

@@ -1,5 +1,6 @@
-//! Decodes the bytes of a text. The encoding comes from the byte order mark, else from the header, else from
-//! a declaration in the text. A text without these is decoded as UTF-8 if it is valid UTF-8, else as windows-1252.
+//! Decodes the bytes of a text. The encoding comes from the byte order mark, else from the header, else from a
+//! declaration in the text. If all three are missing, the text is decoded as UTF-8 if it is valid UTF-8, else as
+//! windows-1252.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 

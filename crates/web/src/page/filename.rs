@@ -8,7 +8,7 @@ use crate::shown::one_line;
 /// Maximum length of a name, in characters.
 const LONGEST: usize = 100;
 
-/// Takes the name from `Content-Disposition`, else from the address, else makes a name up. The name has no
+/// Takes the name from the header `Content-Disposition`, else from the URL, else invents a name. The name has no
 /// directories, no control characters and no dot at its start.
 pub(super) fn of(headers: &[(String, String)], url: &Url) -> String {
     let disposition = headers.iter().find(|(name, _)| name == "content-disposition").map(|(_, value)| value);

@@ -9,7 +9,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Types that are text although their names do not begin with `text/` or end with `+json`, `+xml` or `+yaml`.
+/// Types of text whose names neither begin with `text/` nor end with `+json`, `+xml` or `+yaml`.
 const TEXTS: &[&str] = &[
     "application/json",
     "application/x-ndjson",
@@ -66,8 +66,8 @@ fn guessed(body: &[u8]) -> (Kind, String) {
     }
 }
 
-/// Returns whether a body is probably not text: it has a zero byte near its start and is not UTF-16, which has many
-/// zero bytes.
+/// Returns whether a body is probably not text, because there is a zero byte near its start. Zero bytes are normal in
+/// UTF-16, so UTF-16 counts as text.
 fn looks_binary(body: &[u8]) -> bool {
     let is_utf16 = body.starts_with(&[0xff, 0xfe]) || body.starts_with(&[0xfe, 0xff]);
     !is_utf16 && body.iter().take(4096).any(|byte| *byte == 0)

@@ -43,7 +43,8 @@ fn text_is_read_in_the_encoding_that_it_declares() {
     let utf16: Vec<u8> = "\u{feff}中文".encode_utf16().flat_map(u16::to_le_bytes).collect();
     assert_eq!(text("text/plain", utf16), "中文");
     assert_eq!(UTF_16LE.name(), "UTF-16LE");
-    // Without a declaration, the text is read as UTF-8 if it is valid UTF-8, else in the encoding of the oldest pages.
+    // Without a declaration, the text is read as UTF-8 if it is valid UTF-8, else as windows-1252, as on very old
+    // pages.
     assert_eq!(text("text/html", "<p>中文</p>"), "中文");
     assert_eq!(text("text/plain", &b"caf\xe9"[..]), "café");
     assert_eq!(text("text/html", "<meta charset=utf-16le><p>中文</p>"), "中文");

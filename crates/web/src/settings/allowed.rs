@@ -37,7 +37,7 @@ pub struct AllowedHostError {
 }
 
 impl AllowedHost {
-    /// Makes an entry for exactly one host and port, such as those of a URL.
+    /// Makes an entry for exactly one host and port, such as the host and port of a URL.
     pub(crate) fn exactly(host: &Host<&str>, port: u16) -> Self {
         let host = match host {
             Host::Domain(name) => Pattern::Name(bare(name)),
@@ -68,7 +68,7 @@ impl AllowedHost {
             }
     }
 
-    /// Returns whether the entry names this port, and does not merely allow all ports.
+    /// Returns whether the entry contains this port. An entry without a port allows all ports, but contains no port.
     pub(crate) fn is_for_port(&self, port: u16) -> bool {
         self.port == Some(port)
     }

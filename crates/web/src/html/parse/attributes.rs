@@ -1,12 +1,12 @@
 //! Makes tags with very many attributes harmless.
 //!
 //! The tokenizer compares each attribute of a tag with all attributes before it, so a tag with 100,000 attributes
-//! takes a minute. The filter gets a tag only after that. So this module escapes the `<` of such a tag before the
-//! document is parsed.
+//! takes a minute. The filter after the tokenizer is too late to prevent this. So this module escapes the `<` of such
+//! a tag before the tokenizer reads the document.
 //!
-//! A `<` does not begin a tag if it is inside a script, for example. This module does not try to find that out: it
-//! checks each `<` that could begin a tag, so a page cannot hide a tag from it. A wrong guess does no harm: scripts
-//! are dropped anyway, and in the value of an attribute `&lt;` means `<`.
+//! A `<` inside a script, for example, does not begin a tag. This module does not distinguish such cases: it checks
+//! each `<` that could begin a tag, so a page cannot hide a tag from the check. An unnecessary escape does no harm:
+//! scripts are dropped anyway, and in the value of an attribute `&lt;` means `<`.
 
 use std::borrow::Cow;
 
@@ -19,13 +19,13 @@ const LONGEST_NAME: usize = 100;
 /// Maximum length of white space, of a name, or of a value without quotes within a tag, in bytes.
 const LONGEST_STRETCH: usize = 8 * 1024;
 
-/// Escapes each `<` that begins a tag beyond the bounds.
+/// Escapes each `<` that begins a tag with too many attributes, or with a part that is too long.
 pub(super) fn bounded(html: &str) -> Cow<'_, str> {
     let bytes = html.as_bytes();
     let scan = Scan { bytes, double: positions(html, '"'), single: positions(html, '\'') };
     let mut bounded = String::new();
     let mut copied = 0;
-    // Each `<` before this place is known to begin a tag beyond the bounds, because it is inside one.
+    // Escape each `<` before this place without a check, because it is inside a tag that exceeds a bound.
     let mut escape_before = 0;
     for (at, _) in html.match_indices('<') {
         if at >= escape_before {
@@ -54,7 +54,7 @@ struct Scan<'h> {
 }
 
 impl Scan<'_> {
-    /// If a tag that begins at `start` would be beyond the bounds, returns the place at which this became certain.
+    /// If the tag that begins at `start` exceeds a bound, returns the place in the text at which it does so.
     fn excess(&self, start: usize) -> Option<usize> {
         let name = match self.bytes.get(start + 1)? {
             b'/' => start + 2,
@@ -96,8 +96,8 @@ impl Scan<'_> {
         Some(at)
     }
 
-    /// Returns the first place from `at` on at which the condition is not true. Examines at most one byte more than
-    /// [`LONGEST_STRETCH`].
+    /// Returns the first place, from `at` on, whose byte does not meet the condition. Examines at most one byte more
+    /// than [`LONGEST_STRETCH`].
     fn skip(&self, at: usize, holds: impl Fn(u8) -> bool) -> usize {
         let rest = self.bytes.get(at..).unwrap_or_default();
         let stretch = rest.iter().take(LONGEST_STRETCH + 1).take_while(|byte| holds(**byte)).count();
@@ -105,7 +105,7 @@ impl Scan<'_> {
     }
 }
 
-/// Returns the place behind the next quotation mark from `from` on.
+/// Returns the place directly after the first quotation mark at `from` or later.
 fn next(quotes: &[usize], from: usize) -> Option<usize> {
     let at = quotes.partition_point(|quote| *quote < from);
     quotes.get(at).map(|quote| quote + 1)
@@ -151,7 +151,8 @@ mod tests {
         let too_many = format!("<i>a</i><p{}>x<b>y", attributes(101));
         let escaped = bounded(&too_many);
         assert!(escaped.starts_with("<i>a</i>&lt;p a0") && escaped.ends_with(">x<b>y"), "{escaped}");
-        // The page tries to hide a tag behind a quotation mark in a script, which begins no quotation.
+        // The page tries to hide a tag after a quotation mark. But inside a script, a quotation mark has no meaning
+        // in HTML.
         let hidden = format!("<script><a x=\"</script><p{}>", attributes(101));
         assert!(bounded(&hidden).contains("&lt;p a0"));
         assert!(bounded(&format!("</p{}>", attributes(101))).starts_with("&lt;/p"));

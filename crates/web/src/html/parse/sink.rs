@@ -42,7 +42,7 @@ impl TreeSink for Counted {
     }
 
     fn parse_error(&self, _message: Cow<'static, str>) {
-        // Errors are dropped: nobody reads them, and a hostile page has millions.
+        // Do not store errors: nobody reads them, and a hostile page can cause millions of errors.
     }
 
     fn get_document(&self) -> NodeId {

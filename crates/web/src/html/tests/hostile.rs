@@ -6,9 +6,9 @@ use rustix::time::{ClockId, clock_gettime};
 use super::super::{Cut, Readable};
 use super::read;
 
-/// Reads a page in a thread with the stack size of tokio's blocking threads, and checks the processor time, which
-/// does not depend on other work of the machine. The limit is far above the time for a tree within the bounds, and
-/// far below the time for quadratic work.
+/// Reads a page in a thread with the stack size of tokio's blocking threads, and checks how much processor time the
+/// thread used. Other work of the machine does not affect processor time. A tree within the bounds needs far less
+/// time than the limit, and quadratic work needs far more.
 fn survived(what: &str, html: String) -> Readable {
     let reader = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(move || (read(&html), used()));
     let (readable, used) = reader.expect("a thread").join().expect(what);
@@ -208,7 +208,7 @@ proptest! {
     }
 }
 
-/// Generates HTML that closes only elements that it has opened itself.
+/// Generates HTML in which each end tag closes an element that the same HTML opened.
 fn harmless_html() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         prop::sample::select(vec![

@@ -75,7 +75,7 @@ async fn a_bomb_is_stopped_at_the_limit_in_every_encoding() {
 
 #[tokio::test]
 async fn a_compressed_body_without_an_end_or_a_result_is_stopped() {
-    // The stream consists of empty members of gzip: it never ends, but decompression never gives any bytes.
+    // The body is an endless sequence of empty gzip members: it never ends, but it decompresses to nothing.
     let empty = compressed("gzip", b"").await;
     let head = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n".to_vec();
     let read = fetched(move || Reply::Endless(head.clone(), empty.repeat(100), Duration::ZERO)).await;
