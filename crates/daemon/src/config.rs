@@ -17,15 +17,15 @@ pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {
     match Watch::start(&registry) {
         Ok(watch) => (registry, Some(watch)),
         Err(error) => {
-            // The program goes on without the watch: before every model call it checks the files anyway.
+            // The program continues without the watch, because it also checks the files before every model call.
             tracing::warn!(%error, "cannot watch the configuration files for changes");
             (registry, None)
         }
     }
 }
 
-/// Reads a configuration directory and the environment. If both name no service, searches for a model server on this
-/// machine.
+/// Reads a configuration directory and the environment. If neither the directory nor the environment names a service,
+/// searches for a model server on this machine.
 pub(crate) async fn read(dir: &Path) -> Result<(Registry, Vec<Problem>), Failure> {
     let environment = Environment::look_up(|name| std::env::var(name).ok());
     Ok(Registry::load(dir, environment, Box::new(|| Box::pin(discover()))).await?)

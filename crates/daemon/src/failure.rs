@@ -270,7 +270,7 @@ fn listening(source: &std::io::Error) -> &'static str {
     }
 }
 
-/// The commands and a start say the same about a lost database.
+/// Returns the error message for a lost database. The store uses the same message when a society starts.
 fn lost(data: &std::path::Path) -> String {
     polity_store::Error::Lost { data: data.to_owned() }.to_string()
 }

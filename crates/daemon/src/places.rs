@@ -240,7 +240,7 @@ mod tests {
         std::fs::write(home.path().join(NOTE), "{\"url\": \"http://127.0.0.1:1\"}").unwrap();
         let taken = data(Some(home.path().to_owned())).unwrap();
         assert!(!home.path().join(NOTE).exists());
-        // While a daemon holds the lock, its note stays.
+        // While a daemon holds the lock, nobody removes its `daemon.json`.
         std::fs::write(home.path().join(NOTE), "{}").unwrap();
         assert!(matches!(data(Some(home.path().to_owned())), Err(Failure::InUse(_))));
         assert!(home.path().join(NOTE).exists());

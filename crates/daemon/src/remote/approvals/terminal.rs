@@ -142,7 +142,7 @@ mod tests {
         check("always", Some((Answer::Always, None)));
         check("n", Some((Answer::No, None)));
         check("n  use a branch ", Some((Answer::No, Some("use a branch"))));
-        // A reason belongs to a refusal only.
+        // Only a refusal can have a reason.
         check("y please", Some((Answer::Yes, None)));
         // Everything else is no answer. In particular, an empty line allows nothing.
         for line in ["", " ", "maybe", "yn", "ja"] {
