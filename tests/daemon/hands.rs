@@ -284,7 +284,8 @@ fn copier(asked: &Conversation) -> Answer {
     }
 }
 
-/// Kills the process after each request in turn, and at the places where a copy has happened and is not recorded.
+/// Kills the process at two points, several times: when the start of a copy is recorded but the copy has not begun,
+/// and when the copy is complete but its result is not recorded.
 #[test]
 fn kill_9_doubles_and_loses_no_copy() {
     let points =

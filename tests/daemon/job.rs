@@ -160,8 +160,8 @@ fn cannot_be_done(project: Option<&PathBuf>) -> bool {
     missing.is_some()
 }
 
-/// Does the job once, and kills the process at up to `kills` random moments. Returns how many kills came before its
-/// end.
+/// Does the job once, and kills the process at up to `kills` random moments. Returns the number of kills before the
+/// end of the job.
 fn job(seed: u64, kills: usize) -> Option<usize> {
     let server = ScriptedServer::start(script);
     let polity = home(&server, &json!({"language": "en"}));
