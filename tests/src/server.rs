@@ -180,7 +180,8 @@ impl Drop for ScriptedServer {
 }
 
 impl Shared {
-    /// Locks the record of all requests. The record stays valid even if a script has panicked while it was locked.
+    /// Locks the record of all requests. The record stays valid even if a script has panicked while the record was
+    /// locked.
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
