@@ -32,7 +32,7 @@ pub struct Polity {
 /// The exit code and the output of an ended process.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The exit code; `None` if a signal ended it.
+    /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
     /// Everything that the process wrote to standard output.
     pub stdout: String,

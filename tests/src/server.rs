@@ -346,7 +346,7 @@ fn body(sent: Sent) -> Body {
         if !sent.pause.is_zero() {
             tokio::time::sleep(sent.pause).await;
         }
-        // Let the connection send the previous piece before this piece, or before it breaks.
+        // Let the connection send the previous piece before this piece is sent or the connection breaks.
         tokio::task::yield_now().await;
         piece
     }))

@@ -44,7 +44,7 @@ impl Serving {
         Self { running, address, token: token.trim().to_owned() }
     }
 
-    /// Opens a connection that waits at most [`PATIENCE`].
+    /// Opens a connection on which each read fails after [`PATIENCE`].
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
