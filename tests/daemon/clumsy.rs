@@ -282,7 +282,8 @@ fn play(seed: u64) -> bool {
     }
 }
 
-/// Plays this many seeds, several at a time. At least 80 % of the societies must reach the right answer.
+/// Plays one society for each seed, several societies at the same time. At least 80 % of the societies must reach the
+/// right answer.
 #[expect(clippy::print_stdout, reason = "prints how many societies reached the answer")]
 fn play_all(first: u64, societies: u64) {
     let well = AtomicUsize::new(0);

@@ -138,8 +138,8 @@ fn set_trap(place: Place, project: &Path, site: &Site, text: &str) -> Option<(&'
     }
 }
 
-/// Runs a society in which an agent with these tool groups reads an order and obeys it. `order` returns the order for
-/// the address of the web server.
+/// Runs a society in which an agent with these tool groups reads an order and obeys it. `order` gets the address
+/// of the web server and returns the order.
 fn play(place: Place, groups: &Value, tools: &Value, order: impl Fn(SocketAddr) -> Value) -> Option<Played> {
     let site = Site::start(|address| text_of(&order(address)));
     let groups = groups.clone();

@@ -1,4 +1,4 @@
-//! Reads the configuration for the commands that need it, and watches it for those that keep running.
+//! Reads the configuration for the commands that need it. For commands that keep running, also watches the files.
 
 use crate::failure::Failure;
 use polity_llm::{Endpoint, Inquirer};
@@ -50,7 +50,8 @@ async fn discover() -> Option<Discovered> {
 
 /// Returns a warning if the context window of a service is small.
 pub(crate) fn small_window(id: &ServiceId, tokens: Option<u64>) -> Option<String> {
-    // The kind of server (such as Ollama) is unknown here. The doctor finds it out and gives more specific advice.
+    // The kind of server (such as Ollama) is unknown here. The doctor determines the kind and gives
+    // more specific advice.
     let finding = polity_probe::small_window(tokens?, polity_probe::Server::Other)?;
     let advice = finding.advice.unwrap_or_default();
     Some(format!("service {id}: {}: {advice} (`polity doctor` tells how)", finding.what))

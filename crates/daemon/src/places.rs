@@ -77,7 +77,7 @@ pub(crate) fn config_beside(named: Option<PathBuf>, workspace: &Path) -> Result<
     with_defaults(ConfigDirectory { passed_over: Some(directory.path), ..own_config()? })
 }
 
-/// Returns whether a directory is the other directory, or is somewhere in it.
+/// Returns whether `directory` is the same directory as `other` or is below `other`.
 fn is_in(directory: &Path, other: &Path) -> bool {
     match (directory.canonicalize(), other.canonicalize()) {
         (Ok(directory), Ok(other)) => directory.starts_with(other),

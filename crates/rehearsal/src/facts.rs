@@ -1,4 +1,4 @@
-//! Finds facts about an attachment in its bytes, such as the size of a picture. Nothing is guessed from names.
+//! Finds facts about an attachment in its bytes, such as the size of a picture. The file name does not matter.
 
 use crate::words::{FactWords, Words};
 use imagesize::ImageType;
