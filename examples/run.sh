@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs all examples, one after the other, or only those named: `examples/run.sh NAME…`. Fails if one fails. If a
-# program or package that an example needs is missing, the example is skipped; with CLIENTS=required it fails instead.
+# Runs all examples one by one; `examples/run.sh NAME…` runs only the named examples. Fails if an example fails. An
+# example is skipped if a program or package that it needs is missing; with CLIENTS=required, it fails instead.
 # POLITY_BIN names the polity program [default: target/release/polity, else target/debug/polity]. The official clients
 # are taken from CLIENTS_CACHE, where tests/clients/run.sh installs them [default: target/clients].
 set -euo pipefail

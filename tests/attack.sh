@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Plays all hostile clients, servers, models, files and commands of the tests, and prints a table of the results.
-# Each row is a target of `cargo test` and parts of the names of its tests.
+# For each row of the table, one run of `cargo test` plays the tests of one kind of attack.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# Name | targets of cargo test | parts of the names of tests
+# One line for each kind of attack: its name | the test targets of cargo | parts of the names of its tests
 attacks='clients without a token|--test api|guard hostile
 clients with many connections or large bodies|--test daemon|crowds::
 commands with bad input|--test daemon|bad_input:: cli::without
@@ -21,7 +21,7 @@ began=$SECONDS all=0 bad=0
 printf '%-58s %7s %7s %8s\n' attack passed failed seconds
 while IFS='|' read -r name target parts; do
     since=$SECONDS code=0
-    # Each row is one process of cargo; what it prints is shown only if something fails.
+    # Run the tests of this row in one process of cargo. Its output is printed only if a test fails.
     # shellcheck disable=SC2086
     output=$(cargo test --quiet --workspace $target -- $parts 2>&1) || code=$?
     passed=$(sed -n 's/^test result: .* \([0-9]*\) passed; \([0-9]*\) failed.*/\1/p' <<<"$output" | awk '{sum += $1} END {print sum + 0}')

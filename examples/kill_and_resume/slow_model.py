@@ -8,7 +8,8 @@ first_request = threading.Lock()
 
 
 def slow_play(messages):
-    # The lock is never released. So only the first request takes the lock, and waits for ever.
+    # Only the translator's first request gets the lock, because nothing releases the lock. This request then waits
+    # for ever.
     if "roleName=translator" in messages[0]["content"] and first_request.acquire(blocking=False):
         threading.Event().wait()
     return play(messages)

@@ -15,7 +15,7 @@ fn asks() -> Value {
     app(&json!({"language": "en", "tools": {"policy": [{"group": "files", "write": true, "decide": "ask"}]}}))
 }
 
-/// The script of root: it writes a file, and then repeats the tool's answer to the user.
+/// The script of root: it writes a file, and then tells the user the result of this call.
 fn writer(asked: &Conversation) -> Answer {
     match asked.results_of("str_replace_editor").as_slice() {
         [] => Answer::call(
@@ -217,7 +217,7 @@ struct Assistant {
 }
 
 impl Assistant {
-    /// Begins as an assistant that can ask its user.
+    /// Starts `polity mcp`, and declares to it that the assistant can ask its user.
     fn begin(polity: &Polity) -> Self {
         let mcp = polity.script("mkfifo in && exec \"$POLITY\" mcp --data data < in");
         let path = polity.home().join("in");
@@ -275,7 +275,7 @@ fn an_assistant_asks_its_user_for_the_daemon() {
     let asked = &rows(&polity, &["approvals", "--all"])[0];
     assert_eq!((&asked["state"], &asked["reason"]), (&json!("denied"), &json!("not here")));
 
-    // A question that is answered elsewhere is taken away from the assistant.
+    // When the user answers a question in another program, the daemon withdraws this question from the assistant.
     give(&mut assistant, 20);
     assistant.hear("(q2 in task");
     ask(&polity, &["approve", "q2"]).expect_code(0);

@@ -15,8 +15,8 @@ use society::{AGENTS, right_answer};
 
 use crate::support::{app, events, json_lines, letters, service, start};
 
-/// The longest wait for the end of a run. A run needs half a minute alone and several on a machine that is busy, because
-/// thirty agents take turns.
+/// Maximum wait for the end of a run. A run takes half a minute on an idle machine and several minutes on a busy
+/// machine, because thirty agents take turns.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Maximum number of attempts of a call.
@@ -113,7 +113,7 @@ impl Run {
                     *attempts += 1;
                     assert_eq!(line["attempt"], *attempts, "seed {seed}: {line}");
                     assert!(*attempts <= ATTEMPTS, "seed {seed}: {line}");
-                    // A call gives up at its last attempt, never earlier.
+                    // The daemon gives up a call at the last attempt, never earlier.
                     assert_eq!(line["next"] == "give_up", *attempts == ATTEMPTS, "seed {seed}: {line}");
                     if *attempts == ATTEMPTS {
                         *attempts = 0;
@@ -128,7 +128,7 @@ impl Run {
         }
     }
 
-    /// Checks that each failed answer has one event, and each event one failed answer.
+    /// Checks that each failed answer has exactly one event, and that each event belongs to a failed answer.
     #[track_caller]
     fn check_failures(&self) {
         let mut failures: BTreeMap<(&str, &str, &str), i64> = BTreeMap::new();
@@ -153,7 +153,7 @@ impl Run {
         events(&self.lines, "model_failed").into_iter().filter(move |failed| !shares(failed))
     }
 
-    /// Checks that no request reaches a service during a pause that it has asked for.
+    /// Checks that no request reaches a service during a pause that the service has asked for.
     ///
     /// The test's server notes the time before it answers, and the daemon counts the pause from the arrival of the
     /// answer, so the comparison needs no tolerance. With one call at a time, no request is under way when the
@@ -197,7 +197,8 @@ impl Run {
 /// found the service still down.
 const SHARED: &str = "another call has found it still down";
 
-/// Plays and checks the society with each of the seeds, several at a time, because a run mostly waits.
+/// Plays and checks the society once with each seed. Plays several seeds at the same time, because a run mostly
+/// waits.
 #[expect(clippy::print_stdout, reason = "prints the result of each seed for people who run many")]
 fn play_all(seeds: &[u64]) {
     for some in seeds.chunks(5) {

@@ -1,4 +1,4 @@
-//! Tests each command that asks a daemon, with a real daemon, and the commands that read without a daemon.
+//! Tests the commands that call a daemon against a real daemon. Also tests the commands that read without a daemon.
 
 mod lists;
 mod offline;

@@ -109,8 +109,8 @@ fn the_person_is_told_the_same_once_in_a_turn() {
     server.assert_clean();
 }
 
-/// After the second unreadable call, the daemon offers the server no tools. It then parses calls from the model's
-/// text itself.
+/// After the second unreadable call, the daemon sends the server requests without tools. From then on, the daemon
+/// itself finds the calls in the model's text.
 #[test]
 fn a_server_that_cannot_read_calls_twice_is_sent_no_tools() {
     let server = ScriptedServer::start(|asked| {
@@ -247,8 +247,8 @@ fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'stati
     }
 }
 
-/// Plays a society, and returns whether it reached the right answer. If not, fails unless it ended with a truthful
-/// failure.
+/// Plays a society, and returns whether the society reached the right answer. A society with another answer must have
+/// ended with a truthful failure; otherwise this function fails.
 #[track_caller]
 fn play(seed: u64) -> bool {
     let server = ScriptedServer::start(society(seed));
@@ -282,7 +282,8 @@ fn play(seed: u64) -> bool {
     }
 }
 
-/// Plays this many seeds, several at a time. At least 80 % of the societies must reach the right answer.
+/// Plays one society for each seed, several societies at the same time. At least 80 % of the societies must reach the
+/// right answer.
 #[expect(clippy::print_stdout, reason = "prints how many societies reached the answer")]
 fn play_all(first: u64, societies: u64) {
     let well = AtomicUsize::new(0);

@@ -70,7 +70,8 @@ impl Run {
         Self { server, polity, printed: String::new(), kills: 0 }
     }
 
-    /// Plays the society to its end. Kills its process at random moments until `kills` kills have hit.
+    /// Plays the society to its end. Kills its processes at random moments, until `kills` processes were killed
+    /// before they ended by themselves.
     fn play(&mut self, kills: usize, lots: &mut Rng) {
         let mut arguments = ["build it", "--json"];
         loop {
@@ -145,8 +146,8 @@ fn everything_happens_once_however_often_the_process_is_killed() {
     println!("{kills} kills in {runs} societies of {} agents", LEADS * (WORKERS_PER_LEAD + 1) + 1);
 }
 
-/// Plays societies until `wanted` kills have hit, and checks the end of each. Returns the number of kills and of
-/// societies.
+/// Plays societies until `wanted` processes were killed before they ended by themselves. Checks the end of each
+/// society. Returns the number of kills and the number of societies.
 #[track_caller]
 fn kill_at_random(wanted: usize, lots: &mut Rng) -> (usize, usize) {
     let (mut kills, mut runs) = (0, 0);

@@ -1,4 +1,5 @@
-//! Clients of the daemon that are many, that send much, or that leave in the middle.
+//! Many clients at the same time: clients that connect and wait, clients that send large bodies, and clients that
+//! disconnect before the answer is complete.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -10,7 +11,7 @@ use serde_json::json;
 use crate::support::home;
 use crate::support::serving::{Answered, Serving};
 
-/// Longest time that a daemon may take to clean up behind a client.
+/// Maximum time for the daemon to free the resources of clients that have disconnected.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn serving(script: fn() -> Answer) -> (ScriptedServer, Polity, Serving) {
@@ -20,7 +21,7 @@ fn serving(script: fn() -> Answer) -> (ScriptedServer, Polity, Serving) {
     (server, polity, serving)
 }
 
-/// Allows this process to have this many open connections.
+/// Raises the limit of open files, so that this process can have `many` open connections.
 fn allow_connections(many: u64) {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let enough = many + 500;
@@ -35,7 +36,7 @@ fn whoever_has_no_token_keeps_nobody_out() {
     const MANY: u64 = 1_500;
     allow_connections(MANY);
     let (_server, _polity, serving) = serving(|| Answer::say("42"));
-    // One connection has shown the token before the others come.
+    // This connection sends a request with the token before the connections without a token open.
     let mut known = serving.connect();
     let healthz = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let ask = |stream: &mut TcpStream| {
@@ -44,7 +45,7 @@ fn whoever_has_no_token_keeps_nobody_out() {
         stream.read_exact(&mut answer).expect("an answer");
         assert_eq!(&answer, b"HTTP/1.1 200");
         while !stream.peek(&mut [0; 1 << 16]).is_ok_and(|rest| rest == 0) {
-            // Everything that has come so far is read, up to the end of the JSON.
+            // Read the bytes that have arrived, until the JSON array ends.
             let mut rest = [0; 1 << 16];
             let read = stream.read(&mut rest).expect("the rest");
             if rest[..read].ends_with(b"]") {
@@ -56,8 +57,8 @@ fn whoever_has_no_token_keeps_nobody_out() {
     let mut idle = Vec::new();
     for number in 0..MANY {
         let mut stream = TcpStream::connect(&serving.address).expect("a connection");
-        // Some say nothing, some begin a head, and some ask for what needs no token. A connection that was evicted at
-        // once cannot be written to.
+        // A third of the connections send nothing, a third send a part of a head, and a third request `/healthz`,
+        // which needs no token. Ignore errors: the daemon may already have closed the connection.
         let _ = match number % 3 {
             0 => Ok(()),
             1 => stream.write_all(b"GET / HTTP/1.1\r\nx: "),
@@ -71,12 +72,13 @@ fn whoever_has_no_token_keeps_nobody_out() {
     println!("{MANY} idle connections: {took:.1?}, {} descriptors", serving.descriptors());
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(took < Duration::from_secs(1), "{took:?}");
-    // The connection that has shown the token was not closed.
+    // The daemon has not closed the connection that sent the token.
     ask(&mut known);
     drop(idle);
 }
 
-/// Sends bodies at the same time and returns the answers, with the memory that the daemon has used in addition, in MiB.
+/// Sends `many` copies of a body at the same time. Returns the answers, and by how many MiB the memory of the daemon
+/// grew.
 fn crowd(serving: &Serving, line: &str, body: &[u8], many: usize) -> (Vec<Answered>, u64) {
     serving.forget_peak();
     let before = serving.resident();
@@ -87,10 +89,12 @@ fn crowd(serving: &Serving, line: &str, body: &[u8], many: usize) -> (Vec<Answer
     (answers, serving.peak() - before)
 }
 
-/// Most memory that all bodies together may add, in MiB: the budget, and what the allocator does not give back.
+/// Maximum growth of the daemon's memory through all bodies together, in MiB: the budget for bodies, and freed memory
+/// that the allocator keeps.
 const MOST_MEMORY: u64 = 700;
 
-/// Checks the memory that bodies take, and that each is answered with one of these statuses.
+/// Sends `many` copies of a body at the same time. Checks by how much the daemon's memory grew, and that each answer
+/// has one of these statuses.
 #[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
 fn check_crowd(serving: &Serving, line: &str, body: &str, many: usize, statuses: &[u16]) {
     let (answers, added) = crowd(serving, line, body.as_bytes(), many);
@@ -119,7 +123,7 @@ fn tool_call(arguments: &str) -> String {
 fn many_large_bodies_share_one_budget() {
     let (_server, _polity, serving) = serving(|| Answer::say("42"));
     let text = "x".repeat(30 << 20);
-    // The society takes no message of this length, so what is read is refused by the tool.
+    // The text is longer than any message may be. So the tool refuses each call that the daemon reads.
     let call = tool_call(&format!(r#"{{"prompt": "{text}"}}"#));
     check_crowd(&serving, "POST /mcp", &call, 12, &[200, 503]);
     let chat = format!(r#"{{"model": "polity", "messages": [{{"role": "robot", "content": "{text}"}}]}}"#);
@@ -140,7 +144,7 @@ fn bodies_of_tiny_values_do_not_grow_into_large_trees() {
     check_crowd(&serving, "POST /api/messages", &message, 8, &[413, 503]);
 }
 
-/// Waits until a number that the daemon reports has come down to `most`.
+/// Waits until a number, such as the number of open descriptors, is at most `most`.
 #[track_caller]
 fn comes_down(what: &str, most: usize, number: impl Fn() -> usize) {
     let begun = Instant::now();
@@ -150,7 +154,8 @@ fn comes_down(what: &str, most: usize, number: impl Fn() -> usize) {
     }
 }
 
-/// Opens streams and closes them in the middle. Checks that nothing of them is left.
+/// Opens streams, and closes the connections before the streams end. Checks that the daemon then frees the jobs, the
+/// descriptors and the memory of the streams.
 fn check_leaving(serving: &Serving, line: &str, more: &str, body: &str, first: &str) {
     const MANY: usize = 48;
     let jobs = || serving.metric("polity_runtime_jobs") as usize;
@@ -187,7 +192,8 @@ fn whoever_leaves_in_the_middle_leaves_nothing_behind() {
     check_calls(&serving, &follow.to_string());
 }
 
-/// Begins calls that wait, and closes their connections before they are answered.
+/// Begins calls that wait, and closes the connections before the daemon answers the calls. Checks that the daemon
+/// then frees the jobs and the descriptors of the calls.
 fn check_calls(serving: &Serving, body: &str) {
     const MANY: usize = 48;
     let jobs = || serving.metric("polity_runtime_jobs") as usize;

@@ -159,7 +159,7 @@ fn a_question_to_the_person_is_6() {
     assert!(ended.stderr.contains("waits for your answer: Which colour?"), "{}", ended.stderr);
 }
 
-/// Starts a server that hangs until the switch is set.
+/// Starts a server that does not answer until the returned switch is `true`.
 fn hanging() -> (ScriptedServer, Arc<AtomicBool>) {
     let answers = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&answers);

@@ -174,7 +174,8 @@ fn bytes_that_changed_on_disk_are_told_as_unreadable_and_never_sent() {
         let server = ScriptedServer::start(|_| Answer::say("unreadable"));
         let polity = home_with(&server, &["text", "vision"]);
         let path = write(&polity, "picture.png", PICTURE);
-        // The timeout stops the first run before it asks a model. When the second run asks, the bytes are on disk.
+        // The timeout stops the first run before it asks a model. The test then damages the stored bytes, and the
+        // second run reads the damaged bytes.
         let stored = run(&polity, &["look", "--attach", &path, "--timeout", "0s"]);
         assert_eq!(stored.code, Some(124), "{}", stored.stderr);
         let blob = files_below(&polity.data_dir().join("artifacts"))

@@ -1,4 +1,5 @@
-//! Model servers that send too much: the memory and the processor time that their answers cost the daemon.
+//! Model servers that send too many bytes. Checks how much memory and processor time the daemon needs to read their
+//! answers.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,11 +12,12 @@ use crate::support::serving::{Answered, Serving};
 
 /// Number of answers that arrive at the same time.
 const AT_ONCE: usize = 4;
-/// Most memory that answers of which the daemon keeps little may add together, in MiB.
+/// Maximum growth of the daemon's memory through all answers together, in MiB, if the daemon keeps little of each
+/// answer.
 const LITTLE: u64 = 80;
-/// Most memory that answers may add together, whatever they contain, in MiB.
+/// Maximum growth of the daemon's memory through all answers together, in MiB, for answers with any content.
 const MOST_MEMORY: u64 = 300;
-/// Bytes after which a server gives up, far beyond the limit of the daemon.
+/// Number of bytes after which the test's server stops sending. The daemon's limit for an answer is much lower.
 const FAR_TOO_MUCH: usize = 256 << 20;
 
 /// Starts a server that answers every request with `begin` and then with `again` until the client closes the
@@ -27,7 +29,7 @@ fn server(content_type: &'static str, begin: Vec<u8>, again: Vec<u8>) -> String 
         for stream in listener.incoming() {
             let (begin, again) = (begin.clone(), again.clone());
             std::thread::spawn(move || {
-                // The daemon closes the connection once it has had enough.
+                // Ignore the error: the daemon closes the connection when the answer exceeds its limit.
                 let _ = answer(stream.expect("a connection"), content_type, &begin, &again);
             });
         }
@@ -80,12 +82,13 @@ fn ask(serving: &Serving) -> Answered {
     serving.call("POST /v1/chat/completions", body.to_string().as_bytes())
 }
 
-/// An event of a stream that adds these fields to the message.
+/// Returns an event of a stream; the event adds these fields to the message.
 fn event(delta: &Value) -> String {
     format!("data: {}\n\n", json!({"choices": [{"delta": delta}]}))
 }
 
-/// Lets [`AT_ONCE`] answers arrive at the same time. Checks the memory that they take and the error that they end with.
+/// Makes [`AT_ONCE`] requests at the same time. Checks by how much the answers make the daemon's memory grow, and
+/// which error each request ends with.
 #[expect(clippy::print_stdout, reason = "prints the numbers for docs/performance.md")]
 fn check_flood(
     what: &str,
@@ -96,7 +99,7 @@ fn check_flood(
     expected: &[&str],
 ) {
     let (_polity, serving) = daemon(&server(content_type, begin, again), &json!({}));
-    // The first answer makes the process allocate what it keeps for later answers.
+    // Make one request first: for the first answer, the daemon allocates memory that it keeps for all later answers.
     serving.call("GET /api/services", b"");
     serving.forget_peak();
     let before = serving.resident();
@@ -143,7 +146,7 @@ fn a_whole_answer_of_tiny_values_takes_little_memory() {
     check_flood("whole", LITTLE, "application/json", begin, b"{\"a\":0},".repeat(1_000), &[TOO_MUCH]);
 }
 
-/// Length of the long line.
+/// Length of the text in the long line, in bytes.
 const LONG: usize = 16 << 20;
 
 #[test]
@@ -177,7 +180,7 @@ fn a_credential_that_the_server_repeats_is_stored_and_shown_nowhere() {
     let call = json!({"index": 0, "id": "c1", "type": "function", "function": {
         "name": "list_contacts", "arguments": format!("{{\"{KEY}\": [\"{KEY}\"]}}")}});
     let begin = [
-        // The key is cut in two, so that no event contains it whole.
+        // The first two events contain one half of the key each, so neither contains the whole key as text.
         event(&json!({"content": format!("the key is {}", &KEY[..9])})),
         event(&json!({"content": &KEY[9..], "reasoning_content": format!("I know {KEY}")})),
         event(&json!({"tool_calls": [call]})),

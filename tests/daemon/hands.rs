@@ -249,7 +249,7 @@ fn after_kill_9_an_agent_is_told_once_that_its_command_was_interrupted() {
     let server = ScriptedServer::start(|asked| patient(asked, "sleep 86417"));
     let polity = home(&server, &json!({"language": "en"}));
     let running = start(&polity, &["work"]);
-    // The second request means that the model has received the result of the call.
+    // The second request contains the result of the first call, so wait for two requests.
     server.wait_until(Duration::from_secs(60), |requests| requests.len() >= 2);
     if no_commands(&server.requests()[1].conversation().results_of("bash")[0].text) {
         return;
@@ -284,7 +284,8 @@ fn copier(asked: &Conversation) -> Answer {
     }
 }
 
-/// Kills the process after each request in turn, and at the places where a copy has happened and is not recorded.
+/// Kills the process at two points, several times: when the start of a copy is recorded but the copy has not begun,
+/// and when the copy is complete but its result is not recorded.
 #[test]
 fn kill_9_doubles_and_loses_no_copy() {
     let points =

@@ -1,5 +1,5 @@
-//! How a picture, a document or a text appears in the requests of a service: as content if the model takes it, else as
-//! a description in words.
+//! How a picture, a document or a text appears in the requests to a service: as content if the model takes it, else
+//! as a description in words.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -286,7 +286,7 @@ fn a_service_that_gains_vision_while_it_works_sees_the_earlier_picture() {
     assert!(matches!(revisions[..], [first, second] if first < second), "{revisions:?}");
 }
 
-/// If an agent cannot see a picture, the description suggests a contact that can.
+/// If an agent cannot see a picture, the description suggests a contact that can see pictures.
 #[test]
 fn who_can_see_is_suggested() {
     let server = ScriptedServer::start(|asked| {

@@ -135,7 +135,7 @@ fn hidden_tests(project: &Path) {
     assert_eq!(program, mended, "an edit was lost");
 }
 
-/// Fails if a command ran twice. The files with the marks came into the project with the merges.
+/// Fails if a command ran twice. The merges have copied the files with the marks into the project.
 fn no_command_ran_twice(project: &Path) {
     for role in [MENDER.role, DOCUMENTER.role, CHECKER] {
         let marks = fs::read_to_string(project.join(format!("marks-{role}.txt"))).expect("marks");
@@ -160,8 +160,8 @@ fn cannot_be_done(project: Option<&PathBuf>) -> bool {
     missing.is_some()
 }
 
-/// Does the job once, and kills the process at up to `kills` random moments. Returns how many kills came before its
-/// end.
+/// Does the job once, and kills the process at up to `kills` random moments. Returns the number of kills before the
+/// end of the job.
 fn job(seed: u64, kills: usize) -> Option<usize> {
     let server = ScriptedServer::start(script);
     let polity = home(&server, &json!({"language": "en"}));

@@ -109,7 +109,7 @@ fn a_resumed_run_prints_an_answer_that_came_before_it_looked() {
     for has_daemon in [true, false] {
         let server = ScriptedServer::start(|asked| Answer::say(answer(asked)));
         let polity = home(&server, &json!({}));
-        // The process dies before it prints the answer, and a daemon does what is left.
+        // The process dies before it prints the answer. A daemon then finishes the task.
         let point = [("POLITY_FAILURE_POINT", "output::before_shown@1")];
         let died = polity.spawn_with_points(&["run", "--data", "data", FIRST], &point).wait();
         assert_eq!(died.stdout, "");

@@ -1,5 +1,5 @@
-//! A data directory whose files are lost, removed or replaced: nothing is taken for what it is not, and nothing is
-//! acknowledged that would be lost.
+//! Files of a data directory that are lost, removed or replaced. The daemon must detect this, and must not
+//! acknowledge a message that it cannot keep.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -100,7 +100,7 @@ fn what_gc_removes_stays_in_the_trash_for_a_week_and_can_be_copied_back() {
     let attached = write(&polity, "precious.txt", b"precious");
     run(&polity, &["keep this", "--attach", &attached]).expect_code(0);
     let (trash, before) = (polity.data_dir().join("artifacts/trash"), artifacts(&polity));
-    // By mistake, the rows are gone.
+    // Simulate a mistake that deletes the rows of all artifacts.
     let mut database = Database::write(&polity.data_dir());
     database.execute("DELETE FROM artifact_grants");
     database.execute("DELETE FROM artifacts");
@@ -115,12 +115,13 @@ fn what_gc_removes_stays_in_the_trash_for_a_week_and_can_be_copied_back() {
     };
     let [batch] = &batches()[..] else { panic!("expected one batch: {:?}", batches()) };
     assert!(gc(&[]).contains("from the trash: 0 files"));
-    // As docs/operations.md says.
+    // docs/operations.md gives this command to restore files from the trash.
     let copy = format!("cp -r '{}/.' '{}'", batch.display(), polity.data_dir().join("artifacts").display());
     assert!(Command::new("sh").args(["-c", &copy]).status().expect("a shell").success());
     assert!(before.is_subset(&artifacts(&polity)));
 
-    // A batch of the year 1970 has expired.
+    // The name of a batch is a time. The name 1000 means one second after the beginning of 1970, so the batch has
+    // expired.
     fs::rename(batch, trash.join("1000")).expect("renamed");
     assert!(gc(&["--dry-run"]).contains("from the trash: 1 file, 8 bytes"));
     let told = gc(&[]);
@@ -131,7 +132,8 @@ fn what_gc_removes_stays_in_the_trash_for_a_week_and_can_be_copied_back() {
     assert_eq!(batches().len(), 0);
 }
 
-/// Removes or replaces something while a daemon serves. The daemon must accept nothing from then on, and end by itself.
+/// Calls `lose`, which removes or replaces a part of the data directory while a daemon serves. After that, the daemon
+/// must accept no message, and must end by itself.
 #[track_caller]
 fn check_lost_under_a_daemon(lose: impl FnOnce(&Path)) {
     let (server, polity) = answering();

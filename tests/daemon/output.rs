@@ -1,4 +1,5 @@
-//! The output of commands: it may be impossible to write, and a pipe gets the text of a model byte for byte.
+//! The output of commands. The tests check what a command does if it cannot write its output, and that a pipe gets
+//! the text of a model unchanged.
 
 use polity_tests::{Answer, Output, Polity, ScriptedServer};
 use serde_json::json;

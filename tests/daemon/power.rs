@@ -92,7 +92,8 @@ impl Recorded {
         Self { journal: layer.journal(), server, polity, output }
     }
 
-    /// Simulates power cuts before every sync and at random moments. Checks the data that is left after each.
+    /// Simulates power cuts before every sync and at random moments. Checks the data that is left after each power
+    /// cut.
     ///
     /// Returns the number of power cuts.
     #[track_caller]

@@ -124,8 +124,8 @@ fn a_stream_goes_on_with_the_next_daemon() {
     let (address, token) = (first.address.clone(), first.token.clone());
     first.running.kill9();
 
-    // The file `daemon.json` of the killed daemon still contains its address; the next daemon must start in spite of
-    // it.
+    // The file `daemon.json` of the killed daemon still contains its address. The next daemon must start although
+    // this file exists.
     assert!(polity.data_dir().join("daemon.json").exists());
     let second = Daemon::start(&polity, &address);
     assert_eq!(second.token, token);

@@ -12,10 +12,11 @@ use crate::support::files::{PICTURE, base64};
 use crate::support::hiring::brief;
 use crate::support::{app, asked_by, home, home_with, json_lines, last_asked, run, start};
 
-/// The longest wait for a condition.
+/// Maximum wait for a condition.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns the entry of the fake server in `mcpServers`. These variables, in its environment, tell it what to do.
+/// Returns the entry of the fake server in `mcpServers`. `variables` is the environment of the server, and tells the
+/// server what to do.
 fn fake(variables: &Value) -> Value {
     let mut env = json!({"FAKE_PICTURE": base64(PICTURE)});
     for (name, value) in variables.as_object().expect("variables") {
@@ -102,8 +103,8 @@ fn question(polity: &Polity, count: usize) -> Value {
     }
 }
 
-/// The first question is answered for one call only. The second call brings another question, whose answer allows
-/// further calls until the end of the task.
+/// The user answers the first question for one call only. The second call brings another question, whose answer
+/// allows further calls until the end of the task.
 #[test]
 fn a_tool_that_may_change_something_is_asked_about_until_the_answer_holds_for_the_task() {
     let server = ScriptedServer::start(|asked| match asked.results_of("fake__change").len() {

@@ -1,5 +1,6 @@
-//! An hour of load: forty tasks with 25 agents each at any time, a server with faults, configurations that change, and
-//! clients that are killed. What the daemon needs at the end must be what it needed after a sixth of the time.
+//! An hour of load: at any time, forty tasks run with 25 agents each. The model server has faults, the configuration
+//! changes, and some clients are killed. At the end, the daemon must not use more memory, descriptors, threads or
+//! processor time per call than in the second sixth of the hour.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,20 +16,20 @@ const LEADS: usize = 4;
 const WORKERS_PER_LEAD: usize = 5;
 /// Number of tasks that run at the same time: 1,000 agents in all.
 const TASKS: usize = 40;
-/// One client in this many is killed.
+/// The test kills one of this many clients.
 const KILLED: usize = 20;
 /// Time between two changes of the configuration.
 const RELOAD: Duration = Duration::from_secs(2);
 /// Time between two measurements.
 const SAMPLE: Duration = Duration::from_secs(1);
-/// Number of parts of the time. The second part is compared with the last.
+/// Number of equal parts of the test's time. The test compares the second part with the last part.
 const PARTS: u32 = 6;
 /// Maximum growth from the second part to the last, in percent.
 const GROWTH: u64 = 10;
-/// Clock ticks per second in `/proc/<pid>/stat`, which Linux has fixed for programs.
+/// Clock ticks per second in `/proc/<pid>/stat`. Linux shows programs this number on every machine.
 const TICKS: u64 = 100;
 
-/// Answers as the society does, but three of a hundred answers are faults.
+/// Answers a request as `play` does, but gives three of a hundred requests a faulty answer.
 fn faulty(asked: &Conversation, play: &impl Fn(&Conversation) -> Answer) -> Answer {
     match fastrand::usize(0..1_000) {
         0..10 => Answer::error(503, json!({"error": {"message": "overloaded"}})),
@@ -57,7 +58,8 @@ impl Sample {
         let read =
             |name: &str| std::fs::read_to_string(format!("/proc/{daemon}/{name}")).expect("the daemon runs");
         let stat = read("stat");
-        // The name of the program stands in parentheses and may contain spaces. The times are the fields 14 and 15.
+        // The second field is the program's name in parentheses, which may contain spaces. The times are fields 14
+        // and 15.
         let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
         let ticks = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("ticks")).sum();
         let status = read("status");
@@ -72,7 +74,7 @@ impl Sample {
     }
 }
 
-/// The use in one part of the time: medians of the samples, and the cost of a call.
+/// What the daemon used in one part of the time: medians of the samples, and the processor time of a call.
 #[derive(Clone, Copy)]
 struct Part {
     calls: u64,
@@ -121,7 +123,7 @@ impl fmt::Display for Part {
     }
 }
 
-/// The services with a description that changes with each configuration.
+/// Returns an `llmservices.json`. The description of its service contains `version`, so each version is a change.
 fn services(server: &ScriptedServer, version: usize) -> Value {
     let mut one = service("one", server, &["text"]);
     one["description"] = json!(format!("version {version}"));
@@ -136,7 +138,7 @@ fn serve(polity: &Polity) -> Running {
     daemon
 }
 
-/// `just soak`: as many minutes as `POLITY_SOAK_MINUTES` says.
+/// The test of `just soak`. The variable `POLITY_SOAK_MINUTES` sets its duration in minutes.
 #[test]
 #[ignore = "takes an hour: `just soak`"]
 fn an_hour_of_load_makes_nothing_grow() {
@@ -162,7 +164,8 @@ fn an_hour_of_load_makes_nothing_grow() {
                 while !stop.load(Ordering::Relaxed) {
                     let client = polity.spawn(&["run", "--data", "data", "build it"]);
                     if fastrand::usize(0..KILLED) == 0 {
-                        // The task goes on in the daemon. This waits until the client has sent its prompt.
+                        // The daemon continues the task without the client. The sleep gives the client time to send
+                        // its prompt.
                         std::thread::sleep(Duration::from_millis(fastrand::u64(500..2_000)));
                         client.kill9();
                         killed.fetch_add(1, Ordering::Relaxed);

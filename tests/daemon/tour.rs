@@ -96,6 +96,6 @@ fn the_tour_of_the_readme() {
     let blind = said.find("只收到文字说明").unwrap_or_else(|| panic!("the first answer is not in {said}"));
     let seeing = said.find("480 × 270").unwrap_or_else(|| panic!("the second answer is not in {said}"));
     assert!(blind < seeing, "{said}");
-    // The last command exports both tasks or only the newest one.
+    // The last command exports the newest task, so the prompt of this task comes after the second answer.
     assert!(said[seeing..].contains("看看这张图片"), "{said}");
 }

@@ -3,7 +3,7 @@
 # target/debug/examples/try_server]. The suite is installed into SERVERS_CACHE [default: target/servers]. Without node
 # or its registry, the script reports that and skips the tests; with SERVERS=required it fails instead.
 #
-# The version is the last one that runs with node 20.
+# The version of the suite is the last version that runs with node 20.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"
@@ -46,7 +46,7 @@ arguments() {
     esac
 }
 
-# docs/mcp.md gives the reasons.
+# Skips the scenarios for features that the client does not have. docs/mcp.md gives the reasons.
 not_applicable() {
     case "$1" in
         elicitation-*) say "not applicable: $1 (the client offers no elicitation to servers)" ;;

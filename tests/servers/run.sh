@@ -35,7 +35,7 @@ missing() {
 }
 mkdir -p "$cache"
 cache="$(cd "$cache" && pwd)"
-# Two runs at once would install into the same directories.
+# Wait until no other run is active, because two runs at the same time would install into the same directories.
 if command -v flock >/dev/null; then
     exec 9>"$cache/lock"
     flock 9

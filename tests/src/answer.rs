@@ -25,7 +25,7 @@ impl Call {
 
 /// The response of the scripted model to a request.
 ///
-/// The server sends the answer as a stream if the request asks for one, otherwise whole.
+/// The server sends the answer as a stream if the request asks for a stream, otherwise in one piece.
 #[derive(Clone, Debug)]
 pub struct Answer(Kind);
 

@@ -106,8 +106,8 @@ impl Conversation {
         self.runtime_information("parentAgentId=")
     }
 
-    /// Returns the value on the last line that begins with `key`. The last one counts, because a role prompt or a
-    /// brief comes earlier and may contain such a line too.
+    /// Returns the value on the last line that begins with `key`. The last such line counts, because a role prompt
+    /// or a brief comes earlier and may contain such a line too.
     fn runtime_information(&self, key: &str) -> String {
         let system = self.system();
         let line = system.lines().rev().find_map(|line| line.trim().strip_prefix(key));

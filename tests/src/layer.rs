@@ -18,14 +18,14 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// An order to the library. The control file contains one number for each order, at the index `order as u64`.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
-    /// Make every write to a file fail with this error number. For this order and the next three, 0 lets calls
-    /// succeed again.
+    /// Make every write to a file fail with this error number. For this order and the next three, the number 0 lets
+    /// the calls succeed again.
     Write = 0,
-    /// Make every call fail that creates, renames or removes a file or directory, or opens it for writing.
+    /// Make calls fail that create, rename or remove a file or directory, or open a file for writing.
     Change = 1,
     /// Make every sync fail.
     Sync = 2,
-    /// Make every call fail that needs a new file descriptor.
+    /// Make calls fail that need a new file descriptor.
     Descriptor = 3,
     /// Shift the wall clock by this many nanoseconds.
     Wall = 4,

@@ -32,7 +32,7 @@ pub struct Polity {
 /// The exit code and the output of an ended process.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The exit code; `None` if a signal ended it.
+    /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
     /// Everything that the process wrote to standard output.
     pub stdout: String,
@@ -123,8 +123,8 @@ impl Polity {
         self.spawn_at(terminal(), Stdio::null(), arguments)
     }
 
-    /// Starts a command on a terminal of its own with a keyboard: the terminal takes everything as typed that the
-    /// test writes to the returned file.
+    /// Starts a command on a terminal of its own with a keyboard. If the test writes text to the returned file, the
+    /// command reads this text from the terminal, as if a user had typed it.
     pub fn spawn_with_keyboard(&self, arguments: &[&str]) -> (Running, std::fs::File) {
         let (screen, terminal) = terminal();
         let keyboard = screen.try_clone().expect("a second handle");
@@ -142,7 +142,8 @@ impl Polity {
         command.env("TERM", "xterm-256color").stdin(stdin);
         command.stdout(terminal.try_clone().expect("a second handle")).stderr(terminal);
         let child = command.spawn().expect("a process");
-        // Drop this copy of the program's side of the terminal. Reading then ends when the process ends.
+        // Drop `command`, because it holds a copy of the program's side of the terminal. Without this copy, reading
+        // ends when the process ends.
         drop(command);
         Running { child, stdout: Written::collect(screen), stderr: Written::nothing() }
     }

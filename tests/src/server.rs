@@ -180,7 +180,8 @@ impl Drop for ScriptedServer {
 }
 
 impl Shared {
-    /// Locks the record of all requests. The record stays valid even if a script has panicked while it was locked.
+    /// Locks the record of all requests. The record stays valid even if a script has panicked while the record was
+    /// locked.
     fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -345,7 +346,7 @@ fn body(sent: Sent) -> Body {
         if !sent.pause.is_zero() {
             tokio::time::sleep(sent.pause).await;
         }
-        // Let the connection send the previous piece before this piece, or before it breaks.
+        // Let the connection send the previous piece before this piece is sent or the connection breaks.
         tokio::task::yield_now().await;
         piece
     }))

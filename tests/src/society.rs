@@ -170,8 +170,8 @@ mod tests {
             assert!(self.agents.insert(id.to_owned(), agent).is_none());
         }
 
-        /// Plays until no agent has anything to do. The script gets each request twice, as it may get it after a
-        /// crash.
+        /// Plays until no agent has anything to do. The script gets each request twice, because the daemon may repeat
+        /// a request after a crash.
         fn play(&mut self, script: impl Fn(&Conversation) -> Answer) {
             for _ in 0..10_000 {
                 let ready: Vec<String> = self
@@ -194,8 +194,8 @@ mod tests {
             panic!("this society has not ended after 10,000 requests");
         }
 
-        /// Delivers the agent's messages in random order: either one user message for each, or one user message for
-        /// all.
+        /// Delivers the messages to the agent in random order: either each message in its own user message of the
+        /// request, or all messages in one user message.
         fn take_messages(&mut self, id: &str) {
             let agent = self.agents.get_mut(id).expect("an agent");
             self.lots.shuffle(&mut agent.inbox);

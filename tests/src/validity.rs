@@ -33,11 +33,12 @@ struct Leaves {
     problems: Vec<String>,
 }
 
-/// Collects the problems of an error. An `anyOf` gives errors for each of its alternatives; only those of the
-/// alternative that the request probably means are collected.
+/// Collects the problems of an error. An `anyOf` reports errors for each of its alternatives. This function
+/// collects only the errors of the alternative that the request probably means.
 ///
-/// The request probably means the alternative with the fewest errors in the fields that name the kind. If several
-/// alternatives are equal in this, it is the one with the deepest errors, and then the one with the fewest problems.
+/// The request probably means the alternative with the fewest errors in the fields that name the kind. Among equal
+/// alternatives, the request probably means the alternative with the deepest errors; if these are equal too, the
+/// alternative with the fewest problems.
 fn leaves(error: &ValidationError<'_>) -> Leaves {
     if let ValidationErrorKind::AnyOf { context } = error.kind() {
         let meant = context.iter().max_by_key(|errors| {

@@ -5,7 +5,7 @@
 // - CHROMIUM: the browser, if it is not in a usual place.
 // - POLITY_SCREENSHOT: the file for a screenshot of the view.
 // - POLITY_ASSETS=checkout: uses the scripts and styles of the checkout, to test a change without a build.
-// - POLITY_LATE_MS=200: delays drawings and answers by 200 ms, so that a check fails that does not wait.
+// - POLITY_LATE_MS=200: delays drawings and answers by 200 ms, to find checks that do not wait for their condition.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -320,7 +320,8 @@ async function staysPut(page, daemon) {
   assert.ok(await hasFocus(page), "the legend has lost the focus");
 
   says("a message that could not be read appears as soon as it can be read");
-  // All reads fail until the message is written, so that no earlier read brings it. Then three more reads fail.
+  // The page's requests for messages fail until the message is written, so that no earlier request brings the
+  // message. Then three more requests fail.
   let failures = -Infinity;
   await page.route(messagesRead, (route) => {
     failures += 1;

@@ -1,4 +1,4 @@
-//! Reads the configuration for the commands that need it, and watches it for those that keep running.
+//! Reads the configuration for the commands that need it. For commands that keep running, also watches the files.
 
 use crate::failure::Failure;
 use polity_llm::{Endpoint, Inquirer};
@@ -17,15 +17,15 @@ pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {
     match Watch::start(&registry) {
         Ok(watch) => (registry, Some(watch)),
         Err(error) => {
-            // The program goes on without the watch: before every model call it checks the files anyway.
+            // The program continues without the watch, because it also checks the files before every model call.
             tracing::warn!(%error, "cannot watch the configuration files for changes");
             (registry, None)
         }
     }
 }
 
-/// Reads a configuration directory and the environment. If both name no service, searches for a model server on this
-/// machine.
+/// Reads a configuration directory and the environment. If neither the directory nor the environment names a service,
+/// searches for a model server on this machine.
 pub(crate) async fn read(dir: &Path) -> Result<(Registry, Vec<Problem>), Failure> {
     let environment = Environment::look_up(|name| std::env::var(name).ok());
     Ok(Registry::load(dir, environment, Box::new(|| Box::pin(discover()))).await?)
@@ -50,7 +50,8 @@ async fn discover() -> Option<Discovered> {
 
 /// Returns a warning if the context window of a service is small.
 pub(crate) fn small_window(id: &ServiceId, tokens: Option<u64>) -> Option<String> {
-    // The kind of server (such as Ollama) is unknown here. The doctor finds it out and gives more specific advice.
+    // The kind of server (such as Ollama) is unknown here. The doctor determines the kind and gives
+    // more specific advice.
     let finding = polity_probe::small_window(tokens?, polity_probe::Server::Other)?;
     let advice = finding.advice.unwrap_or_default();
     Some(format!("service {id}: {}: {advice} (`polity doctor` tells how)", finding.what))

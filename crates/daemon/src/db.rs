@@ -49,7 +49,7 @@ async fn check(data: Option<PathBuf>) -> Result<u8, Failure> {
     Ok(if checked.damage.is_empty() { 0 } else { USAGE })
 }
 
-/// Copies the stored data into a new directory, without the damaged parts, and prints what these are.
+/// Copies all undamaged stored data into a new directory, and prints which parts of the data are damaged.
 async fn back_up(data: Option<PathBuf>, to: &Path) -> Result<u8, Failure> {
     let data = places::cared_for(data, Care::Look)?;
     let done = maintenance::back_up(&data.path, to).await?;

@@ -5,11 +5,12 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-/// The soft limit is not raised above this. Some programs that agents run look at every number below their limit.
+/// Maximum soft limit that polity sets. Some programs that agents run try every descriptor number below their soft
+/// limit, so a huge limit would make these programs slow.
 const MOST: u64 = 1 << 20;
-/// How many files a start may open at the same time.
+/// Number of file descriptors that must be free when polity starts.
 const FOR_A_START: usize = 32;
-/// How often a start looks for free descriptors, and the pause before it looks again: five seconds in all.
+/// Number of checks for free descriptors; with the pauses between them, these checks take five seconds.
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
@@ -18,13 +19,15 @@ pub(crate) fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(MOST, |maximum| maximum.min(MOST));
     if current.is_some_and(|current| current < wanted) {
-        // If the system refuses this, the old limit stays, and whatever exceeds it fails with a reason of its own.
+        // If the system refuses the new limit, the old limit stays. A later `open` beyond that limit reports its own
+        // error.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum });
     }
 }
 
-/// Waits until files can be opened, for five seconds at most. Other processes may use up the descriptors of the system
-/// for a moment. A start that still cannot open its files is then refused as usual.
+/// Waits until files can be opened, for five seconds at most: other processes may use up the descriptors of the
+/// system for a moment. If no files can be opened after five seconds, the start continues and fails with the usual
+/// error.
 pub(crate) fn wait_for_room() {
     let has_room = || {
         let opened: io::Result<Vec<File>> = (0..FOR_A_START).map(|_| File::open("/dev/null")).collect();

@@ -1,6 +1,6 @@
 //! Every way in which a command can fail, with its error message and its exit code. A message is one line, or one line
-//! per problem of the configuration. The exit codes are those of docs/contract.md, section 11; only this file assigns
-//! them.
+//! per problem of the configuration. Section 11 of docs/contract.md defines the exit codes. Only this file assigns an
+//! exit code to a failure.
 
 use polity_runtime::{PromptError, SteerError};
 use polity_society::id::TaskId;
@@ -270,7 +270,7 @@ fn listening(source: &std::io::Error) -> &'static str {
     }
 }
 
-/// The commands and a start say the same about a lost database.
+/// Returns the error message for a lost database. The store uses the same message when a society starts.
 fn lost(data: &std::path::Path) -> String {
     polity_store::Error::Lost { data: data.to_owned() }.to_string()
 }

@@ -39,7 +39,8 @@ pub(crate) struct GcArguments {
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {
-    // Before `places::data`: that function would create a missing directory, but `polity gc` must refuse it.
+    // Call this function before `places::data`, which would create a missing directory. `polity gc` must report
+    // a missing directory instead.
     let cared_for = places::cared_for(arguments.data.clone(), Care::Clean)?;
     let config = places::config(arguments.config)?.path;
     // This command calls no service, so it searches for services neither in the environment nor on this machine.

@@ -44,7 +44,8 @@ fn main() -> ExitCode {
         Err(error) => {
             return match error.print() {
                 Err(unprinted) if !error.use_stderr() => report(&Failure::of_output(unprinted)),
-                // If the error message cannot be printed either, there is nothing left to do.
+                // If printing the error message on standard error fails too, the program can only return the exit
+                // code.
                 Ok(()) | Err(_) => ExitCode::from(if error.use_stderr() { failure::USAGE } else { 0 }),
             };
         }
@@ -92,7 +93,7 @@ fn main() -> ExitCode {
             cli::Command::Man(arguments) => shell::man(arguments.dir.as_deref()),
         }
     });
-    // Do not wait for blocking threads, such as one that reads a large artifact: nobody needs their results any more.
+    // Do not wait for blocking threads, such as a thread that reads a large artifact: nobody needs their results.
     runtime.shutdown_background();
     match code {
         Ok(code) => ExitCode::from(code),

@@ -1,5 +1,5 @@
-//! The output for the user: messages on standard output and progress on standard error, or all of it as JSON lines on
-//! standard output.
+//! The output for the user: either messages on standard output and progress on standard error, or both as JSON lines
+//! on standard output.
 //!
 //! The program ends if it cannot write to standard output; no data is lost then. The program ignores failures to
 //! write to standard error.
@@ -32,7 +32,7 @@ use std::path::Path;
 pub(crate) fn complain(text: &str) {
     let mut stderr = std::io::stderr().lock();
     let lines: String = fit(text, &stderr).lines().map(|line| format!("polity: {line}\n")).collect();
-    // If this cannot be printed either, there is nothing left to do.
+    // Ignore a failure: an error message about standard error could not be printed either.
     let _ = stderr.write_all(lines.as_bytes());
 }
 
@@ -196,7 +196,7 @@ impl Output {
         if self.progress == Progress::Shown
             && let Some(text) = progress::describe(&entry.event)
         {
-            // If this cannot be printed either, there is nothing left to do.
+            // Ignore a failure: the society does not depend on the progress display.
             let _ = writeln!(anstream::stderr(), "{text}");
         }
         Ok(())

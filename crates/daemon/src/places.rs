@@ -77,7 +77,7 @@ pub(crate) fn config_beside(named: Option<PathBuf>, workspace: &Path) -> Result<
     with_defaults(ConfigDirectory { passed_over: Some(directory.path), ..own_config()? })
 }
 
-/// Returns whether a directory is the other directory, or is somewhere in it.
+/// Returns whether `directory` is the same directory as `other` or is below `other`.
 fn is_in(directory: &Path, other: &Path) -> bool {
     match (directory.canonicalize(), other.canonicalize()) {
         (Ok(directory), Ok(other)) => directory.starts_with(other),
@@ -240,7 +240,7 @@ mod tests {
         std::fs::write(home.path().join(NOTE), "{\"url\": \"http://127.0.0.1:1\"}").unwrap();
         let taken = data(Some(home.path().to_owned())).unwrap();
         assert!(!home.path().join(NOTE).exists());
-        // While a daemon holds the lock, its note stays.
+        // While a daemon holds the lock, nobody removes its `daemon.json`.
         std::fs::write(home.path().join(NOTE), "{}").unwrap();
         assert!(matches!(data(Some(home.path().to_owned())), Err(Failure::InUse(_))));
         assert!(home.path().join(NOTE).exists());

@@ -82,7 +82,8 @@ async fn in_this_process(
     output.own_sources(config_dir, &data.path, &registry.current().catalogue)?;
     let (registry, _watch) = config::watched(registry);
     let parts = models::parts(registry, &data.path)?;
-    // Listen before any agent works: from then on, a signal must stop the society before it ends the process.
+    // Listen for signals before any agent works. From then on, a signal must first stop the society and then end the
+    // process.
     let mut interruption = interruption()?;
     let society = tokio::select! {
         started = Society::start(&data.path, parts) => Arc::new(started.map_err(Failure::Open)?),
@@ -117,8 +118,8 @@ async fn in_this_process(
         polity_points::point!("run::stopped");
     };
     tokio::select! {
-        // The lock is held until the society has stopped, so that no other process uses its data while it still
-        // writes.
+        // Release the lock only after the society has stopped, so that no other process uses the data while the
+        // society still writes.
         () = end => drop(data),
         // On a second signal, end at once: everything that was acknowledged is on disk already. The data directory
         // stays locked until the process ends.

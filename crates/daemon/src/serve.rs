@@ -106,7 +106,8 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     tokio::select! {
         () = end => {
             match &code {
-                // By now, the file at this path may be the one of another daemon.
+                // The data directory was removed or replaced. So the `daemon.json` at this path may belong to another
+                // daemon, and this daemon must not remove it.
                 Err(Failure::Gone(_)) => std::mem::forget(note),
                 Ok(_) | Err(_) => drop(note),
             }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::broadcast::error::RecvError;
 use url::Url;
 
-/// The MCP servers of a registry. Each question about the servers first applies the current configuration.
+/// The MCP servers of a registry. Each method that returns tools or states first applies the current configuration.
 pub(crate) struct ConfiguredServers {
     registry: Arc<Registry>,
     servers: Servers,

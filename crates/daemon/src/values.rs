@@ -21,8 +21,8 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Parses a workspace: the path of a directory, which `:ro` at its end makes read-only. Resolves the path in the
-/// result.
+/// Parses a workspace: the path of a directory; `:ro` at the end of the path makes the directory read-only. Returns
+/// the absolute path, with `:ro` if it was given.
 pub(crate) fn workspace(text: &str) -> Result<String, String> {
     let (path, access) = match text.strip_suffix(READ_ONLY) {
         Some(path) => (path, READ_ONLY),

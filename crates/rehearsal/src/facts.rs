@@ -1,4 +1,4 @@
-//! Finds facts about an attachment in its bytes, such as the size of a picture. Nothing is guessed from names.
+//! Finds facts about an attachment in its bytes, such as the size of a picture. The file name does not matter.
 
 use crate::words::{FactWords, Words};
 use imagesize::ImageType;
@@ -103,8 +103,8 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
     short
 }
 
-/// Returns the format of a picture whose beginning leaves no doubt. `imagesize` also guesses formats without such a
-/// beginning.
+/// Returns the format of a picture if its first bytes identify the format. The library `imagesize` also guesses the
+/// formats of other pictures; this function ignores these guesses.
 fn picture_format(bytes: &[u8]) -> Option<&'static str> {
     match imagesize::image_type(bytes).ok()? {
         ImageType::Png => Some("PNG"),
@@ -113,7 +113,7 @@ fn picture_format(bytes: &[u8]) -> Option<&'static str> {
         ImageType::Webp => Some("WebP"),
         ImageType::Bmp => Some("BMP"),
         ImageType::Tiff => Some("TIFF"),
-        // Videos begin in the same way. Only the brand identifies a picture.
+        // Some videos begin with the same bytes as HEIF pictures. Only the brand, in bytes 8 to 11, tells them apart.
         ImageType::Heif(_) => match bytes.get(8..12)? {
             b"avif" | b"avis" => Some("AVIF"),
             b"heic" | b"heix" | b"heim" | b"heis" | b"hevc" | b"mif1" | b"msf1" => Some("HEIF"),

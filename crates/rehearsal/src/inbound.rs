@@ -202,8 +202,8 @@ impl<'a> Inbound<'a> {
         }
     }
 
-    /// Adds a medium, such as a picture. If a line with an artifact id stands directly before it, both are one
-    /// attachment.
+    /// Adds a medium, such as a picture. If a line with an artifact id is directly before the medium, the line and
+    /// the medium are one attachment.
     fn read_medium(&mut self, data: &'a [u8], declared: &'a str) {
         let medium = Form::Medium { data, declared };
         match self.attachments.last_mut() {

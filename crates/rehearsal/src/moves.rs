@@ -67,8 +67,8 @@ pub(crate) fn marked_part<'a>(line: &'a str, words: &Words) -> Option<&'a str> {
     (!before.contains(char::is_alphanumeric)).then_some(marked)
 }
 
-/// Creates the call that hires an agent into a role. The call contains the brief and a first message with the
-/// attachments.
+/// Creates the call that hires an agent into a role. The arguments of the call are the brief and a first message with
+/// the attachments.
 pub(crate) fn assign(role_id: &str, brief: &Value, text: &str, artifacts: &[ArtifactId]) -> Call {
     let message = json!({
         "message_type": "task_assignment",

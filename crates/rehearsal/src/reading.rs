@@ -173,7 +173,8 @@ impl<'a> Scene<'a> {
 }
 
 /// Returns the language, and the lines from the heading of the runtime facts to the end. If several lines look like
-/// this heading, the last counts, because prompts and briefs come earlier and may contain the same line.
+/// this heading, the last of these lines counts, because prompts and briefs come earlier and may contain the same
+/// line.
 fn runtime_section<'l, 'a>(lines: &'l [&'a str]) -> (Language, &'l [&'a str]) {
     for (at, line) in lines.iter().enumerate().rev() {
         for &language in Language::ALL {

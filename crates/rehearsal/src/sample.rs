@@ -1,4 +1,4 @@
-//! Makes up a value that fits a JSON Schema, for a prompt that asks for an answer in a certain form. This file
+//! Creates a value that fits a JSON Schema, for a prompt that asks for an answer in a certain form. This file
 //! supports the common keywords of schemas. If a schema has other keywords and the value does not fit, the society's
 //! own check of answers reports that.
 

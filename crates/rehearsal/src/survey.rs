@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 /// The name of the report, without its extension.
 const REPORT_NAME: &str = "polity-report";
 
-/// Maximum number of names that the lead tries for the report. A name can be taken although the listing did not show
-/// it.
+/// Maximum number of names that the lead tries for the report. A file with such a name may exist although the
+/// listing did not show the file.
 const MOST_NAMES_TRIED: usize = 3;
 
 /// Maximum number of names at the top of the workspace that the report mentions.

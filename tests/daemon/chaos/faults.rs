@@ -1,4 +1,5 @@
-//! Answers requests of models, some of them badly; a seed and the request decide how. Records all answers.
+//! Answers the requests to the models, and gives some of them a bad answer. A seed and the request determine each
+//! answer. Records all answers.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -69,8 +70,8 @@ const FAULTS: [Fault; 16] = [
 ];
 
 impl Fault {
-    /// Returns the kind of failure that the daemon reports in events; `None` if the daemon takes the fault for an
-    /// answer.
+    /// Returns the kind of failure that the daemon reports in events; `None` if the daemon accepts the bad answer as
+    /// a normal answer.
     pub(super) fn failure(self) -> Option<&'static str> {
         match self {
             Self::Paused | Self::PausedForNothing | Self::PausedUntilThen | Self::RateLimited => {
@@ -113,8 +114,8 @@ impl Fault {
     }
 }
 
-/// Returns the intended calls, or two harmless calls if the model should only speak. All calls have the same id,
-/// which the history may already contain.
+/// Returns the intended calls, or two harmless calls if the intended answer contains only text. All calls have the
+/// same id, which the history may already contain.
 fn with_one_id(act: Act) -> Answer {
     let calls = match act {
         Act::Call(calls) => calls,

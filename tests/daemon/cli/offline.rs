@@ -135,7 +135,7 @@ fn what_is_read_is_the_same_with_a_daemon_and_without() {
     for (words, code, stdout, stderr) in &without[..18] {
         assert_eq!((code, stdout.is_empty()), (&Some(0), false), "{words:?}");
         if words.iter().any(|word| word == "--request") {
-            // Standard output is the request alone; the facts about it stand on standard error.
+            // Standard output contains only the request. The facts about the request are on standard error.
             assert!(serde_json::from_str::<Value>(stdout).is_ok(), "{stdout}");
             assert!(stderr.contains("as image_url"), "{stderr}");
         } else {

@@ -133,8 +133,8 @@ pub(super) struct Transcripts {
 }
 
 impl Transcripts {
-    /// Adds a problem if a conversation ends with calls without a result. The calls in `asked` wait for the user, so
-    /// it is no problem if these have no result.
+    /// Adds a problem if a conversation ends with calls without a result. Calls in `asked` wait for the user, so a
+    /// missing result of such a call is no problem.
     fn has_ended(&mut self, conversation: &str, open: &mut Vec<String>, asked: &[String]) {
         open.retain(|call| !asked.contains(call));
         if !open.is_empty() {

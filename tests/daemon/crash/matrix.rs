@@ -330,8 +330,8 @@ fn at_once<T: Send>(work: Vec<T>, done: impl Fn(T) + Sync) {
     });
 }
 
-/// Kills the process at every point, in the first scenario that passes the point. Each point is tried twice: when the
-/// process passes it for the first time, and in the middle of all times that the process passes it.
+/// Kills the process at every point, in the first scenario that passes the point. The test tries each point twice: if
+/// the process passes the point ten times, the test kills it at the first and at the fifth time.
 #[test]
 fn everything_happens_once_wherever_the_process_dies() {
     let undisturbed = undisturbed();
@@ -365,8 +365,8 @@ fn everything_happens_once_wherever_the_process_dies() {
     table.assert_good(KILLS);
 }
 
-/// Returns two kills at a point that a scenario passes `count` times: at the first time, and at the time in the
-/// middle.
+/// Returns two kills at a point that a scenario passes `count` times. If `count` is 10, the process dies at the first
+/// and at the fifth time.
 fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
     BTreeSet::from([1, (count / 2).max(1)]).into_iter().map(move |hit| Kill { point, hit })
 }

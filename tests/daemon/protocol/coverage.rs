@@ -7,7 +7,7 @@ use std::path::Path;
 const SEED: &str = include_str!("../../../docs/seeds/agent-communication.requirements.md");
 const PAGE: &str = include_str!("../../../docs/protocol.md");
 
-/// Returns the numbers of all criteria in that document, such as `3.7`.
+/// Returns the numbers of all criteria in the requirements document, such as `3.7`.
 fn criteria() -> Vec<String> {
     let mut requirement = "";
     let mut found = Vec::new();

@@ -81,8 +81,8 @@ fn left(server: &ScriptedServer, due: &'static str) -> Polity {
 const LONG_PAST: &str = "UPDATE messages SET due_at = 1 WHERE state = 'delayed'";
 const FAR_OFF: &str = "UPDATE messages SET due_at = 9000000000000000 WHERE state = 'delayed'";
 
-/// The messages become due while no process runs. The test kills each process that delivers messages while agents
-/// handle them.
+/// The messages become due while no process runs. The next two processes deliver the messages, and the test kills
+/// each process while an agent handles the last message.
 #[test]
 fn delayed_messages_survive_every_kill_and_come_once() {
     let holds = Arc::new(AtomicBool::new(true));
@@ -149,7 +149,7 @@ fn a_clock_years_behind_waits_without_a_flood() {
     let ended = run(&polity, &["--resume", "--timeout", "2s", "--json"]).expect_code(124);
     assert_eq!(server.request_count(), before, "a model was asked although no message is due");
     assert!(ended.stdout.lines().count() < 20, "{}", ended.stdout);
-    // Set the messages as overdue, as if the clock were correct again.
+    // Make the messages overdue, as if the clock were correct again.
     Database::write(&polity.data_dir()).execute(LONG_PAST);
     run(&polity, &["--resume"]).expect_code(0);
     assert_in_order_and_once(&server);

@@ -1,5 +1,5 @@
-//! Agents that another agent terminates: which agents end with them, what happens to their messages, and which agents
-//! are told.
+//! An agent terminates another agent. The tests check which descendants end too, what happens to the messages of the
+//! ended agents, and which agents get a notice.
 
 use std::time::{Duration, Instant};
 

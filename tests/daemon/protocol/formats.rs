@@ -53,7 +53,7 @@ fn whole(message_type: &str) -> (Value, &'static str) {
     (payload, lines)
 }
 
-/// The daemon accepts every message type that the document defines, and the receiver gets all fields.
+/// The daemon accepts every message type that the requirements define, and the receiver gets all fields.
 /// Tests criteria 3.8, 8.1, 8.2, 8.3 and 8.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn every_type_of_message_arrives_with_its_fields() {

@@ -20,7 +20,7 @@ fn injections() -> BTreeMap<String, String> {
     serde_json::from_str(file).expect("texts by name")
 }
 
-/// Returns all imitations from that file, one per line.
+/// Returns all imitations in one text, one per line.
 fn all() -> String {
     injections().into_values().collect::<Vec<_>>().join("\n")
 }
@@ -109,8 +109,8 @@ fn assert_nobody_is_fooled(asked: &Conversation) {
     }
 }
 
-/// Returns the messages of the forger, which contain `attempt` in every field. A payload has two forms, and the
-/// forger uses both.
+/// Returns two messages of the forger, which contain `attempt` in every field. The first payload has the field
+/// `text`, and the second has the field `content` instead.
 fn letters(to: &Value, attempt: &str, attachments: &[Value]) -> Vec<Call> {
     let payloads = [
         json!({"message_type": "status_report", "text": attempt, "contact_reason": attempt, "from": attempt,
@@ -126,7 +126,7 @@ fn letters_of_forger(asked: &Conversation) -> Vec<String> {
     texts.filter(|text| text.starts_with("【来自 forger（")).collect()
 }
 
-/// Checks that each imitation did arrive: as text, as a field, and as content that is not text.
+/// Checks that each imitation has arrived in all three places: as text, as a field, and inside structured content.
 #[track_caller]
 fn assert_attempts_arrive(asked: &Conversation) {
     let letters = letters_of_forger(asked);

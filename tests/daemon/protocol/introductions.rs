@@ -264,7 +264,7 @@ fn who_is_asked_sees_the_request_and_its_own_contacts_with_what_they_do() {
     assert!(of_painter[1].contains("描述图片"), "{contacts}");
 }
 
-/// If the introducer knows no such agent, its answer says so, and the asker goes on without an introduction.
+/// If the introducer knows no fitting agent, its answer says so, and the asker works on without an introduction.
 /// Tests criterion 3.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn nobody_is_an_answer_too() {

@@ -116,8 +116,8 @@ fn a_schema_that_is_none_hires_nobody() {
     assert_eq!(server.request_count(), 2);
 }
 
-/// A record notes that the daemon has returned the wrong answer to the writer. So the next process does not return it
-/// again.
+/// A record notes that the daemon has returned the wrong answer to the writer. So the next process does not return
+/// the answer again.
 #[test]
 fn what_was_returned_before_a_crash_is_not_returned_again() {
     let (asked_again, gate) = (Gate::default(), Gate::default());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use polity_tests::{Polity, Running};
 use serde_json::Value;
 
-/// Longest time that a passing test waits for one answer.
+/// Maximum wait for one answer before the test fails.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A daemon that accepts requests.
@@ -44,7 +44,7 @@ impl Serving {
         Self { running, address, token: token.trim().to_owned() }
     }
 
-    /// Opens a connection that waits at most [`PATIENCE`].
+    /// Opens a connection on which each read fails after [`PATIENCE`].
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
@@ -95,7 +95,7 @@ impl Serving {
         line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} is not in: {metrics}"))
     }
 
-    /// Returns the memory of the process that is resident now, in MiB.
+    /// Returns the current resident memory of the process, in MiB.
     pub(crate) fn resident(&self) -> u64 {
         self.memory("VmRSS:")
     }
@@ -105,7 +105,7 @@ impl Serving {
         self.memory("VmHWM:")
     }
 
-    /// Makes the peak start again at the memory that is resident now.
+    /// Resets the peak to the current resident memory.
     pub(crate) fn forget_peak(&self) {
         std::fs::write(format!("/proc/{}/clear_refs", self.running.id()), "5").expect("a new peak");
     }
@@ -121,7 +121,7 @@ impl Serving {
     /// Returns the processor time that the process has used.
     pub(crate) fn processor_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.running.id())).expect("a process");
-        // The second field is the name in parentheses. User time and system time are the 14th and 15th field.
+        // The second field is the name of the program in parentheses. Fields 14 and 15 are user time and system time.
         let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace().skip(11).take(2);
         let ticks: u64 = fields.map(|ticks| ticks.parse::<u64>().expect("a number")).sum();
         // Linux reports these times in hundredths of a second on every architecture that Rust supports.

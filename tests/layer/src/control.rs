@@ -1,5 +1,5 @@
-//! The orders of a test to this library: numbers in a file. The test writes them; the library maps the file into
-//! memory.
+//! The orders of a test to this library. The orders are numbers in a file: the test writes the numbers, and the
+//! library maps the file into memory.
 
 use std::ffi::{CString, c_int};
 use std::os::unix::ffi::OsStringExt;
@@ -10,21 +10,20 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// The index of each number in the file. Each number is an `i64` in native byte order.
 #[derive(Clone, Copy)]
 pub(crate) enum Word {
-    /// The error number with which every write below the root fails. For this order and the next three, 0 lets calls
-    /// succeed.
+    /// Writes to files below the root fail with this error number. For this number and the next three, 0 lets the
+    /// calls succeed.
     Write,
-    /// The error number with which every call below the root fails that creates, renames, removes or opens for
-    /// writing.
+    /// Calls that create, rename, remove or open for writing a file below the root fail with this error number.
     Change,
-    /// The error number with which every sync below the root fails.
+    /// Syncs of files below the root fail with this error number.
     Sync,
-    /// The error number with which every call fails that needs a new file descriptor.
+    /// Calls that need a new file descriptor fail with this error number.
     Descriptor,
     /// How much the wall clock runs ahead, in nanoseconds.
     Wall,
     /// How much the monotonic clocks run ahead, in nanoseconds.
     Count,
-    /// Number of calls that have failed because of these orders.
+    /// Number of calls that have failed because of the orders above.
     Refused,
 }
 

@@ -1,5 +1,6 @@
-//! The functions that replace functions of the C library. Each calls the real function, unless a test has ordered it
-//! to fail. Only a sync below the root is never passed on: it is recorded, and reported as done.
+//! The functions that replace functions of the C library. Each replacement calls the real function, unless a test has
+//! ordered the call to fail. A sync of a file below the root never calls the real function: the replacement records
+//! the sync and reports success.
 //!
 //! Callers pass the last argument of `open` and its variants only if the call may create a file. The replacements
 //! always declare this argument: on all machines with glibc it is in a register, so reading it is safe even if it was

@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// The open journal file, and the root: changes are recorded only below this directory.
+/// The open journal file, and the path of the root. The library records only changes below the root.
 pub(crate) struct Journal {
     file: Option<c_int>,
     root: Option<Vec<u8>>,

@@ -4,8 +4,8 @@
 //! The library does two things. An environment variable turns each of them on:
 //!
 //! - `POLITY_LAYER_JOURNAL` names a file. The library records in it, in order, every change below `POLITY_LAYER_ROOT`
-//!   and all data that the process sends out ([`journal`]). From this file, a test can rebuild what a power cut would
-//!   leave.
+//!   and all data that the process sends out ([`journal`]). From this file, a test can rebuild the files that a
+//!   power cut would leave on the disk.
 //! - `POLITY_LAYER_CONTROL` names a file of numbers that specify which calls fail and by how much the clocks are
 //!   wrong ([`control`]). The library maps the file into memory, so a number that a test writes takes effect at the
 //!   next call.

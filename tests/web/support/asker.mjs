@@ -1,4 +1,4 @@
-// A chat model that asks the user one question, and then is content with any answer.
+// A chat model that asks the user one question, and then accepts any answer.
 
 import { createServer } from "node:http";
 

@@ -97,7 +97,7 @@ export async function open(browser, options = {}) {
     await heard();
     return had;
   };
-  /** Runs `what` while the daemon may be stopped. The errors that this causes have arrived before `quietly` ends. */
+  /** Runs `what`, which may stop the daemon, and then waits for all errors that the stopped daemon causes. */
   const quietly = async (what) => {
     quiet.on = true;
     const done = await what();

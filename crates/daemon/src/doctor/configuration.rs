@@ -59,8 +59,8 @@ fn of_problem(problem: &Problem) -> Finding {
     Finding { severity, code, what: problem.to_string(), advice: Some(advice) }
 }
 
-/// Whether a problem is about a word in a list of capabilities. Every word is allowed there, so the only possible
-/// warning is that the word resembles a known capability.
+/// Whether a problem is about a word in a list of capabilities. Such a list may contain any word, so the only
+/// possible warning is that the word resembles a known capability.
 fn is_capability(place: &Place) -> bool {
     let Place::Pointer(pointer) = place else { return false };
     let mut parts = pointer.split('/').skip(3);

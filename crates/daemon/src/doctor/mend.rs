@@ -47,7 +47,7 @@ fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
         fs::rename(unfinished, &path)
     });
     if written.is_err() {
-        // Fails if the temporary file was never created, which does not matter.
+        // Ignore the error that the temporary file does not exist: the failure may have prevented its creation.
         let _ = fs::remove_file(unfinished);
     }
     written?;

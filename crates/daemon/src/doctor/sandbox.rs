@@ -1,4 +1,4 @@
-//! Tells which sandbox the commands of agents get on this machine, what limits them, and what would raise the level.
+//! Reports the level of the sandbox for commands of agents on this machine, and advises how to raise this level.
 
 use super::report::Section;
 use crate::hands::enter;

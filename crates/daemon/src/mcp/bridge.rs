@@ -61,9 +61,11 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
             if agreed.borrow().session.is_none() {
                 continue;
             }
-            // In a session, a closed connection stops nothing, so the daemon gets the message too.
+            // In a session, the daemon continues the work even if the connection closes. So the cancellation is also
+            // sent to the daemon.
         }
-        // An answer of the client has the id of a request of the daemon, which may be the id of a request, too.
+        // The client also answers requests of the daemon. Such an answer has the id of the daemon's request. A
+        // request of the client may have the same id, so the key of an answer gets a prefix.
         let key = match message["method"].is_string() {
             true => message["id"].to_string(),
             false => format!("answer {}", message["id"]),
@@ -79,7 +81,8 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
     stream.abort();
     let agreed = agreed.borrow().clone();
     if agreed.session.is_some() {
-        // Without this, calls in the session would wait on for nobody. If the daemon has gone, they have ended anyway.
+        // End the session, because its calls would otherwise keep waiting although no client reads their answers. An
+        // error does not matter: if the daemon has ended, the calls have ended with the daemon.
         let farewell = headers(&Value::Null, &agreed);
         let ending = client.relay_end(&farewell);
         let _ = tokio::time::timeout(FAREWELL, ending).await;
@@ -91,7 +94,7 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// What the answer to `initialize` says. Every later request repeats it.
+/// The values in the answer to `initialize` that every later request repeats.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Agreed {
     version: Option<String>,
@@ -143,7 +146,8 @@ async fn pass(
     }
 }
 
-/// Copies the messages of one answer of the daemon to standard output. `agreed` is set by the answer to `initialize`.
+/// Copies the messages of one answer of the daemon to standard output. If `agreed` is given, the answer is the answer
+/// to `initialize`, and its values are stored in `agreed`.
 async fn copy(
     mut relayed: Relayed,
     agreed: Option<&watch::Sender<Agreed>>,
@@ -161,8 +165,8 @@ async fn copy(
     Ok(())
 }
 
-/// Copies what the daemon sends outside of answers to standard output, for as long as the process runs. Only a session
-/// has such messages.
+/// Copies to standard output all messages of the daemon that belong to no answer, as long as the process runs. The
+/// daemon sends such messages only in a session.
 async fn stream(client: Client, mut agreed: watch::Receiver<Agreed>, answers: mpsc::Sender<String>) {
     loop {
         let Ok(headers) = agreed

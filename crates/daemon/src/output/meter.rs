@@ -42,7 +42,7 @@ impl Meter {
             return;
         }
         *said = LastUpdate { next: now + PERIOD, anything: true };
-        // A progress line that cannot be printed is not worth an error.
+        // Ignore an error: the transfer works without the progress line.
         let _ = write!(std::io::stderr(), "\r\x1b[K{}", line(&self.what, done, self.total));
     }
 }

@@ -134,7 +134,7 @@ mod tests {
         fn nothing_in_a_cell_is_obeyed(text in any::<String>()) {
             let shown = without_styles(&table(&[vec![Cell::new(BAD, &text), Cell::new(DIM, &text)]]));
             prop_assert!(!shown.contains(|character: char| character.is_control()), "{shown:?}");
-            // Only our own styles were stripped: the text itself is still there.
+            // `without_styles` has removed only our own styles, and no part of the text.
             let plain = harmless(&one_line(&text, CELL_CHARS)).into_owned();
             prop_assert_eq!(shown.contains(&plain), true);
         }

@@ -55,7 +55,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         match arguments.shape.form() {
             crate::output::Form::Json => print_json(&preview)?,
             crate::output::Form::Text => {
-                // Standard output is the request alone, so that other programs can read it.
+                // Standard output gets only the request, so that other programs can parse it.
                 complain(&facts_in_words(&preview));
                 show(&block("", &format!("{:#}", preview.request)))?;
             }

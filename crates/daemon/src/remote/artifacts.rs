@@ -201,8 +201,8 @@ pub(crate) async fn fetch(client: &Client, artifact: &ArtifactView, path: &Path)
     let mut name = path.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);
-    // Fails if the `.part` file exists. So it neither follows a symbolic link nor overwrites the file of another
-    // fetch.
+    // Opening the `.part` file fails if it exists. So this function neither follows a symbolic link nor overwrites
+    // the file of another fetch.
     let in_the_way = |source| Failure::Unwritable { path: part.clone(), source };
     let mut file = tokio::fs::File::create_new(&part).await.map_err(in_the_way)?;
     let meter = progress(Meter::new(&format!("fetching {}", path.display()), Some(artifact.size)));

@@ -137,8 +137,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-        // Remember the mode before the line editor changes it. Dropping the guard restores the mode, even after an
-        // error.
+        // Remember the terminal mode before the line editor changes it. Dropping `_mode` restores the mode, even
+        // after an error.
         let _mode = lines::Mode::note();
         let (lines, printer) = lines::typed()?;
         let printer = Arc::new(Mutex::new(printer));

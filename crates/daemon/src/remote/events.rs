@@ -79,7 +79,7 @@ pub(crate) async fn newest_event(client: &Client) -> Result<i64, Failure> {
 
 /// Prints the newest events that pass the filter; returns the number of the newest event, whether or not it passes.
 async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -> Result<i64, Failure> {
-    // Read this number before the pages. With `--follow`, the event stream then brings all later events.
+    // Read this number before the pages of events. With `--follow`, the event stream then brings all later events.
     let last = newest_event(client).await?;
     let mut pages = Vec::new();
     let mut left = limit;

@@ -183,7 +183,8 @@ fn with_attached(export: &Export) -> Vec<ArtifactView> {
     export.artifacts.iter().chain(attached).filter(|artifact| seen.insert(&artifact.id)).cloned().collect()
 }
 
-/// Writes artifacts into files; returns the files by artifact id. If one artifact fails, the others are still written.
+/// Writes artifacts into files; returns the files by artifact id. If writing one artifact fails, still writes the
+/// other artifacts.
 async fn write_artifacts(
     client: &Client,
     artifacts: &[ArtifactView],

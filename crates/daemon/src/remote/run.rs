@@ -131,7 +131,7 @@ impl Run<'_> {
             let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
             let latest = client.tasks(&filter).await?.tasks.pop();
             let latest = latest.ok_or_else(|| Failure::NothingToResume(self.data.to_owned()))?;
-            // If the work ended before this command looked, its answer is left to be printed.
+            // The last task may have ended before this command began. Then its answer may still be unprinted.
             let nothing_to_print = left.is_empty() && unshown(client, Some(&latest.id)).await?.is_empty();
             if nothing_open && nothing_to_print && latest.state == TaskState::Idle {
                 self.output.nothing_left(&latest.id);

@@ -145,7 +145,7 @@ fn listen_to_keys() -> mpsc::Receiver<Wish> {
 
 async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure> {
     let agents = AgentFilter { task: filter.task.clone(), ..AgentFilter::default() };
-    // Ask before the alternate screen is opened: an error message would disappear with that screen.
+    // Fetch the agents before the alternate screen opens, because an error message would disappear with that screen.
     let (there, as_of) = client.all_agents(&agents).await?;
     let recent = client.events(Side::Before(as_of.saturating_add(1)), BEFORE, filter).await?;
     let mut state = State::new(there);

@@ -51,8 +51,8 @@ impl Drop for Note {
     }
 }
 
-/// Reads the token file. A symbolic link is refused: otherwise polity would use, and make private, whatever file it leads
-/// to.
+/// Reads the token file. Refuses a symbolic link: otherwise polity would read the target of the link as a token, and
+/// would change the permissions of that target.
 fn read_private(path: &Path) -> io::Result<String> {
     let mut file = open(path, Links::Refused)?;
     keep_private(path, &file)?;

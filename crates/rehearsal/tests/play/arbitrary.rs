@@ -1,5 +1,5 @@
-//! Sends random requests to the built-in model, even requests that the runtime would never build: it must answer
-//! each.
+//! Sends random requests to the built-in model, even requests that the runtime would never build. The model must
+//! answer every request.
 
 use bytes::Bytes;
 use polity_llm::{Arguments, Media, Message, Part, Request, Tool, ToolCall, ToolChoice};

@@ -142,9 +142,9 @@ mod tests {
         check("always", Some((Answer::Always, None)));
         check("n", Some((Answer::No, None)));
         check("n  use a branch ", Some((Answer::No, Some("use a branch"))));
-        // A reason belongs to a refusal only.
+        // Only a refusal can have a reason, so the text after `y` is ignored.
         check("y please", Some((Answer::Yes, None)));
-        // Everything else is no answer. In particular, an empty line allows nothing.
+        // Any other line is no answer. In particular, an empty line does not allow the call.
         for line in ["", " ", "maybe", "yn", "ja"] {
             check(line, None);
         }

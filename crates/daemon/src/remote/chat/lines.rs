@@ -10,7 +10,7 @@ use std::io::BufRead;
 use std::io::Write;
 use tokio::sync::mpsc;
 
-/// Capacity of the queue of input lines. When it is full, reading waits.
+/// Capacity of the queue of input lines. While the queue is full, the thread that reads lines waits.
 const AHEAD: usize = 1;
 
 /// Input of the user.
