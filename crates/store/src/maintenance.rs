@@ -1,4 +1,4 @@
-//! Work on a data directory without running its society: look for damage, make a backup, free space.
+//! Checks a data directory for damage, backs it up, and frees space, without running the society.
 
 pub(crate) mod check;
 pub(crate) mod database;
@@ -91,7 +91,7 @@ pub struct Checked {
     /// Everything that is damaged; empty if nothing is damaged.
     pub damage: Vec<Damage>,
     pub rows: Rows,
-    /// All blobs in the directory, needed or not.
+    /// All blobs in the directory, including the blobs that no artifact refers to.
     pub stored: Amount,
     /// The blobs that no artifact refers to. They do no harm.
     pub unneeded: Amount,
@@ -210,8 +210,8 @@ pub struct BackedUp {
 
 /// Copies the current state of a data directory into a new directory. A daemon may be working in the old directory.
 ///
-/// The backup is complete or does not appear. The caller must ensure that no process calls [`free`] on the old
-/// directory meanwhile.
+/// The new directory appears only when the backup is complete. The caller must ensure that no process calls [`free`]
+/// on the old directory meanwhile.
 ///
 /// # Errors
 ///
@@ -234,8 +234,8 @@ pub async fn back_up(data: &Path, to: &Path) -> Result<BackedUp, MaintenanceErro
         Err(error) => Err(error),
     };
     if done.is_err() {
-        // If the directory cannot be removed either, report only the first failure.
-        // The directory that stays has `unfinished` in its name.
+        // If the directory cannot be removed either, report only the first failure. The name of the remaining
+        // directory contains `unfinished`.
         let _ = std::fs::remove_dir_all(&unfinished);
     }
     done
@@ -275,15 +275,15 @@ fn finish(unfinished: &Path, to: &Path) -> std::io::Result<()> {
     sync(parent.unwrap_or(Path::new(".")))
 }
 
-/// Whether the unneeded things are removed.
+/// Whether [`free`] removes what nobody needs, or only counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Remove,
-    /// The unneeded things are only counted.
+    /// [`free`] only counts what it would remove, and changes nothing.
     Count,
 }
 
-/// What counts as unneeded.
+/// The settings that decide what [`free`] removes.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwanted {
     /// How long a task must have been idle before its artifacts are removed; `None` keeps them for ever.
@@ -296,9 +296,9 @@ pub struct Unwanted {
 /// What happens to the blobs in the trash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trash {
-    /// They are kept for a week.
+    /// Each blob stays in the trash for a week.
     Kept,
-    /// They are removed at once, and so are the blobs that are discarded now.
+    /// [`free`] removes all blobs in the trash at once, including the blobs that it has just moved there.
     Emptied,
 }
 
@@ -319,14 +319,14 @@ pub fn trash(data: &Path) -> PathBuf {
 /// How long discarded blobs stay in the trash: a week.
 const IN_TRASH_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// What was freed. With [`Mode::Count`], what would be freed.
+/// What [`free`] has removed; with [`Mode::Count`], what it would remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
     /// Artifacts of tasks that ended long ago.
     pub artifacts: u64,
     /// Blobs that no remaining artifact needs. They are in the trash now, unless it was emptied.
     pub stored: Amount,
-    /// Blobs that were in the trash, and whose time is up.
+    /// Blobs that [`free`] has removed from the trash.
     pub trash: Amount,
     /// Events that have expired.
     pub events: u64,
@@ -336,8 +336,9 @@ pub struct Freed {
     pub database_after: u64,
 }
 
-/// Frees space: moves blobs without an artifact to the trash, and removes expired events and, if requested, artifacts of
-/// tasks that ended long ago. Removes from the trash what has been there for a week. The caller must ensure that no other process uses the directory.
+/// Frees space: moves blobs without an artifact to the trash, and removes expired events and, if requested, artifacts
+/// of tasks that ended long ago. Also removes the blobs that have been in the trash for a week. The caller must
+/// ensure that no other process uses the directory.
 ///
 /// # Errors
 ///
@@ -366,8 +367,8 @@ async fn free_in(
     let now = clock::now();
     let mut events = 0;
     if mode == Mode::Remove {
-        // Do this first: tasks are forgotten only if removing events is not enough, and the blobs of a forgotten task
-        // are removed below.
+        // Remove events before forgetting tasks: a task is forgotten only if the database is still too large. Forget
+        // tasks before removing blobs, so that the blobs of a forgotten task are removed below.
         events = remove_expired(store, unwanted.retention, now).await?;
         if let Some(most) = unwanted.retention.max_database_bytes {
             keep_within(store, most).await?;
@@ -410,8 +411,8 @@ pub async fn empty_trash(blobs: &BlobStore, now: Timestamp) -> Result<(), BlobEr
     blobs.empty_trash(Trash::Kept.expired(now)).await
 }
 
-/// Removes expired events, in one transaction after another, and returns how many. A society may be running. The age of
-/// an event is the time from its creation to `now`.
+/// Removes expired events in several short transactions, and returns the number of removed events. A society may be
+/// running. The age of an event is the time from its creation to `now`.
 pub async fn remove_expired(store: &Store, retention: Retention, now: Timestamp) -> Result<u64, Error> {
     let mut removed = 0;
     loop {

@@ -18,7 +18,7 @@ pub enum Record {
     Noticed { notice: Notice },
     /// The model answered.
     Replied(Replied),
-    /// A tool call that reaches outside was started.
+    /// The driver started a call of a tool that acts outside the society.
     ToolStarted {
         call: CallId,
         /// What the tool needs after a crash to find out whether the call has happened.

@@ -1,4 +1,5 @@
-//! Table `seen`: the outside sources of what an agent, an artifact or a workspace contains, and how it got there.
+//! Table `seen`: from which outside sources an agent, an artifact or a workspace has content, and how the content got
+//! there.
 //!
 //! Each row contains the first step by which content of a source reached a holder. The row stays until the task is
 //! forgotten. [`way`] follows the steps back to the source.

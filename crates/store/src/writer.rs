@@ -13,7 +13,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// The length of the queue for jobs. Longer queues make commits no more efficient.
+/// The length of the queue for jobs. A longer queue would not make commits more efficient.
 const QUEUE: usize = 256;
 
 /// A write transaction, as a job sees it.
@@ -154,7 +154,7 @@ impl Handle {
                         Ok(()) => result,
                         Err(reason) => result.and(Err(Error::Commit(reason.clone()))),
                     };
-                    // The caller may be gone. The write counts anyway.
+                    // Sending fails if the caller was dropped meanwhile. That caller needs no answer.
                     let _ = sender.send(result);
                 };
                 Ran { outcome, answer: Box::new(answer) }
@@ -301,7 +301,7 @@ impl Writer {
         so_far?;
         polity_points::point!("writer::before_commit");
         self.tx.execute("COMMIT").await?;
-        // The commit is of no use if it went into files that nobody can find any more.
+        // If the files were removed or replaced, the commit is lost, so do not report it as a success.
         Ok(self.place.check()?)
     }
 

@@ -22,8 +22,8 @@ const OVER: &str = "SELECT id FROM tasks WHERE state = 'idle' AND created_at < ?
 const OF_TASKS: &str = "SELECT id FROM artifacts WHERE task IN (SELECT value FROM json_each(?1))
     AND id NOT IN (SELECT g.artifact FROM artifact_grants g JOIN agents a ON a.id = g.agent
         WHERE a.task IS NOT NULL AND a.task NOT IN (SELECT value FROM json_each(?1)))";
-/// Every text outside the tasks ?1 that may name an artifact. The texts are read as bytes, because a damaged text still
-/// names artifacts.
+/// Every text outside the tasks ?1 that may name an artifact. The texts are read as bytes, because a text that is not
+/// valid UTF-8 may still name artifacts.
 const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
     SELECT CAST(concat_ws(' ', body, attachments, introduction, introduced) AS BLOB) FROM messages
         WHERE task NOT IN done

@@ -26,8 +26,8 @@ pub enum Side {
 
 /// Returns a page of events, oldest first.
 ///
-/// The connection must have begun a transaction, so that all reads see the same moment. Damaged rows are skipped,
-/// because a client could otherwise never get past them. A page without events is the last page.
+/// The connection must have begun a transaction, so that all reads see the same state of the database. Damaged rows
+/// are skipped, because a client could otherwise never get past them. A page without events is the last page.
 pub async fn list(
     connection: &mut SqliteConnection,
     mut side: Side,
