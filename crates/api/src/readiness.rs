@@ -59,7 +59,7 @@ mod tests {
         check(999, Some("full"), (None, 1)).await;
         check(1000, Some("full"), (Some("full"), 2)).await;
         check(1999, None, (Some("full"), 2)).await;
-        // A caller that had to wait for another caller's check passes a time from before that check.
+        // A caller that waited for the check of another caller passes an earlier time than that check.
         check(500, None, (Some("full"), 2)).await;
         check(2000, None, (None, 3)).await;
     }

@@ -38,7 +38,7 @@ export function mountApprovals(app) {
     } catch (error) {
       app.say(app.explain(error), "bad");
     }
-    // Reread the questions, because the person may have answered others in another program.
+    // Reread the questions, because the person may have answered other questions in another program.
     await app.rereadApprovals().catch(() => {});
     sending.delete(approval.id);
     draw(store.model);
