@@ -201,7 +201,8 @@ pub async fn ancestors(connection: &mut SqliteConnection, agent: &AgentId) -> Re
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }
 
-/// Of an agent and all its descendants in all tasks, returns those that have not ended, parents before children.
+/// Returns the agents of a subtree that have not ended, parents before children. The subtree is the agent `top` and
+/// all its descendants in all tasks.
 pub async fn live_subtree(connection: &mut SqliteConnection, top: &AgentId) -> Result<Vec<AgentId>, Error> {
     let ids: Vec<String> = sqlx::query_scalar(LIVE_SUBTREE).bind(top.as_str()).fetch_all(connection).await?;
     Ok(ids.into_iter().map(AgentId::new).collect())

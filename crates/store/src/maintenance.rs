@@ -97,15 +97,15 @@ pub struct Checked {
     pub unneeded: Amount,
 }
 
-/// Checks everything in a data directory, and changes nothing. A daemon may be working in the directory meanwhile.
+/// Checks everything in a data directory, and changes nothing. A daemon may use the directory at the same time.
 ///
 /// # Errors
 ///
 /// Fails if no verdict is possible: the directory cannot be read, or a newer polity wrote it.
 pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     let store = BlobStore::as_it_is(data.join(ARTIFACTS));
-    // List the blobs before reading the rows, so that a blob whose row is written meanwhile does not count as unneeded.
-    // A blob is always stored before its row.
+    // List the blobs before reading the rows. A daemon stores each blob before its row, so a blob that is stored
+    // during the check never counts as unneeded.
     let mut checked = Checked {
         damage: Vec::new(),
         rows: Rows::Unreadable,
@@ -135,8 +135,8 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     Ok(checked)
 }
 
-/// Checks the structure of a database for at most two seconds, as the daemon does when it starts, and changes nothing.
-/// A daemon may be working in the database meanwhile.
+/// Checks the structure of a database for at most two seconds, as the daemon does when it starts, and changes
+/// nothing. A daemon may use the database at the same time.
 ///
 /// # Errors
 ///
@@ -152,7 +152,7 @@ pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
     Ok(database::quick_check(&mut connection, &file).await?)
 }
 
-/// The blobs that artifacts need. Each blob comes with the artifacts that need it.
+/// The blobs that artifacts need: a map from each blob to the artifacts that need the blob.
 type Needed = BTreeMap<BlobHash, Vec<ArtifactId>>;
 
 async fn check_database(file: &Path, checked: &mut Checked) -> Result<Option<Needed>, MaintenanceError> {
@@ -208,7 +208,8 @@ pub struct BackedUp {
     pub damage: Vec<Damage>,
 }
 
-/// Copies the current state of a data directory into a new directory. A daemon may be working in the old directory.
+/// Copies the current state of a data directory into a new directory. A daemon may use the old directory at the same
+/// time.
 ///
 /// The new directory appears only when the backup is complete. The caller must ensure that no process calls [`free`]
 /// on the old directory meanwhile.
@@ -447,7 +448,8 @@ pub async fn keep_within(store: &Store, most: u64) -> Result<u64, Error> {
         drop(reader);
         let write = store.write(move |tx| Box::pin(async move { forget::forget(tx, oldest).await }));
         if !write.await? {
-            // Somebody continued the task meanwhile. The next check, in an hour, finds another task.
+            // Somebody continued the task after the search had chosen it. The next check, in an hour, chooses another
+            // task.
             return Ok(forgotten);
         }
         polity_points::point!("retention::forgotten");

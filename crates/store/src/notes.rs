@@ -90,7 +90,7 @@ pub async fn left(connection: &mut SqliteConnection, of: &Conversation) -> Resul
     Ok(if anything { Left::Something } else { Left::Nothing })
 }
 
-/// Returns the texts that are held for these requests, oldest first.
+/// Returns the held texts for these requests, oldest first.
 pub async fn of_requests(
     connection: &mut SqliteConnection,
     of: &Conversation,

@@ -107,7 +107,7 @@ pub struct Standing {
     pub expectant: bool,
     /// An agent has asked the person something, or wants to make a call that the person must allow.
     pub asks_user: bool,
-    /// Root's last turn failed, or root is parked: nothing more will come from it.
+    /// Root's last turn failed, or root is parked: root will send nothing more.
     pub root_failed: bool,
     /// Root's last turn failed, and no model was ever reached: no model has answered a call of the task
     /// or refused a request. A server that rejects the key or does not have the model does not count as reached.

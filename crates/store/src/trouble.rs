@@ -4,7 +4,7 @@ use polity_artifacts::BlobError;
 use std::error::Error;
 use std::io;
 
-/// A fault of the machine. It may pass, so the same work is tried again later.
+/// A fault of the machine. The fault may end without a change to polity, so polity tries the same work again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The disk is full.

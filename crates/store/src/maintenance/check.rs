@@ -20,7 +20,7 @@ const SCHEMA: &str = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations";
 const COLUMNS: &str = "SELECT name, type, \"notnull\" OR pk > 0 AS needed FROM pragma_table_info(?1)";
 const BLOBS: &str = "SELECT id, blob FROM artifacts ORDER BY id";
 
-/// The statements of this file, except those in [`TABLES`]; tests check them against the schema.
+/// The statements of this file, except the statements in [`TABLES`]; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[BEGIN, INTEGRITY, FOREIGN_KEYS, HAS_SCHEMA, SCHEMA, COLUMNS, BLOBS];
 
