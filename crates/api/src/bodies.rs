@@ -132,7 +132,7 @@ impl Meter {
     }
 }
 
-/// A body that takes memory while it is read.
+/// A body that reserves memory for each piece while a handler reads it.
 struct Metered {
     body: BodyDataStream,
     meter: Meter,

@@ -76,7 +76,7 @@ async fn agents(shared: &Shared) -> Result<[u64; STATES.len()], Problem> {
 /// The name of a metric, its help text, and a function that reads its value from a service.
 type Gauge = (&'static str, &'static str, fn(&ServiceView) -> f64);
 
-/// The data behind all metrics.
+/// The data from which all metrics are computed.
 struct Figures {
     uptime: Duration,
     /// Tasks of the asynchronous runtime.

@@ -19,7 +19,7 @@ pub(crate) struct Routes {
     schemas: SchemaGenerator,
 }
 
-/// The HTTP methods in use.
+/// The HTTP methods that the routes accept.
 #[derive(Clone, Copy)]
 pub(crate) enum Verb {
     Get,

@@ -53,14 +53,14 @@ pub struct NewApproval {
     pub remembered: Value,
     /// A text that tells the person why polity asks about this call.
     pub why: String,
-    /// What a plain yes allows.
+    /// Which calls the answer `yes` allows.
     pub scope: Scope,
     /// How content from outside reached the agent: one line for each step, beginning at the source.
     pub way: Vec<String>,
     pub expires_at: Timestamp,
 }
 
-/// What a plain yes allows.
+/// Which calls the answer `yes` allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Scope {

@@ -84,8 +84,8 @@ pub async fn of_turn(connection: &mut SqliteConnection, turn: TurnId) -> Result<
     rows.iter().map(read).collect()
 }
 
-/// The maximum number of open requests that the store reads although a summary covers them.
-/// More requests would fill any window.
+/// The maximum number of open requests that the store reads although a summary covers them. More requests would not
+/// fit into any context window.
 const OPEN_REQUESTS: i64 = 1_000;
 
 /// The recorded part of a conversation that its newest summary does not cover, with the messages in it.

@@ -19,7 +19,7 @@ const QUEUE: usize = 256;
 /// A write transaction, as a job sees it.
 pub struct Tx {
     pub connection: SqliteConnection,
-    /// The time of the transaction. All its rows get this time.
+    /// The time of the transaction. All rows that the transaction writes get this time.
     pub now: Timestamp,
     /// The conversations that waited for a turn which has ended in this job. The module `rest` of the runtime checks
     /// them before the job ends.
@@ -97,7 +97,7 @@ enum KeepOrUndo {
     Undo,
 }
 
-/// A job. It gets the transaction, or the reason why there is none.
+/// A job. It gets the transaction, or the reason why no transaction could begin.
 type Job = Box<dyn for<'t> FnOnce(Result<&'t mut Tx, &'t str>) -> BoxFuture<'t, Ran> + Send>;
 
 enum Order {

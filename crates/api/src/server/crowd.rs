@@ -98,7 +98,7 @@ impl Drop for Connection {
 }
 
 impl Place {
-    /// Returns once the connection must close to make room for another stranger.
+    /// Returns once the connection must close, because another stranger needs its place.
     pub(super) async fn evicted(&self) {
         self.0.evicted.cancelled().await;
     }

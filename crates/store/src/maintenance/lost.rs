@@ -15,9 +15,10 @@ use std::path::Path;
 pub enum Found {
     /// The database of a society, damaged or not.
     Society,
-    /// Artifacts of a society, but no database or an empty one.
+    /// The database is missing although its artifacts or its log (WAL) exist, or it is empty although its artifacts
+    /// exist.
     Lost,
-    /// Nothing of a society.
+    /// Neither a database nor a log nor artifacts.
     Nothing,
 }
 
