@@ -23,7 +23,8 @@ impl Found {
 }
 
 impl Readiness {
-    /// Returns what prevents writing, if anything does. Concurrent callers wait for a single check.
+    /// Returns the reason why the data directory is not writable, or `None` if it is writable. Concurrent callers
+    /// share a single check.
     pub(crate) async fn trouble(
         &self,
         now: Instant,

@@ -80,8 +80,9 @@ impl Exchanges {
         exchanges::posted(&mut *self.store.reader().await?, key).await
     }
 
-    /// Returns the receiver of the exchange's message, or the agent that the conversation is with, if the person has
-    /// paused that agent. No answer can come until the agent is resumed.
+    /// Returns a paused agent that delays the answer of an exchange: the receiver of its message, or the agent that
+    /// the conversation is with. No answer can come until the person resumes this agent. Returns `None` if neither
+    /// agent is paused.
     pub async fn paused(&self, key: &str) -> Result<Option<AgentId>, Error> {
         exchanges::paused(&mut *self.store.reader().await?, key).await
     }

@@ -188,8 +188,8 @@ pub async fn posted(
     }))
 }
 
-/// Returns the receiver of the exchange's message, or the agent that the conversation is with, if that agent is
-/// paused.
+/// Returns a paused agent that delays the answer of an exchange: the receiver of its message, or the agent that the
+/// conversation is with. Returns `None` if neither agent is paused.
 pub async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Option<AgentId>, Error> {
     let id: Option<String> = sqlx::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;
     Ok(id.map(AgentId::new))

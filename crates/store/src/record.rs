@@ -139,8 +139,8 @@ pub enum ToolResult {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
     },
-    /// The result of a tool that acts outside. The form in which a model sees the files is decided anew for each
-    /// request.
+    /// The result of a tool that acts outside the society. The form in which a model sees the files is decided anew
+    /// for each request.
     Outside {
         content: Content,
         /// The files of the result, in order.

@@ -34,7 +34,8 @@ const STEP: &str = "SELECT way FROM seen WHERE task = ?1 AND holder = ?2 AND sou
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, PASS, HEARD, OF, STEP];
 
-/// Maximum number of steps that are followed. A longer way contains a circle, which only a damaged table can have.
+/// Maximum number of steps to follow back to a source. A longer chain of steps contains a circle, which only a
+/// damaged table can have.
 const STEPS: usize = 1_000;
 
 /// Something that has content from outside.

@@ -103,7 +103,7 @@ pub struct Standing {
     pub mail: bool,
     /// A request of the person is unanswered, and its receiver has told the person nothing final since reading it.
     pub unanswered: bool,
-    /// Root's last message to the person announced that more will follow.
+    /// Root's last message to the person announced that further messages will follow.
     pub expectant: bool,
     /// An agent has asked the person something, or wants to make a call that the person must allow.
     pub asks_user: bool,

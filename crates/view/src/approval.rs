@@ -79,7 +79,7 @@ pub struct ApprovalView {
     pub asked_at: i64,
     /// When the question expires. If nobody has answered by then, the call is refused.
     pub expires_at: i64,
-    /// When the question was answered, expired or was dropped.
+    /// When the question was answered or dropped, or when it expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<i64>,
 }

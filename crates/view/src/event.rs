@@ -346,7 +346,7 @@ pub enum Event {
         /// The beginning of the arguments, as JSON.
         arguments: String,
     },
-    /// A question about a call was answered, expired or was dropped.
+    /// A question about a call was answered or dropped, or it expired.
     ApprovalEnded {
         /// The task of the turn.
         task: TaskId,

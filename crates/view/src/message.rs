@@ -159,9 +159,9 @@ pub struct EntryView {
 
 /// The request that an agent's model would get now, given what the agent has read so far.
 ///
-/// The next real request can differ. If messages are waiting (`queued`), the turn first takes them in. After the last
-/// round of tools, the model is asked to sum up. If the conversation has outgrown the window, the model is first
-/// asked for a summary. If the service fails, its fallback gets the request.
+/// The next real request can differ. If messages are waiting (`queued`), the turn first takes them in. If the turn
+/// has reached its limit of tool rounds, the model is asked to sum up its results. If the conversation has outgrown
+/// the window, the model is first asked for a summary. If the service fails, its fallback gets the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestPreview {

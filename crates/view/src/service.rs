@@ -25,7 +25,7 @@ pub struct ServiceView {
     pub capabilities: Capabilities,
     /// Tags by which the service is chosen for a role.
     pub capability_tags: Vec<String>,
-    /// What the service is good for.
+    /// The kinds of work for which the service is suitable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The size of the context window in tokens.

@@ -114,7 +114,7 @@ pub struct ChangesView {
     pub files: Option<Vec<FileDiffView>>,
 }
 
-/// Which changes in the workspaces of a task polity records, as commits in git.
+/// The changes in the workspaces of a task that polity records as git commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordingView {

@@ -85,7 +85,7 @@ function begunAnew(model) {
 }
 
 /**
- * Merges agents that were read into the known agents. If the page already has newer data of an agent, the newer data
+ * Merges the agents from a read into the known agents. If the page already has newer data of an agent, the newer data
  * stays.
  */
 function agentsRead(known, read) {

@@ -146,9 +146,9 @@ pub struct Streak {
     pub exchanges: u64,
 }
 
-/// Counts the exchanges between two agents since one of them last wrote to or heard from another party, stored an
-/// artifact or hired an agent. The result is empty if the newest message went from `sender` to `receiver`, because the
-/// next message then belongs to the same exchange.
+/// Counts the exchanges between two agents since the last other work of either agent. Other work means that the agent
+/// wrote to another party, heard from another party, stored an artifact or hired an agent. The result is empty if the
+/// newest message went from `sender` to `receiver`, because the next message then belongs to the same exchange.
 pub async fn streak(
     connection: &mut SqliteConnection,
     task: &TaskId,

@@ -41,7 +41,7 @@ export function stateMark(app, state) {
   return h("span", { class: `state state-${state}` }, icon(state), app.t(`state.${state}`));
 }
 
-/** Shows a time in short form, and in full as a tooltip. */
+/** Shows a time in short form. The tooltip shows the full date and time. */
 export function time(app, at, text) {
   return h("time", { datetime: isTime(at) ? new Date(at).toISOString() : null, title: whole(at, app.t.language) },
     text ?? moment(at, Date.now(), app.t.language));
