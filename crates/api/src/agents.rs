@@ -1,4 +1,4 @@
-//! `/api/agents`: lists agents, shows what they said and did, and steers them.
+//! `/api/agents`: lists agents, shows their conversations, and stops, pauses or resumes agents.
 
 pub(crate) mod steering;
 

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 use std::sync::Arc;
 
-/// Describes a file that is the whole body of a request. A form describes its file by fields with the same names.
+/// Describes a file that is the whole body of a request. In a form, fields with the same names describe the file.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct UploadQuery {
     /// The name of the file.
@@ -108,8 +108,8 @@ async fn put(
     Ok((StatusCode::CREATED, Json(stored)))
 }
 
-/// Takes the file out of a form. The other fields of the form describe the file. Values from the query replace missing
-/// fields.
+/// Takes the file out of a form. The other fields of the form describe the file. If a field is missing, the value
+/// from the query is used.
 fn of_form(form: Form, mut said: UploadQuery) -> Result<(NewArtifact, Option<TaskId>), Problem> {
     for (name, value) in form.texts {
         match name.as_str() {

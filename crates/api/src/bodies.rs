@@ -1,8 +1,8 @@
-//! Bounds the memory that the bodies of all requests take together, whichever route they go to.
+//! Bounds the memory that the bodies of all requests to all routes take together.
 //!
-//! [`bound`] stands between the guard and all routes. It takes memory for a body before the first byte is read, and more
-//! if the body turns out to be JSON of many small values. The memory goes back when the request is answered, or earlier
-//! if its handler shrinks the [`Share`] in the request.
+//! [`bound`] runs after the guard and before every route. It reserves memory for a body before the first byte is
+//! read, and reserves more if the body is JSON with many small values. It releases the memory when the request is
+//! answered. A handler can release memory earlier: it shrinks the [`Share`] in the request.
 
 use crate::extract::is_content_type;
 use crate::problem::Problem;
@@ -15,21 +15,25 @@ use polity_bounds::{Budget, Full, Share, Weigher};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Memory that all bodies may take together, in bytes: room for one call with the largest file in base64.
+/// Memory that all bodies may take together, in bytes: enough for one request that contains the largest file in
+/// base64.
 const ALL_BODIES: usize = 512 << 20;
-/// How long a body waits for memory that other bodies take. Meanwhile it is not read.
+/// How long a body waits for memory that other bodies take. The daemon does not read the body while it waits.
 const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 /// The value of `Retry-After` for a request whose body got no memory, in seconds.
 const COME_AGAIN: u16 = 10;
 /// Most memory that the values of one JSON body may take in addition to their texts, in bytes.
 pub(crate) const MOST_STRUCTURE: usize = 64 << 20;
-/// Memory for each byte of a JSON body: the body, its parsed texts, and what is decoded from them.
+/// Bytes of memory to reserve for each byte of a JSON body: the body, its parsed texts, and the bytes that are
+/// decoded from base64 texts.
 const COPIES_OF_JSON: usize = 4;
-/// Memory for each byte of a file: the pieces that have arrived, and the whole that is joined from them.
+/// Bytes of memory to reserve for each byte of a file: the pieces that have arrived, and the whole file that is
+/// joined from the pieces.
 const COPIES_OF_FILE: usize = 2;
-/// Trees that are built from one JSON body: some parsers first keep all values, and then build what they need.
+/// Number of copies of the parsed values of one JSON body: some parsers first build a tree of all values, and then
+/// copy the needed values.
 const TREES: usize = 2;
-/// Step in which a body whose length is unknown takes memory, in bytes.
+/// If the length of a body is unknown, its memory is reserved in steps of this size, in bytes.
 const STEP: usize = 1 << 20;
 
 /// Returns the budget for the bodies of all requests to one daemon.
@@ -59,7 +63,7 @@ pub(crate) async fn bound(State(budget): State<Budget>, request: Request, next: 
     let mut request = request.map(metered);
     request.extensions_mut().insert(share.clone());
     let response = next.run(request).await;
-    // The handler only knows that the body could not be read.
+    // The response of the handler says only that the body could not be read. `refused` contains the reason.
     match refused.get() {
         Some(full) => refusal(*full).into_response(),
         None => response,
@@ -97,11 +101,11 @@ impl Form {
     }
 }
 
-/// Counts what a body takes while it arrives.
+/// Counts the memory that a body takes while it arrives.
 struct Meter {
     form: Form,
     share: Share,
-    /// Bytes that the share has.
+    /// Bytes that are reserved in `share`.
     taken: usize,
     /// Bytes that have arrived.
     come: usize,
@@ -128,11 +132,11 @@ impl Meter {
     }
 }
 
-/// A body that takes memory while it is read.
+/// A body that reserves memory for each piece while a handler reads it.
 struct Metered {
     body: BodyDataStream,
     meter: Meter,
-    /// Why the budget has refused the body.
+    /// The reason why the budget has no memory for the body.
     refused: Arc<OnceLock<Full>>,
 }
 
@@ -140,7 +144,7 @@ impl Metered {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, axum::Error> {
         let Some(piece) = self.body.next().await.transpose()? else { return Ok(None) };
         if let Err(full) = self.meter.add(&piece).await {
-            // The first reason counts.
+            // If a reason is stored already, it stays.
             let _ = self.refused.set(full);
             return Err(axum::Error::new(full));
         }

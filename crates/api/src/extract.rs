@@ -14,7 +14,7 @@ use tower_http::timeout::TimeoutError;
 /// Slowest allowed average rate of an upload, in bytes per second. The first 30 seconds (`UNHURRIED`) do not count.
 pub(crate) const LEAST_RATE: u64 = 32 * 1024;
 
-/// The error for a body that arrives so slowly that it would occupy its upload place for hours.
+/// The error for a body that arrives so slowly that its upload would block other uploads for hours.
 #[derive(Debug, thiserror::Error)]
 #[error("the body arrives at less than {LEAST_RATE} bytes a second")]
 pub(crate) struct Trickle;

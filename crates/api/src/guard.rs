@@ -2,7 +2,7 @@
 //! token. Even with a valid token or cookie, the guard refuses a request that names a foreign host or comes from a
 //! foreign page.
 //!
-//! [`Guard::judge`] decides by the head of a request alone; [`stand`] acts on the verdict.
+//! [`Guard::judge`] reads only the head of a request and returns a verdict. [`stand`] passes or refuses the request.
 
 mod host;
 mod token;
@@ -108,8 +108,9 @@ impl Guard {
 }
 
 /// Whether the headers of the browser say that our page or the person sent the request, or that somebody followed a
-/// link. Returns `true` too if the browser reports nothing. The check is needed because a page on another port of
-/// this machine belongs to the same *site*, so the browser attaches our cookie to the requests of that page.
+/// link. Also returns `true` if the browser sends none of these headers. The check is needed because a page on
+/// another port of this machine belongs to the same *site*, so the browser attaches our cookie to the requests of
+/// that page.
 fn is_of_our_page(headers: &HeaderMap) -> bool {
     let says = |name: &'static str| headers.get(name).map(HeaderValue::as_bytes);
     match says("sec-fetch-site") {
@@ -155,7 +156,8 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
         HeaderName::from_static("cross-origin-resource-policy"),
         HeaderValue::from_static("same-origin"),
     );
-    // A foreign page that opens our page gets no reference to our window.
+    // If a foreign page opens our page in a window, this header hides the window from the scripts of the foreign
+    // page.
     headers.insert(
         HeaderName::from_static("cross-origin-opener-policy"),
         HeaderValue::from_static("same-origin"),
@@ -166,7 +168,8 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
     response
 }
 
-/// Whether the request is for the page itself. A person then sees the answer in a browser and can fill in a form.
+/// Whether the request asks for the page itself. The answer may then be the login form, because a person sees the
+/// answer in a browser.
 fn wants_page(request: &Request) -> bool {
     request.uri().path() == "/" && matches!(*request.method(), Method::GET | Method::HEAD)
 }

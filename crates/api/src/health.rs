@@ -1,4 +1,5 @@
-//! `/healthz` and `/readyz`: whether the daemon is alive, and whether it can work.
+//! `/healthz` and `/readyz`: whether the daemon runs, and whether it accepts work and can write to its data
+//! directory.
 
 use crate::openapi::{Access, Routes, Verb};
 use crate::problem::Problem;

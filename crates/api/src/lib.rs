@@ -1,13 +1,13 @@
 //! The HTTP API of a society.
 //!
-//! *Request → guard → bodies → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: host, origin and
-//! token. [`bodies`] bounds the memory that all bodies take together, those of mounted routes included.
-//! A route is declared once, in the file of its resource, and [`openapi`] builds both the router and the OpenAPI
-//! document from this declaration. The handler calls the society and turns the result into JSON. Every failure becomes
-//! `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with limits that protect it from slow
-//! clients and from too many clients. [`in_process`] offers the same routes to a client in the process that runs the
-//! society. [`read_only`] offers them to a process that has opened a society read-only; there, [`read_only::stand`]
-//! replaces the guard and refuses requests that write.
+//! *Request → guard → bodies → route → [`Society`] → JSON.* The [`guard`] judges the head of a request: host, origin
+//! and token. [`bodies`] bounds the memory that all bodies take together, including the bodies of requests to mounted
+//! routes. A route is declared once, in the file of its resource, and [`openapi`] builds both the router and the
+//! OpenAPI document from this declaration. The handler calls the society and turns the result into JSON. Every
+//! failure becomes `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with limits that
+//! protect it from slow clients and from too many clients. [`in_process`] offers the same routes to a client in the
+//! process that runs the society. [`read_only`] offers them to a process that has opened a society read-only; there,
+//! [`read_only::stand`] replaces the guard and refuses requests that write.
 //!
 //! This crate knows nothing about SQL, models or prompts, and does not know where the daemon listens or where its token
 //! is stored.

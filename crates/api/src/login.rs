@@ -16,7 +16,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Largest body of a login, in bytes. Whoever sends it has not shown the token yet.
+/// Largest body of a login, in bytes. The bound is small, because the sender has not shown the token yet.
 const LARGEST_LOGIN: usize = 4 * 1024;
 /// Lifetime of the cookie in the browser: a year.
 const COOKIE_SECONDS: u32 = 365 * 24 * 60 * 60;
@@ -39,7 +39,7 @@ struct LoginQuery {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
 struct Session {
-    /// Opens the live view once, within a minute.
+    /// An address that opens the live view once, within a minute.
     url: String,
 }
 
@@ -81,7 +81,7 @@ async fn by_ticket(
     let guard = guard(&shared)?;
     let ticket = query.ok().and_then(|Query(query)| query.ticket);
     match ticket {
-        // Link previews send HEAD before the person opens the address; they must not use up the ticket.
+        // Link previews send HEAD before the person opens the address; a HEAD request must not use up the ticket.
         Some(_) if method == Method::HEAD => Ok(form(Attempt::None)),
         Some(ticket) if guard.tickets.redeem(&ticket, Instant::now()) => welcome(guard, &headers),
         Some(_) => Ok(form(Attempt::Wrong)),

@@ -76,7 +76,7 @@ async fn agents(shared: &Shared) -> Result<[u64; STATES.len()], Problem> {
 /// The name of a metric, its help text, and a function that reads its value from a service.
 type Gauge = (&'static str, &'static str, fn(&ServiceView) -> f64);
 
-/// The data behind all metrics.
+/// The data from which all metrics are computed.
 struct Figures {
     uptime: Duration,
     /// Tasks of the asynchronous runtime.
@@ -140,7 +140,8 @@ impl Figures {
         out.family("polity_database_bytes", Sort::Gauge, "Bytes of the database that are in use.");
         out.sample(&[], facts.database_bytes as f64);
         out.family("polity_events_total", Sort::Counter, "Events since the data directory was created.");
-        // Uses the process's own count, because even the newest event may have been deleted from the database.
+        // Use the number that this process has announced, because the newest event may have been deleted from the
+        // database.
         out.sample(&[], self.newest_event as f64);
     }
 

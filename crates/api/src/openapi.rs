@@ -1,5 +1,5 @@
-//! Routes with their description: from one declaration per route, this module builds both the router and the OpenAPI
-//! 3.1 document. The schemas are generated from the types that the handlers accept and return.
+//! Collects the declarations of the routes. From these declarations, this module builds both the router and the
+//! OpenAPI 3.1 document. The schemas are generated from the types that the handlers accept and return.
 
 use crate::problem::PROBLEM_JSON;
 use crate::shared::Shared;
@@ -19,7 +19,7 @@ pub(crate) struct Routes {
     schemas: SchemaGenerator,
 }
 
-/// The HTTP methods in use.
+/// The HTTP methods that the routes accept.
 #[derive(Clone, Copy)]
 pub(crate) enum Verb {
     Get,

@@ -34,7 +34,7 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "invalid_arguments", detail)
     }
 
-    /// The requested thing does not exist.
+    /// No resource exists at the path, or with the requested id.
     pub(crate) fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
@@ -49,7 +49,7 @@ impl Problem {
         Self { details, ..Self::new(status, code, detail) }
     }
 
-    /// The request is well-formed but makes no sense.
+    /// The request is well-formed, but its values do not fit the route, or do not fit each other.
     pub(crate) fn unprocessable(
         code: &'static str,
         detail: impl Into<String>,

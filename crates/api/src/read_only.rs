@@ -18,8 +18,8 @@ enum Needs {
     Events,
 }
 
-/// Returns why a request needs a running society. Decides by the head of the request alone. Returns `None` if stored
-/// data is enough.
+/// Returns why a request needs a running society, or `None` if stored data is enough. Reads only the head of the
+/// request.
 fn needs(method: &Method, headers: &HeaderMap) -> Option<Needs> {
     if !method.is_safe() {
         return Some(Needs::Writer);

@@ -23,7 +23,8 @@ impl Found {
 }
 
 impl Readiness {
-    /// Returns what prevents writing, if anything does. Concurrent callers wait for a single check.
+    /// Returns the reason why the data directory is not writable, or `None` if it is writable. Concurrent callers
+    /// share a single check.
     pub(crate) async fn trouble(
         &self,
         now: Instant,
@@ -59,7 +60,7 @@ mod tests {
         check(999, Some("full"), (None, 1)).await;
         check(1000, Some("full"), (Some("full"), 2)).await;
         check(1999, None, (Some("full"), 2)).await;
-        // A caller that had to wait for another caller's check passes a time from before that check.
+        // A caller that waited for the check of another caller passes an earlier time than that check.
         check(500, None, (Some("full"), 2)).await;
         check(2000, None, (None, 3)).await;
     }

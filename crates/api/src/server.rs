@@ -1,6 +1,6 @@
-//! Serves HTTP on a socket. Clients that are slow or silent must not block other clients, nor must a large number of
-//! clients. So the server limits the number of connections, the time for the head of a request, the pauses in a body,
-//! and the time that an answer stays unread.
+//! Serves HTTP on a socket. Clients that are slow, silent or numerous must not block other clients. So the server
+//! limits the number of connections, the time for the head of a request, the pauses in a body, and the time that an
+//! answer stays unread.
 
 mod crowd;
 mod stalled;
@@ -28,8 +28,8 @@ use tower::ServiceExt;
 use tower_http::timeout::RequestBodyTimeoutLayer;
 use watched::{Watched, rest_is_late};
 
-/// Maximum numbers of open connections. Together with the files of the daemon, they stay below the 1,024 descriptors that
-/// many systems allow a process.
+/// Maximum numbers of open connections. These connections and the open files of the daemon together need fewer than
+/// the 1,024 file descriptors that many systems allow a process.
 const MOST_CONNECTIONS: Most = Most { strangers: 128, known: 512 };
 /// Time limit for the head of a request, and for the silence between two requests on a connection.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ const HEAD_WITHIN: Duration = Duration::from_secs(30);
 const BODY_SILENCE: Duration = Duration::from_secs(30);
 /// Largest head of a request, in bytes.
 const LARGEST_HEAD: usize = 64 * 1024;
-/// Time limit for unfinished answers when the daemon shuts down.
+/// How long the daemon waits for unfinished answers when it shuts down.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 /// Pause after `accept` has failed because no file descriptor was free.
 const OUT_OF_SOCKETS: Duration = Duration::from_millis(200);

@@ -14,7 +14,7 @@ pub(crate) struct Shared {
     pub(crate) society: Arc<Society>,
     /// Logs browsers in; `None` if no browser can reach the routes.
     pub(crate) guard: Option<Arc<Guard>>,
-    /// Cancelled when the process is asked to end and accepts no new work.
+    /// Cancelled when the process must end. From then on, the process accepts no new work.
     pub(crate) draining: CancellationToken,
     /// Cancelled when endless responses, such as event streams, must end.
     pub(crate) ending: CancellationToken,

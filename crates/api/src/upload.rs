@@ -66,7 +66,7 @@ pub(crate) async fn place(uploads: &Semaphore) -> Result<SemaphorePermit<'_>, Pr
     }
 }
 
-/// Whether these bytes are too few for the elapsed time.
+/// Whether an upload has sent too few bytes in the elapsed time.
 fn is_trickle(bytes: u64, elapsed: Duration) -> bool {
     let hurried = elapsed.saturating_sub(UNHURRIED);
     u128::from(bytes) * 1000 < u128::from(LEAST_RATE) * hurried.as_millis()

@@ -35,8 +35,8 @@ const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
         SELECT parent FROM agents WHERE id = ?1 AND parent IS NOT NULL
         UNION SELECT agents.parent FROM agents JOIN above ON agents.id = above.id WHERE agents.parent IS NOT NULL)
     SELECT id FROM above";
-/// The roles that restrict an agent: its own role, and the roles of all agents above it. An agent's parent and the
-/// creator of its role are both above it.
+/// The roles that restrict an agent: the agent's own role, and the roles of all agents above the agent. An agent's
+/// parent and the creator of the agent's role are both above the agent.
 const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
         SELECT ?1, 0 UNION
         SELECT above.id, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id
@@ -44,7 +44,8 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
             WHERE above.id <> a.id)
     SELECT a.id, r.name, r.tool_groups FROM chain JOIN agents a ON a.id = chain.id JOIN roles r ON r.id = a.role
     GROUP BY a.id ORDER BY min(chain.distance), a.id";
-/// The nearest agent with its own worktree: the agent itself or one above it.
+/// Finds the owner of the worktree in which the agent ?1 works: the agent itself, or else the nearest ancestor that
+/// has a worktree.
 const WORKTREE: &str = "WITH RECURSIVE chain (id, distance) AS (
         SELECT ?1, 0 UNION
         SELECT a.parent, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id WHERE a.parent IS NOT NULL)
@@ -77,7 +78,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     UNWRITTEN,
 ];
 
-/// An agent as it is stored, with the facts about its role.
+/// A row of the table `agents`, with the columns of the agent's role that the rules need.
 #[derive(Clone, Debug)]
 pub struct AgentRow {
     pub id: AgentId,
@@ -94,7 +95,8 @@ pub struct AgentRow {
 }
 
 impl AgentRow {
-    /// Returns the agent as the rules see it, with the capabilities that its service has now.
+    /// Converts the row to a [`Party`], the form that the rules take. The capabilities are those that the agent's
+    /// service has now.
     pub fn party(&self, catalogue: &Catalogue) -> Party {
         Party {
             id: self.id.clone(),
@@ -199,7 +201,8 @@ pub async fn ancestors(connection: &mut SqliteConnection, agent: &AgentId) -> Re
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }
 
-/// Of an agent and all its descendants in all tasks, returns those that have not ended, parents before children.
+/// Returns the agents of a subtree that have not ended, parents before children. The subtree is the agent `top` and
+/// all its descendants in all tasks.
 pub async fn live_subtree(connection: &mut SqliteConnection, top: &AgentId) -> Result<Vec<AgentId>, Error> {
     let ids: Vec<String> = sqlx::query_scalar(LIVE_SUBTREE).bind(top.as_str()).fetch_all(connection).await?;
     Ok(ids.into_iter().map(AgentId::new).collect())

@@ -68,7 +68,8 @@ pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Re
             }
         }
     }
-    // Other changes may end further agents. Send the notices last, because an ended agent gets none.
+    // Send the notices after all changes are written: a later change may end an agent, and an ended agent must get no
+    // notice.
     for (agent, by, reason) in ended {
         return_mail(tx, snapshot, &agent).await?;
         close_requests(tx, snapshot, &agent, &by, &reason).await?;

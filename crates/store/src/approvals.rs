@@ -51,16 +51,16 @@ pub struct NewApproval {
     pub preview: Option<String>,
     /// The calls that a permission would cover, if the person allows more than this call.
     pub remembered: Value,
-    /// Why the person is asked, in words.
+    /// A text that tells the person why polity asks about this call.
     pub why: String,
-    /// What a plain yes allows.
+    /// Which calls the answer `yes` allows.
     pub scope: Scope,
     /// How content from outside reached the agent: one line for each step, beginning at the source.
     pub way: Vec<String>,
     pub expires_at: Timestamp,
 }
 
-/// What a plain yes allows.
+/// Which calls the answer `yes` allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Scope {
@@ -221,7 +221,8 @@ pub async fn permit(
     Ok(())
 }
 
-/// Returns the permissions that hold in a task, or all if no task is given, oldest first.
+/// Returns the permissions that apply in a task, or all permissions if no task is given. The oldest permission comes
+/// first.
 pub async fn permissions(
     connection: &mut SqliteConnection,
     task: Option<&TaskId>,
@@ -230,7 +231,8 @@ pub async fn permissions(
     rows.iter().map(read_permission).collect()
 }
 
-/// Returns which calls of a tool the person has permitted to a role in a task, in the stored form.
+/// Returns the permissions for a tool that the person gave to a role and that apply in a task. Each value is the
+/// stored JSON that describes the permitted calls.
 pub async fn permitted(
     connection: &mut SqliteConnection,
     task: &TaskId,

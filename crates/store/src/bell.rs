@@ -3,8 +3,8 @@
 use crate::Conversation;
 use polity_society::id::AgentId;
 
-/// A signal that rows need the supervisor's attention. The supervisor acts on the rows alone, so it does no harm if a
-/// bell is lost, rings twice or rings for nothing.
+/// A signal that rows need the supervisor's attention. The supervisor decides by reading the rows, so a lost,
+/// repeated or needless bell does no harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bell {
     /// This conversation got a message.

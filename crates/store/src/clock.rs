@@ -1,4 +1,4 @@
-//! The clock. Only this module asks for the time.
+//! Reads the system clock. No other module of this crate reads the system clock.
 
 use polity_society::time::Timestamp;
 

@@ -10,7 +10,8 @@ use sqlx::{Row, SqliteConnection};
 const INSERT: &str =
     "INSERT INTO contacts (owner, agent, source, introduced_by, since) VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO NOTHING";
-/// The contacts of an agent in a task. Tasks do not mix, so agents of other tasks are left out.
+/// The contacts of an agent in a task. Agents of other tasks are left out, because an agent may write only to agents
+/// of its own task.
 const OF: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec,
     coalesce(r.service, (SELECT service FROM tasks WHERE id = ?2)) AS service, c.source, c.introduced_by, c.since

@@ -1,4 +1,4 @@
-//! Table `events`: what happened, for those who watch a society.
+//! Table `events`: what happened in a society, for the people and programs that watch the society.
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId};

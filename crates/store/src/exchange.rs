@@ -59,17 +59,18 @@ impl Exchanges {
         self.store.write(move |tx| Box::pin(async move { exchanges::answered(tx, &key, &given).await })).await
     }
 
-    /// Stores that the client was told that there is no answer.
+    /// Marks an exchange as failed, because the client was told that no answer exists.
     pub async fn failed(&self, key: String) -> Result<(), Error> {
         self.store.write(move |tx| Box::pin(async move { exchanges::failed(tx, &key).await })).await
     }
 
-    /// Returns the message that answers an exchange. It is the last final text to the person in the first turn
-    /// that contains such a text. The search begins with the turn in which the agent read the awaited message.
+    /// Returns the message that answers an exchange. The search begins with the turn in which the agent read the
+    /// awaited message, and finds the first turn with a final text to the person. If the turn has several final
+    /// texts, the newest text is the answer.
     ///
-    /// The answer is known once that turn has ended or the task has become idle.
-    /// If the message of the exchange replies to a question, only later messages count.
-    /// If another exchange has the same awaited message, the answer of that exchange is not returned again.
+    /// The answer is known once that turn has ended or the task has become idle. If the message of the exchange
+    /// replies to a question, only texts that are newer than this message count. If another exchange has the same
+    /// awaited message, the answer of that exchange is not returned again.
     pub async fn answer_of(&self, key: &str) -> Result<Option<MessageId>, Error> {
         exchanges::answer(&mut *self.store.reader().await?, key).await
     }
@@ -79,8 +80,9 @@ impl Exchanges {
         exchanges::posted(&mut *self.store.reader().await?, key).await
     }
 
-    /// Returns the receiver of the exchange's message, or the agent that the conversation is with, if the person has
-    /// paused that agent. No answer can come until the agent is resumed.
+    /// Returns a paused agent that delays the answer of an exchange: the receiver of its message, or the agent that
+    /// the conversation is with. No answer can come until the person resumes this agent. Returns `None` if neither
+    /// agent is paused.
     pub async fn paused(&self, key: &str) -> Result<Option<AgentId>, Error> {
         exchanges::paused(&mut *self.store.reader().await?, key).await
     }

@@ -11,8 +11,8 @@ const INSERT: &str = "INSERT INTO exchanges (key, request, agent, receiver, task
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'open', ?7) ON CONFLICT (key) DO NOTHING";
 const BY_KEY: &str = "SELECT * FROM exchanges WHERE key = ?1";
 const LIKE: &str = "SELECT * FROM exchanges WHERE request = ?1 ORDER BY seq DESC LIMIT 1";
-/// Finds the newest exchange whose answer is still the end of its conversation: no later exchange continues it.
-/// A later exchange that failed does not count, because it added nothing to the conversation.
+/// Finds the newest exchange with the fingerprint ?1 that no later exchange has continued. A later exchange that
+/// failed does not count, because it added nothing to the conversation.
 const ENDING: &str =
     "SELECT * FROM exchanges e WHERE e.reply = ?1 AND NOT EXISTS (SELECT 1 FROM exchanges later
         WHERE later.task = e.task AND later.agent = e.agent AND later.seq > e.seq AND later.state <> 'failed')
@@ -22,11 +22,12 @@ const SENT: &str = "UPDATE exchanges SET task = ?2, message = ?3, awaits = coale
 const ANSWERED: &str = "UPDATE exchanges SET state = 'answered', answer = ?2, reply = ?3
     WHERE key = ?1 AND state <> 'answered'";
 const FAILED: &str = "UPDATE exchanges SET state = 'failed' WHERE key = ?1 AND state = 'open'";
-/// Finds the answer of an exchange: the last final text to the person in the first turn that contains such a text.
-/// The search begins with the turn in which the agent read the awaited message. More texts may follow while a turn
-/// is open, so the turn must have ended or the task must be idle. Questions do not count. The answer of another
-/// exchange with the same awaited message does not count either. If the message of the exchange replies to a question,
-/// only later texts count: the turn in which the agent asked may have ended with a text about the question.
+/// Finds the answer of an exchange: the newest final text to the person in the first turn that has a final text to
+/// the person. The search begins with the turn in which the agent read the awaited message. More texts may follow
+/// while a turn is open, so the turn must have ended or the task must be idle. Questions do not count. The answer of
+/// another exchange with the same awaited message does not count either. If the message of the exchange replies to a
+/// question, only texts that are newer than this message count, because the turn that asked the question may have
+/// ended with a text about it.
 const ANSWER: &str = "SELECT said.id FROM exchanges mine JOIN messages asked ON asked.id = mine.awaits
         JOIN messages own ON own.id = mine.message
         JOIN messages said ON said.task = asked.task AND said.sender = asked.receiver
@@ -187,8 +188,8 @@ pub async fn posted(
     }))
 }
 
-/// Returns the receiver of the exchange's message, or the agent that the conversation is with, if that agent is
-/// paused.
+/// Returns a paused agent that delays the answer of an exchange: the receiver of its message, or the agent that the
+/// conversation is with. Returns `None` if neither agent is paused.
 pub async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Option<AgentId>, Error> {
     let id: Option<String> = sqlx::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;
     Ok(id.map(AgentId::new))

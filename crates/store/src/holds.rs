@@ -1,4 +1,5 @@
-//! Tables `holds` and `releases`: the parked conversations, and the turn after which each was resumed.
+//! Tables `holds` and `releases`. A row of `holds` is a parked conversation. A row of `releases` is a resumed
+//! conversation, with the last turn before it was resumed.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
@@ -25,7 +26,7 @@ pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> R
     Ok(done.rows_affected() == 1)
 }
 
-/// Returns whether a conversation is parked or its agent paused.
+/// Returns whether a conversation is parked, or its agent is paused.
 pub async fn held(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<bool, Error> {
     let query = sqlx::query_scalar(HELD).bind(conversation.agent.as_str());
     Ok(query.bind(conversation.task.as_str()).fetch_one(connection).await?)

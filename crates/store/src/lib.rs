@@ -111,7 +111,7 @@ pub enum Error {
         /// The first damage that SQLite reports.
         what: String,
     },
-    /// There is no database, or an empty one, but artifacts of a society.
+    /// The data directory contains artifacts of a society, but its database is missing or empty.
     #[error(
         "the data directory {data} holds artifacts of a society, but its database polity.db is missing or empty; put \
          polity.db back (with polity.db-wal, if there is one) or restore a backup; for a new society, choose another \
@@ -248,10 +248,11 @@ impl Store {
     /// Opens the database of a data directory for writing, creates or migrates its schema, and starts the writer.
     pub async fn open(file: &Path, durability: Durability) -> Result<(Self, Signals), Error> {
         let open = |source| Error::of_file(file, source);
-        // Checked first, because the next step creates the file.
+        // Check this first: `create_private` below creates a missing file, which would hide that the database was
+        // lost.
         maintenance::refuse_lost(file)?;
-        // The file is private, because it contains what people tell the society. SQLite gives its log, which it
-        // creates beside the file, the same permissions.
+        // Only the owner may read the file, because it contains what people tell the society. SQLite creates its log
+        // beside the file, with the same permissions.
         create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
         let options = SqliteConnectOptions::new()
             .filename(file)
@@ -303,7 +304,7 @@ impl Store {
         self.readers.acquire().await.map_err(unread)
     }
 
-    /// Begins a read transaction: all its reads see the database at the same moment.
+    /// Begins a read transaction: all reads in the transaction see the same state of the database.
     pub async fn moment(&self) -> Result<sqlx::Transaction<'static, sqlx::Sqlite>, Error> {
         self.readers.begin().await.map_err(unread)
     }
@@ -319,7 +320,8 @@ impl Store {
         self.writer.run(job).await
     }
 
-    /// Does the same as [`Store::write`] for a job that can refuse its request. The writes before the refusal stay.
+    /// Does the same as [`Store::write`] for a job that can refuse its request. If the job refuses, the writer still
+    /// commits the writes that the job made before the refusal.
     pub async fn write_unless_refused<T, R, F>(&self, job: F) -> Result<T, R>
     where
         T: Send + 'static,
@@ -334,8 +336,8 @@ impl Store {
         self.writer.check()
     }
 
-    /// Fails if the files of the database have been removed or replaced since they were opened. What is written from
-    /// then on would be lost.
+    /// Fails if the files of the database have been removed or replaced since they were opened. Everything that is
+    /// written to removed files would be lost.
     pub fn check_place(&self) -> Result<(), Gone> {
         self.place.check()
     }

@@ -1,4 +1,4 @@
-//! Work on a data directory without running its society: look for damage, make a backup, free space.
+//! Checks a data directory for damage, backs it up, and frees space, without running the society.
 
 pub(crate) mod check;
 pub(crate) mod database;
@@ -91,21 +91,21 @@ pub struct Checked {
     /// Everything that is damaged; empty if nothing is damaged.
     pub damage: Vec<Damage>,
     pub rows: Rows,
-    /// All blobs in the directory, needed or not.
+    /// All blobs in the directory, including the blobs that no artifact refers to.
     pub stored: Amount,
     /// The blobs that no artifact refers to. They do no harm.
     pub unneeded: Amount,
 }
 
-/// Checks everything in a data directory, and changes nothing. A daemon may be working in the directory meanwhile.
+/// Checks everything in a data directory, and changes nothing. A daemon may use the directory at the same time.
 ///
 /// # Errors
 ///
 /// Fails if no verdict is possible: the directory cannot be read, or a newer polity wrote it.
 pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     let store = BlobStore::as_it_is(data.join(ARTIFACTS));
-    // List the blobs before reading the rows, so that a blob whose row is written meanwhile does not count as unneeded.
-    // A blob is always stored before its row.
+    // List the blobs before reading the rows. A daemon stores each blob before its row, so a blob that is stored
+    // during the check never counts as unneeded.
     let mut checked = Checked {
         damage: Vec::new(),
         rows: Rows::Unreadable,
@@ -135,8 +135,8 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     Ok(checked)
 }
 
-/// Checks the structure of a database for at most two seconds, as the daemon does when it starts, and changes nothing.
-/// A daemon may be working in the database meanwhile.
+/// Checks the structure of a database for at most two seconds, as the daemon does when it starts, and changes
+/// nothing. A daemon may use the database at the same time.
 ///
 /// # Errors
 ///
@@ -152,7 +152,7 @@ pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
     Ok(database::quick_check(&mut connection, &file).await?)
 }
 
-/// The blobs that artifacts need. Each blob comes with the artifacts that need it.
+/// The blobs that artifacts need: a map from each blob to the artifacts that need the blob.
 type Needed = BTreeMap<BlobHash, Vec<ArtifactId>>;
 
 async fn check_database(file: &Path, checked: &mut Checked) -> Result<Option<Needed>, MaintenanceError> {
@@ -208,10 +208,11 @@ pub struct BackedUp {
     pub damage: Vec<Damage>,
 }
 
-/// Copies the current state of a data directory into a new directory. A daemon may be working in the old directory.
+/// Copies the current state of a data directory into a new directory. A daemon may use the old directory at the same
+/// time.
 ///
-/// The backup is complete or does not appear. The caller must ensure that no process calls [`free`] on the old
-/// directory meanwhile.
+/// The new directory appears only when the backup is complete. The caller must ensure that no process calls [`free`]
+/// on the old directory meanwhile.
 ///
 /// # Errors
 ///
@@ -234,8 +235,8 @@ pub async fn back_up(data: &Path, to: &Path) -> Result<BackedUp, MaintenanceErro
         Err(error) => Err(error),
     };
     if done.is_err() {
-        // If the directory cannot be removed either, report only the first failure.
-        // The directory that stays has `unfinished` in its name.
+        // If the directory cannot be removed either, report only the first failure. The name of the remaining
+        // directory contains `unfinished`.
         let _ = std::fs::remove_dir_all(&unfinished);
     }
     done
@@ -275,15 +276,15 @@ fn finish(unfinished: &Path, to: &Path) -> std::io::Result<()> {
     sync(parent.unwrap_or(Path::new(".")))
 }
 
-/// Whether the unneeded things are removed.
+/// Whether [`free`] removes what nobody needs, or only counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     Remove,
-    /// The unneeded things are only counted.
+    /// [`free`] only counts what it would remove, and changes nothing.
     Count,
 }
 
-/// What counts as unneeded.
+/// The settings that decide what [`free`] removes.
 #[derive(Clone, Copy, Debug)]
 pub struct Unwanted {
     /// How long a task must have been idle before its artifacts are removed; `None` keeps them for ever.
@@ -296,9 +297,9 @@ pub struct Unwanted {
 /// What happens to the blobs in the trash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trash {
-    /// They are kept for a week.
+    /// Each blob stays in the trash for a week.
     Kept,
-    /// They are removed at once, and so are the blobs that are discarded now.
+    /// [`free`] removes all blobs in the trash at once, including the blobs that it has just moved there.
     Emptied,
 }
 
@@ -319,14 +320,14 @@ pub fn trash(data: &Path) -> PathBuf {
 /// How long discarded blobs stay in the trash: a week.
 const IN_TRASH_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// What was freed. With [`Mode::Count`], what would be freed.
+/// What [`free`] has removed; with [`Mode::Count`], what it would remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
     /// Artifacts of tasks that ended long ago.
     pub artifacts: u64,
     /// Blobs that no remaining artifact needs. They are in the trash now, unless it was emptied.
     pub stored: Amount,
-    /// Blobs that were in the trash, and whose time is up.
+    /// Blobs that [`free`] has removed from the trash.
     pub trash: Amount,
     /// Events that have expired.
     pub events: u64,
@@ -336,8 +337,9 @@ pub struct Freed {
     pub database_after: u64,
 }
 
-/// Frees space: moves blobs without an artifact to the trash, and removes expired events and, if requested, artifacts of
-/// tasks that ended long ago. Removes from the trash what has been there for a week. The caller must ensure that no other process uses the directory.
+/// Frees space: moves blobs without an artifact to the trash, and removes expired events and, if requested, artifacts
+/// of tasks that ended long ago. Also removes the blobs that have been in the trash for a week. The caller must
+/// ensure that no other process uses the directory.
 ///
 /// # Errors
 ///
@@ -366,8 +368,8 @@ async fn free_in(
     let now = clock::now();
     let mut events = 0;
     if mode == Mode::Remove {
-        // Do this first: tasks are forgotten only if removing events is not enough, and the blobs of a forgotten task
-        // are removed below.
+        // Remove events before forgetting tasks: a task is forgotten only if the database is still too large. Forget
+        // tasks before removing blobs, so that the blobs of a forgotten task are removed below.
         events = remove_expired(store, unwanted.retention, now).await?;
         if let Some(most) = unwanted.retention.max_database_bytes {
             keep_within(store, most).await?;
@@ -410,8 +412,8 @@ pub async fn empty_trash(blobs: &BlobStore, now: Timestamp) -> Result<(), BlobEr
     blobs.empty_trash(Trash::Kept.expired(now)).await
 }
 
-/// Removes expired events, in one transaction after another, and returns how many. A society may be running. The age of
-/// an event is the time from its creation to `now`.
+/// Removes expired events in several short transactions, and returns the number of removed events. A society may be
+/// running. The age of an event is the time from its creation to `now`.
 pub async fn remove_expired(store: &Store, retention: Retention, now: Timestamp) -> Result<u64, Error> {
     let mut removed = 0;
     loop {
@@ -446,7 +448,8 @@ pub async fn keep_within(store: &Store, most: u64) -> Result<u64, Error> {
         drop(reader);
         let write = store.write(move |tx| Box::pin(async move { forget::forget(tx, oldest).await }));
         if !write.await? {
-            // Somebody continued the task meanwhile. The next check, in an hour, finds another task.
+            // Somebody continued the task after the search had chosen it. The next check, in an hour, chooses another
+            // task.
             return Ok(forgotten);
         }
         polity_points::point!("retention::forgotten");

@@ -1,4 +1,4 @@
-//! Table `messages`: the mailboxes of all parties, and all messages that the parties received before.
+//! Table `messages`: all messages, both those that wait in a mailbox and those that were received before.
 
 pub(crate) mod between;
 pub(crate) mod requests;
@@ -32,7 +32,7 @@ const INSERT: &str =
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
     (SELECT id FROM turns WHERE agent = ?4 AND task = ?3 AND state = 'open'))";
 const GET: &str = "SELECT * FROM messages WHERE id = ?1";
-// A statement names its index if SQLite would otherwise scan the whole past of an agent.
+// A statement names its index if SQLite would otherwise scan all old messages of an agent.
 const FIRST_QUEUED: &str = "SELECT * FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
 const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
@@ -160,7 +160,7 @@ pub async fn get(connection: &mut SqliteConnection, id: &MessageId) -> Result<Op
     row.as_ref().map(read).transpose()
 }
 
-/// Returns a message that must exist, and its state.
+/// Returns a message and its state. Fails if the message does not exist.
 pub async fn with_state(
     connection: &mut SqliteConnection,
     id: &MessageId,
@@ -270,7 +270,7 @@ pub async fn take_through(
     Ok(taken.into_iter().map(|(_, id)| MessageId::new(id)).collect())
 }
 
-/// The state in which the messages of a turn end.
+/// The final state of the messages that a turn has taken in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// The turn has worked on its messages.

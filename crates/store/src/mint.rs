@@ -5,7 +5,7 @@ use polity_society::id::{AgentId, ArtifactId, RoleId, TaskId, readable};
 use polity_society::name::Name;
 use sqlx::SqliteConnection;
 
-/// Letters and digits that nobody mistakes for one another.
+/// Letters and digits, without characters that look alike, such as `0` and `o`, or `1` and `l`.
 const ALPHABET: &[u8] = b"23456789abcdefghjkmnpqrstvwxyz";
 
 fn random(length: usize) -> String {

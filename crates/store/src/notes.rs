@@ -13,7 +13,8 @@ const HOLD: &str =
     "INSERT INTO notes (agent, task, request, answers, text, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const HELD: &str = "SELECT n.request, m.sender, n.answers FROM notes n JOIN messages m ON m.id = n.request
     WHERE n.agent = ?1 AND n.task = ?2 ORDER BY n.seq";
-/// Whether a conversation owes an answer, holds a text or has an unnamed artifact. Most turns leave none of these.
+/// Whether a conversation owes an answer, has a held text, or has an artifact that it did not name to the asker.
+/// After most turns, none of these three conditions is true.
 const ANYTHING: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_unanswered
         WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
         AND state IN ('in_turn', 'done'))
@@ -63,7 +64,7 @@ pub async fn hold(
     Ok(())
 }
 
-/// Returns the requests for which a conversation holds texts, in the order in which the texts were held.
+/// Returns the requests for which a conversation has held texts, in the order in which the texts were stored.
 pub async fn held(connection: &mut SqliteConnection, of: &Conversation) -> Result<Vec<Held>, Error> {
     let query = sqlx::query(HELD).bind(of.agent.as_str()).bind(of.task.as_str());
     let read = |row: &SqliteRow| Held {
@@ -77,7 +78,7 @@ pub async fn held(connection: &mut SqliteConnection, of: &Conversation) -> Resul
 /// Whether a conversation has unfinished work for its askers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// The conversation owes an answer, holds a text, or has stored an artifact that it did not name to the asker.
+    /// The conversation owes an answer, has a held text, or has stored an artifact that it did not name to the asker.
     Something,
     Nothing,
 }
@@ -89,7 +90,7 @@ pub async fn left(connection: &mut SqliteConnection, of: &Conversation) -> Resul
     Ok(if anything { Left::Something } else { Left::Nothing })
 }
 
-/// Returns the texts that are held for these requests, oldest first.
+/// Returns the held texts for these requests, oldest first.
 pub async fn of_requests(
     connection: &mut SqliteConnection,
     of: &Conversation,

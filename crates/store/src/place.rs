@@ -1,8 +1,8 @@
 //! Notices that the files of the open database have been removed or replaced.
 //!
 //! A process can write to a file that has no name any more. SQLite then commits as usual, and everything is lost when
-//! the process ends. So the writer compares the files at the paths with those that were opened, before it acknowledges a
-//! transaction.
+//! the process ends. So the writer checks before it acknowledges a transaction that the files at the paths are the
+//! files that were opened.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -16,7 +16,7 @@ pub struct Gone {
     pub path: PathBuf,
 }
 
-/// The device and the number of a file. No two files have the same at the same time.
+/// The device number and the inode number of a file. At any time, no two files have the same pair of numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity {
     device: u64,
@@ -37,8 +37,8 @@ impl Place {
     /// Notes the files of a database that has just been opened.
     pub(crate) fn of(file: &Path) -> io::Result<Self> {
         let mut noted = vec![(file.to_owned(), Identity::of(&fs::metadata(file)?))];
-        // SQLite puts its log (WAL) beside the file itself, not beside a link to it. The log keeps its name as long as
-        // a connection is open. A database that is opened as immutable has none.
+        // SQLite puts its log (WAL) beside the file itself, not beside a link to it. The log keeps its name as long
+        // as a connection is open. A database that is opened as immutable has no log.
         let mut log = file.canonicalize()?.into_os_string();
         log.push("-wal");
         if let Ok(found) = fs::metadata(&log) {

@@ -18,7 +18,7 @@ pub enum Record {
     Noticed { notice: Notice },
     /// The model answered.
     Replied(Replied),
-    /// A tool call that reaches outside was started.
+    /// The driver started a call of a tool that acts outside the society.
     ToolStarted {
         call: CallId,
         /// What the tool needs after a crash to find out whether the call has happened.
@@ -57,11 +57,11 @@ pub enum Record {
     Stopped { reason: String },
 }
 
-/// What a summary leaves unchanged.
+/// Which entries of a history a summary leaves unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Keeps {
-    /// The whole turn that asked for the summary. Whole turns before it may stay too.
+    /// All entries of the turn that asked for the summary. All entries of some earlier turns may stay unchanged, too.
     #[default]
     Turn,
     /// The newest entries only, because the turn itself is too long for the window.
@@ -80,8 +80,9 @@ pub struct Replied {
     /// Service-specific fields. Requests to the same service contain them unchanged.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
-    /// The results of calls that are refused before they run, by call id. The record does not contain the faulty parts
-    /// of the calls, so the calls could not be checked again. The driver records each result when it reaches the call.
+    /// The results of calls that are refused before they run, by call id. The record does not contain the faulty
+    /// parts of the calls, so the calls could not be checked again. The driver records the result of a refused call
+    /// when it reaches this call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub refused: Map<String, Value>,
     /// The wrong tool names that the model used, by call id. The calls themselves have the right names.
@@ -138,8 +139,8 @@ pub enum ToolResult {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
     },
-    /// The result of a tool that acts outside. The form in which a model sees the files is decided anew for each
-    /// request.
+    /// The result of a tool that acts outside the society. The form in which a model sees the files is decided anew
+    /// for each request.
     Outside {
         content: Content,
         /// The files of the result, in order.
@@ -166,7 +167,7 @@ pub enum Content {
 }
 
 impl ToolResult {
-    /// Returns whether the result refuses the call, or a part of it, with this code.
+    /// Returns whether the result refuses the call, or a part of the call, with this code.
     pub fn refuses_with(&self, code: &str) -> bool {
         let (Self::Json(value) | Self::Outside { content: Content::Json(value), .. }) = self else {
             return false;

@@ -19,8 +19,8 @@ const OF_CONVERSATION: &str =
     "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 AND seq >= ?3 ORDER BY seq";
 const MESSAGES_OF: &str = "SELECT m.* FROM records r JOIN messages m ON m.id = r.message
     WHERE r.agent = ?1 AND r.task = ?2 AND r.seq >= ?3 AND r.message IS NOT NULL";
-/// The oldest requests that an agent has read but not answered. Each comes with the record that was written
-/// when the agent read it.
+/// The oldest requests that an agent has read but not answered. Each request comes with the record that was written
+/// when the agent read this request.
 const OPEN: &str = "SELECT r.seq, r.turn, r.body, m.id FROM messages m INDEXED BY messages_unanswered
     CROSS JOIN records r INDEXED BY records_heard ON r.message = m.id
     WHERE m.receiver = ?1 AND m.task = ?2 AND m.expects = 'answer' AND m.answered_by IS NULL
@@ -84,8 +84,8 @@ pub async fn of_turn(connection: &mut SqliteConnection, turn: TurnId) -> Result<
     rows.iter().map(read).collect()
 }
 
-/// The maximum number of open requests that the store reads although a summary covers them.
-/// More requests would fill any window.
+/// The maximum number of open requests that the store reads although a summary covers them. More requests would not
+/// fit into any context window.
 const OPEN_REQUESTS: i64 = 1_000;
 
 /// The recorded part of a conversation that its newest summary does not cover, with the messages in it.
@@ -160,8 +160,8 @@ fn by_id(message: Message) -> (String, Message) {
 /// The maximum number of summaries that the search for the first uncovered record reads.
 const SUMMARIES: i64 = 20;
 
-/// Returns the number of the first record that no summary covers. Callers read the records from this number on. From
-/// these records, the history determines again which of them no summary covers.
+/// Returns the number of the first record that no summary covers. Callers read the records from this number on. The
+/// history then checks again which of these records a summary covers.
 async fn first_told(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<i64, Error> {
     let query = sqlx::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
     let query = query.bind(conversation.task.as_str()).bind(SUMMARIES);

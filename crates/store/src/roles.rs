@@ -16,7 +16,7 @@ const BY_ID: &str = "SELECT * FROM roles WHERE id = ?1";
 const BY_NAME: &str = "SELECT * FROM roles WHERE task = ?1 AND creator = ?2 AND name = ?3";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM roles WHERE id = ?1)";
 /// The roles with the id or name ?3 that the agent ?1 may use. A role may be used by its creator and by the creator's
-/// ancestors, so the query goes up from each creator.
+/// ancestors, so the query begins with the creator of each role and follows the parents up to root.
 const USABLE: &str = "WITH RECURSIVE above (role, agent) AS (
         SELECT id, creator FROM roles WHERE task = ?2 AND (id = ?3 OR name = ?3)
         UNION SELECT above.role, agents.parent FROM above JOIN agents ON agents.id = above.agent

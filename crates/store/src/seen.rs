@@ -1,4 +1,5 @@
-//! Table `seen`: the outside sources of what an agent, an artifact or a workspace contains, and how it got there.
+//! Table `seen`: from which outside sources an agent, an artifact or a workspace has content, and how the content got
+//! there.
 //!
 //! Each row contains the first step by which content of a source reached a holder. The row stays until the task is
 //! forgotten. [`way`] follows the steps back to the source.
@@ -33,7 +34,8 @@ const STEP: &str = "SELECT way FROM seen WHERE task = ?1 AND holder = ?2 AND sou
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[INSERT, PASS, HEARD, OF, STEP];
 
-/// Maximum number of steps that are followed. A longer way contains a circle, which only a damaged table can have.
+/// Maximum number of steps to follow back to a source. A longer chain of steps contains a circle, which only a
+/// damaged table can have.
 const STEPS: usize = 1_000;
 
 /// Something that has content from outside.

@@ -1,8 +1,8 @@
 //! Why a job in a transaction stopped: its request was refused, or the database failed.
 //!
-//! Functions within a transaction pass both a refusal and a failure on with `?`. At the edge, [`keep`] separates the
-//! two: a refusal becomes a value there, such as a tool result, a notice, or the error of a caller outside the
-//! society.
+//! Functions within a transaction return both refusals and failures as errors, with `?`. The outermost function calls
+//! [`keep`], which separates refusals from failures: a refusal becomes a value, such as a tool result, a notice, or
+//! the error of a caller outside the society.
 
 use crate::Error;
 use polity_society::refusal::Refusal;
@@ -10,8 +10,8 @@ use polity_society::refusal::Refusal;
 /// Why a job in a transaction stopped before its end.
 #[derive(Debug)]
 pub enum Stopped<R = Refusal> {
-    /// The request was refused. The writes of the transaction stay, such as the notices at the pair limit.
-    /// The caller can undo them.
+    /// The request was refused. The writer keeps what the job has written, such as the notices that the rules send at
+    /// the pair limit. The caller can undo these writes.
     Refused(R),
     /// The database failed. The writer undoes the whole job.
     Broken(Error),

@@ -1,4 +1,4 @@
-//! Table `tasks`: the state of each task, and what limits it.
+//! Table `tasks`: the state of each task, its workspace, and the limit or person that has stopped it.
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{ServiceId, TaskId};
@@ -12,7 +12,7 @@ use std::time::Duration;
 const INSERT: &str = "INSERT INTO tasks (id, service, state, created_at) VALUES (?1, ?2, 'open', ?3)";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)";
 const REMEMBERED: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND forgotten_at IS NULL)";
-/// Of the tasks in the JSON array ?1, those that were forgotten and in which nobody works.
+/// Finds, among the tasks in the JSON array ?1, the forgotten tasks in which no agent works.
 const FORGOTTEN: &str = "SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(?1))
     AND forgotten_at IS NOT NULL AND state = 'idle' ORDER BY rowid";
 const SET_WORKSPACE: &str = "UPDATE tasks SET workspace = ?2 WHERE id = ?1";
@@ -103,11 +103,11 @@ pub struct Standing {
     pub mail: bool,
     /// A request of the person is unanswered, and its receiver has told the person nothing final since reading it.
     pub unanswered: bool,
-    /// Root's last message to the person announced that more will follow.
+    /// Root's last message to the person announced that further messages will follow.
     pub expectant: bool,
     /// An agent has asked the person something, or wants to make a call that the person must allow.
     pub asks_user: bool,
-    /// Root's last turn failed, or root is parked: nothing more will come from it.
+    /// Root's last turn failed, or root is parked: root will send nothing more.
     pub root_failed: bool,
     /// Root's last turn failed, and no model was ever reached: no model has answered a call of the task
     /// or refused a request. A server that rejects the key or does not have the model does not count as reached.
@@ -149,7 +149,7 @@ pub async fn is_remembered(connection: &mut SqliteConnection, id: &TaskId) -> Re
     Ok(sqlx::query_scalar(REMEMBERED).bind(id.as_str()).fetch_one(connection).await?)
 }
 
-/// Returns those of these tasks whose messages and records were removed and in which nobody works.
+/// Returns, from a list of tasks, the tasks whose messages and records were removed and in which no agent works.
 pub async fn forgotten(connection: &mut SqliteConnection, tasks: &[TaskId]) -> Result<Vec<TaskId>, Error> {
     let ids: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
     let rows = sqlx::query(FORGOTTEN).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
@@ -245,8 +245,8 @@ pub async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that a limit, or the person, has stopped a task. Returns whether this changed anything.
-/// A limit replaces the person as the reason, but nothing replaces the first limit.
+/// Notes that a limit, or the person, has stopped a task. Returns whether this changed anything. If the person has
+/// stopped the task, a later limit replaces the stored reason. The first limit is never replaced.
 pub async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
     let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::stopped");

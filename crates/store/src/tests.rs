@@ -56,7 +56,7 @@ async fn every_statement_fits_the_schema() {
 }
 
 /// Migrations contain the names of enum variants as text, and a released migration never changes. So this test finds
-/// a variant that was renamed or added in the code alone.
+/// a variant that was renamed or added in the code without a migration.
 #[tokio::test]
 async fn the_schema_admits_the_names_of_each_closed_set_and_no_others() {
     let scratch = Scratch::new().await;
@@ -96,7 +96,7 @@ async fn plan(scratch: &Scratch, statement: &str) -> String {
     steps.collect::<Vec<_>>().join("; ")
 }
 
-/// Queries for waiting messages read only waiting messages, not everything that an agent was ever sent.
+/// A query for waiting messages reads only waiting messages, not all messages that an agent has received.
 #[tokio::test]
 async fn what_waits_is_found_without_looking_at_all_that_was_ever_sent() {
     let scratch = Scratch::new().await;
@@ -273,7 +273,7 @@ async fn a_refused_job_keeps_what_it_wrote_and_a_broken_one_does_not() {
 async fn a_transaction_that_breaks_tells_every_caller_and_the_next_one_is_whole() {
     let scratch = Scratch::new().await;
     let store = scratch.store.clone();
-    // Ends the transaction without the writer's knowledge, so its savepoint is gone.
+    // This job itself ends the transaction of the writer, so the savepoint of the job no longer exists.
     let breaking = store.write::<(), _>(|tx| {
         Box::pin(async move {
             sqlx::query("ROLLBACK").execute(&mut tx.connection).await?;

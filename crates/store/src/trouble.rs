@@ -1,10 +1,10 @@
-//! Faults of the machine: how to recognise them in an error, and what a person can do about them. Pure.
+//! Recognises faults of the machine in errors, and advises the person what to do. Pure functions.
 
 use polity_artifacts::BlobError;
 use std::error::Error;
 use std::io;
 
-/// A fault of the machine. It may pass, so the same work is tried again later.
+/// A fault of the machine. The fault may end without a change to polity, so polity tries the same work again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trouble {
     /// The disk is full.
@@ -28,7 +28,7 @@ impl Trouble {
     pub(crate) fn of_sql(error: &sqlx::Error) -> Option<Self> {
         match error {
             sqlx::Error::Io(error) => Some(Self::of_io(error)),
-            // All readers are waiting for the disk.
+            // No reader connection became free in time, because the disk is too slow or fails.
             sqlx::Error::PoolTimedOut => Some(Self::Broken),
             sqlx::Error::Database(error) => {
                 let extended: i32 = error.code()?.parse().ok()?;

@@ -54,7 +54,7 @@ impl std::ops::Add for Spent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Served {
     pub service: ServiceId,
-    /// The model's name as the server reports it, otherwise as the service is configured.
+    /// The model's name as the server reports it. If the server reports none, the name in the configuration.
     pub model: String,
     /// The revision of the catalogue that the call used.
     pub revision: u64,
@@ -95,8 +95,8 @@ pub async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result
     })
 }
 
-/// Returns the tokens of the last request of a conversation and its answer, or `None`
-/// if no request was made since the history was last summed up.
+/// Returns the tokens of the last request of a conversation and its answer, or `None` if the conversation has made no
+/// request since its newest summary.
 pub async fn in_context(
     connection: &mut SqliteConnection,
     conversation: &Conversation,

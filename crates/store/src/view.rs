@@ -23,8 +23,8 @@ use sqlx::{Column as _, Decode, QueryBuilder, Row, TypeInfo as _, ValueRef as _}
 /// A statement under construction.
 type Builder = QueryBuilder<Sqlite>;
 
-/// Cuts the rows to the requested number. The caller has tried to read one row more, which shows whether there is a
-/// next page. Returns where the next page begins, if there is one.
+/// Cuts the rows to the requested number. The caller asks the database for one row more than requested: if this row
+/// exists, there is a next page. Returns where the next page begins, if there is one.
 pub(crate) fn cut<T>(rows: &mut Vec<(i64, T)>, limit: u32) -> Option<i64> {
     if rows.len() <= limit as usize {
         return None;

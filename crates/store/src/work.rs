@@ -1,4 +1,4 @@
-//! The work of an agent across turns and messages, and how to drop it.
+//! Finds and drops the work of an agent: open turns, unread messages and unanswered requests.
 
 use super::{Conversation, Error, Tx, messages};
 use polity_society::id::{AgentId, TaskId};

@@ -13,13 +13,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// The length of the queue for jobs. Longer queues make commits no more efficient.
+/// The length of the queue for jobs. A longer queue would not make commits more efficient.
 const QUEUE: usize = 256;
 
 /// A write transaction, as a job sees it.
 pub struct Tx {
     pub connection: SqliteConnection,
-    /// The time of the transaction. All its rows get this time.
+    /// The time of the transaction. All rows that the transaction writes get this time.
     pub now: Timestamp,
     /// The conversations that waited for a turn which has ended in this job. The module `rest` of the runtime checks
     /// them before the job ends.
@@ -97,7 +97,7 @@ enum KeepOrUndo {
     Undo,
 }
 
-/// A job. It gets the transaction, or the reason why there is none.
+/// A job. It gets the transaction, or the reason why no transaction could begin.
 type Job = Box<dyn for<'t> FnOnce(Result<&'t mut Tx, &'t str>) -> BoxFuture<'t, Ran> + Send>;
 
 enum Order {
@@ -154,7 +154,7 @@ impl Handle {
                         Ok(()) => result,
                         Err(reason) => result.and(Err(Error::Commit(reason.clone()))),
                     };
-                    // The caller may be gone. The write counts anyway.
+                    // Sending fails if the caller was dropped meanwhile. That caller needs no answer.
                     let _ = sender.send(result);
                 };
                 Ran { outcome, answer: Box::new(answer) }
@@ -301,7 +301,7 @@ impl Writer {
         so_far?;
         polity_points::point!("writer::before_commit");
         self.tx.execute("COMMIT").await?;
-        // The commit is of no use if it went into files that nobody can find any more.
+        // If the files were removed or replaced, the commit is lost, so do not report it as a success.
         Ok(self.place.check()?)
     }
 

@@ -1,4 +1,4 @@
-//! A database of every earlier schema is brought up to date when it is opened, with everything that is in it.
+//! Tests that opening a database with any earlier schema migrates the schema and keeps all rows.
 
 #![expect(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
@@ -91,7 +91,7 @@ async fn a_database_of_every_earlier_schema_is_brought_up_to_date_and_loses_noth
         assert_eq!(texts(&mut reader, answered).await, ["m000000002"]);
         let spent = "SELECT agent || ' ' || (prompt_tokens + completion_tokens) FROM model_calls";
         assert_eq!(texts(&mut reader, spent).await, ["root 15"]);
-        // The next message does not get the number of an old one.
+        // The next message does not get the number of an old message.
         let newest = "SELECT CAST(seq AS TEXT) FROM sqlite_sequence WHERE name = 'messages'";
         assert_eq!(texts(&mut reader, newest).await, ["2"]);
         drop(reader);

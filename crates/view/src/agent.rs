@@ -109,8 +109,8 @@ impl AgentState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentFilter {
-    /// Only agents of this task, plus root and the person. For these two, the view then shows the state and the usage
-    /// in this task, and for root also the service that it uses in this task.
+    /// Only agents of this task, plus root and the person. For root and the person, the view then shows the state and
+    /// the usage in this task. For root, it also shows the service that root uses in this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
     /// Only agents in this state. `ended` includes ended agents.
@@ -185,7 +185,7 @@ pub struct AgentDetail {
     /// The capabilities that the agent's role requires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_capabilities: Option<Vec<String>>,
-    /// The groups of tools that the agent's role names. An empty list restricts nothing.
+    /// The groups of tools that the agent's role names. An empty list does not restrict the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_groups: Option<Vec<ToolGroup>>,
     /// For each group of tools, whether the agent may use it now, and what forbids it.
@@ -255,7 +255,7 @@ pub struct RoleView {
     pub name: String,
     /// The prompt: what agents of the role are told about their work.
     pub prompt: String,
-    /// The interface spec: what the role offers to others.
+    /// The interface spec: what the role offers to other agents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
     /// The service that was chosen for the role. If it no longer exists, the default service serves the role.

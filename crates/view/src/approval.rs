@@ -30,7 +30,7 @@ pub enum ApprovalState {
     Allowed,
     /// The person refused the call.
     Denied,
-    /// Nobody answered in time, which counts as no.
+    /// Nobody answered in time, so the call is refused.
     Expired,
     /// The turn that asked has ended, so nobody needs the answer any more.
     Dropped,
@@ -77,9 +77,9 @@ pub struct ApprovalView {
     pub reason: Option<String>,
     /// When the question was asked.
     pub asked_at: i64,
-    /// When the answer becomes no, if nobody has answered by then.
+    /// When the question expires. If nobody has answered by then, the call is refused.
     pub expires_at: i64,
-    /// When the question was answered, expired or was dropped.
+    /// When the question was answered or dropped, or when it expired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_at: Option<i64>,
 }
@@ -121,7 +121,7 @@ pub struct ApprovalPage {
 pub struct ApprovalAnswer {
     /// The answer.
     pub answer: Answer,
-    /// The reason, which the agent is told if the answer is no.
+    /// The reason for the answer. If the answer is no, polity tells the agent this reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

@@ -174,7 +174,8 @@ pub enum Event {
         /// The type of the message; `notice` for a notice of the system.
         #[serde(rename = "type")]
         message_type: String,
-        /// The text of the message. A message to the person has its complete text here, any other only the beginning.
+        /// The text of the message. A message to the person has its complete text here. Any other message has only
+        /// the beginning of its text here.
         text: String,
         /// The attached artifacts.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -183,7 +184,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_several")]
         #[schemars(with = "Vec<MessageId>")]
         in_reply_to: Vec<MessageId>,
-        /// Whether the message is the last word, or more will follow.
+        /// Whether the message is final, or more messages will follow.
         finality: Finality,
     },
     /// A message that was sent before as interim now counts as the final answer: nothing more will follow. The
@@ -345,7 +346,7 @@ pub enum Event {
         /// The beginning of the arguments, as JSON.
         arguments: String,
     },
-    /// A question about a call was answered, expired or was dropped.
+    /// A question about a call was answered or dropped, or it expired.
     ApprovalEnded {
         /// The task of the turn.
         task: TaskId,
@@ -393,7 +394,7 @@ pub enum Event {
         /// The value of the limit.
         value: Number,
     },
-    /// A changed configuration came into force.
+    /// Polity began to use a changed configuration.
     ConfigTaken {
         /// The revision of the new configuration.
         revision: u64,
@@ -403,9 +404,9 @@ pub enum Event {
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         problems: Vec<String>,
     },
-    /// A changed configuration was rejected. The last valid configuration stays in force.
+    /// Polity rejected a changed configuration. It keeps using the last valid configuration.
     ConfigRefused {
-        /// The revision that stays in force.
+        /// The revision that polity keeps using.
         revision: u64,
         /// The problems in the configuration files.
         problems: Vec<String>,
@@ -511,7 +512,7 @@ impl Event {
         }
     }
 
-    /// Returns the name of a message type in events; `None` stands for a notice of the system.
+    /// Returns the name of a message type in events; `None` means a notice of the system.
     pub fn type_name(message_type: Option<MessageType>) -> String {
         message_type.map_or(NOTICE, MessageType::as_str).to_owned()
     }

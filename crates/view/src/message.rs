@@ -28,7 +28,7 @@ pub struct MessageView {
     pub message_type: String,
     /// The text of the message, unchanged.
     pub text: String,
-    /// The other fields that the sender gave.
+    /// The fields of the message other than its text, as the sender gave them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Map<String, Value>>,
     /// The artifacts that are attached.
@@ -44,7 +44,7 @@ pub struct MessageView {
     pub on_behalf_of: Option<MessageId>,
     /// Whether the message asks for an answer.
     pub expects: Expects,
-    /// Whether the message is the last word, or more will follow.
+    /// Whether the message is final, or more messages will follow.
     pub finality: Finality,
     /// The state of the message.
     pub state: MessageState,
@@ -159,9 +159,9 @@ pub struct EntryView {
 
 /// The request that an agent's model would get now, given what the agent has read so far.
 ///
-/// The next real request can differ. If messages are waiting (`queued`), the turn first takes them in. After the last
-/// round of tools, the model is asked to sum up. If the conversation has outgrown the window, the model is first asked
-/// for a summary. If the service fails, its fallback is asked.
+/// The next real request can differ. If messages are waiting (`queued`), the turn first takes them in. If the turn
+/// has reached its limit of tool rounds, the model is asked to sum up its results. If the conversation has outgrown
+/// the window, the model is first asked for a summary. If the service fails, its fallback gets the request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestPreview {

@@ -34,7 +34,8 @@ fn json_has_the_same_names() {
     check::<Routing>();
 }
 
-/// The test reads the names in JSON from the schema, because the schema and JSON take them from the same attributes.
+/// The test reads the names in JSON from the schema, because serde and the schema generator read the names from the
+/// same attributes.
 #[test]
 fn every_kind_of_event_has_the_name_that_json_has() {
     let schema = schemars::schema_for!(Event);

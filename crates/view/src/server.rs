@@ -23,7 +23,8 @@ pub struct ServerView {
     /// Why the server is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Further groups that the server is in: a role with `mcp:` and one of these names may use the server's tools.
+    /// Groups that the server belongs to. A role may use the server's tools if it has the tool group `mcp:NAME`,
+    /// where `NAME` is one of these groups.
     #[schemars(with = "Vec<String>")]
     pub groups: Vec<ServerName>,
 }

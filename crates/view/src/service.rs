@@ -25,7 +25,7 @@ pub struct ServiceView {
     pub capabilities: Capabilities,
     /// Tags by which the service is chosen for a role.
     pub capability_tags: Vec<String>,
-    /// What the service is good for.
+    /// The kinds of work for which the service is suitable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The size of the context window in tokens.
@@ -82,7 +82,7 @@ pub struct RefusedMedia {
 pub struct ServiceState {
     /// Number of calls in progress.
     pub in_flight: u64,
-    /// Number of callers that wait for admission.
+    /// Number of callers that wait until the service may take a further call.
     pub waiting: u64,
     /// Remaining time of the pause that the service has asked for, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,17 +101,17 @@ pub enum Circuit {
     /// Calls are admitted.
     #[default]
     Closed,
-    /// The service failed again and again, so calls are held back for a while.
+    /// The service failed again and again, so polity sends it no calls for a while.
     Open,
     /// One call tests, or will test, whether the service answers again.
     HalfOpen,
 }
 
-/// The configuration in force, and the problems of its files.
+/// The configuration that polity uses now, and the problems of its files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigView {
-    /// The revision in force.
+    /// The revision that polity uses now.
     pub revision: u64,
     /// The directory of the configuration files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +125,7 @@ pub struct ConfigView {
     pub problems: Vec<ConfigProblem>,
     /// The services in the order of the file.
     pub services: Vec<ServiceId>,
-    /// The service for roles that ask for no particular service.
+    /// The service for roles that name no service.
     pub default_service: ServiceId,
     /// The limits on the size, the duration and the cost of the society.
     pub limits: Limits,
@@ -164,6 +164,6 @@ pub struct ConfigProblem {
 pub enum Severity {
     /// Polity could not use something that the file declares.
     Error,
-    /// Polity uses everything that the file declares, but something looks like a mistake.
+    /// Polity uses everything that the file declares, but a part of the file is probably a mistake.
     Warning,
 }

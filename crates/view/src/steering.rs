@@ -111,7 +111,7 @@ pub struct Problem {
     pub detail: String,
     /// A stable code for programs.
     pub error: String,
-    /// Values that belong to the code, such as the limit that was exceeded.
+    /// Further values for this code, such as the limit that was exceeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }

@@ -4,7 +4,7 @@ use polity_society::id::AgentId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which place of a task's workspaces to show.
+/// Selects a workspace of a task, and a path in this workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkspaceFilter {
@@ -20,8 +20,8 @@ pub struct WorkspaceFilter {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceView {
-    /// The directory of the person, as a message would name it: its path, with `:ro` at the end if agents may only
-    /// read it. Absent if polity makes the workspace.
+    /// The directory of the person: its path, with `:ro` at the end if agents may only read it. The field `workspace`
+    /// of a message takes the same form. Absent if polity makes the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// The owner of the worktree that is shown. Absent for the workspace that the task shares.
@@ -66,14 +66,14 @@ pub enum WorkspaceContent {
 pub struct WorkspaceEntry {
     /// The name.
     pub name: String,
-    /// What the name stands for.
+    /// The kind of the entry.
     pub kind: EntryKind,
     /// The size of a file in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
 }
 
-/// What a name in a directory stands for.
+/// The kind of an entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EntryKind {
@@ -87,14 +87,14 @@ pub enum EntryKind {
     Special,
 }
 
-/// Which changes of a task to show.
+/// Selects changes in the workspaces of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChangesFilter {
     /// Only commits of this agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// Only the commit with this name, with its differences.
+    /// Only the commit with this id. The answer then contains the differences of this commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
@@ -114,7 +114,7 @@ pub struct ChangesView {
     pub files: Option<Vec<FileDiffView>>,
 }
 
-/// Which changes in the workspaces of a task polity records, as commits in git.
+/// The changes in the workspaces of a task that polity records as git commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordingView {
@@ -131,7 +131,7 @@ pub enum RecordingView {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CommitView {
-    /// The whole name of the commit.
+    /// The full git hash of the commit.
     pub id: String,
     /// The author: an agent's id, or `polity` for a commit of the system.
     pub agent: String,
@@ -155,13 +155,13 @@ pub struct CommitView {
 pub struct FileDiffView {
     /// The path of the file.
     pub path: String,
-    /// What happened to the file.
+    /// Whether the commit added, changed or deleted the file.
     pub change: FileChangeView,
     /// The difference in the unified format. A difference that is too long is cut, and ends with `…`.
     pub patch: String,
 }
 
-/// What happened to a file.
+/// Whether a commit added, changed or deleted a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum FileChangeView {

@@ -50,7 +50,8 @@ async fn content(
     let (artifact, hash) = shared.society.artifact_and_hash(&id).await?.ok_or_else(nothing)?;
     let (tag, size) = (format!("\"{hash}\""), artifact.size);
     let given = |name: HeaderName| asked.get(name).and_then(|value| value.to_str().ok());
-    // `opened` reads all bytes to verify them. A `304` and the answer to a HEAD request need no bytes and skip that.
+    // `opened` reads all bytes to verify them. The answer `304` and the answer to a HEAD request contain no bytes, so
+    // they do not call `opened`.
     if given(header::IF_NONE_MATCH).is_some_and(|known| names(known, &tag)) {
         return decorated(StatusCode::NOT_MODIFIED.into_response(), &tag, None);
     }

@@ -24,9 +24,10 @@ pub(crate) const MOST_STREAMS: usize = 64;
 const COME_AGAIN: u16 = 5;
 /// Events per read.
 const PAGE: u32 = 200;
-/// Interval of the keep-alive comments, which reveal a broken connection.
+/// Interval at which the stream sends keep-alive comments. A client that gets no comment knows that its connection is
+/// broken.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
-/// How long the stream waits for further events after the first event, to read them together.
+/// How long the stream waits after a new event, so that it reads this event and further events together.
 const TOGETHER: Duration = Duration::from_millis(30);
 /// How long the client should wait before it reconnects.
 const COME_BACK: Duration = Duration::from_secs(1);
@@ -130,7 +131,8 @@ impl Position {
     }
 }
 
-/// Waits for a new event and then a moment longer, so that one read finds all events written together.
+/// Waits for a new event and then [`TOGETHER`], so that one read finds all events that were written at about the same
+/// time.
 async fn woken(newest: &mut watch::Receiver<i64>) -> Option<()> {
     newest.changed().await.ok()?;
     tokio::time::sleep(TOGETHER).await;

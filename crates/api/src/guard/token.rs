@@ -81,7 +81,7 @@ impl Tickets {
         Ok(ticket)
     }
 
-    /// Uses up a ticket and returns whether it was valid.
+    /// Removes a ticket, so that nobody can use it again, and returns whether the ticket was valid.
     pub(crate) fn redeem(&self, ticket: &str, now: Instant) -> bool {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let issued = open.remove(&blake3::hash(ticket.as_bytes()));

@@ -12,9 +12,9 @@ pub(super) struct Exposition {
 /// The type of a family of samples.
 #[derive(Clone, Copy)]
 pub(super) enum Sort {
-    /// The values of the family go up and down.
+    /// The values of the family can increase and decrease.
     Gauge,
-    /// The values of the family only grow.
+    /// The values of the family never decrease.
     Counter,
 }
 

@@ -1,6 +1,6 @@
-//! Limits on the number of open connections. A connection is a stranger until one of its requests has shown the token.
-//! There is room for few strangers, and a new one replaces the oldest. So whoever has no token cannot keep out whoever
-//! has one, however many connections they open.
+//! Limits on the number of open connections. A connection is a stranger until one of its requests has shown the
+//! token. The number of strangers is small, and a new stranger replaces the oldest stranger. So a client without the
+//! token cannot block clients with the token, however many connections it opens.
 
 use crate::problem::Problem;
 use axum::http::Extensions;
@@ -31,7 +31,7 @@ pub(super) struct Crowd {
     known: Arc<Semaphore>,
 }
 
-/// The strangers by the order in which they came, each with the token that ends its connection.
+/// The strangers in the order of their arrival, each with the cancellation token that ends its connection.
 #[derive(Default)]
 struct Strangers {
     next: u64,
@@ -44,7 +44,7 @@ impl Crowd {
         Arc::new(Self { most_strangers: most.strangers, strangers: Mutex::default(), known })
     }
 
-    /// Takes in a new connection as a stranger. Evicts the oldest strangers if there are too many.
+    /// Takes in a new connection as a stranger. Evicts the oldest strangers if there are too many strangers.
     pub(super) fn enter(self: &Arc<Self>) -> Place {
         let evicted = CancellationToken::new();
         let mut strangers = self.strangers();
@@ -98,7 +98,7 @@ impl Drop for Connection {
 }
 
 impl Place {
-    /// Returns once the connection must close to make room for another stranger.
+    /// Returns once the connection must close, because another stranger needs its place.
     pub(super) async fn evicted(&self) {
         self.0.evicted.cancelled().await;
     }
@@ -120,7 +120,7 @@ impl Place {
 
 /// Makes the connection of a request known. The caller has seen that the request carries the token.
 pub(crate) async fn admit(request: &Extensions) -> Result<(), Problem> {
-    // A request that did not come over a socket has no place.
+    // A request from inside this process came over no socket, so it has no place.
     match request.get::<Place>().cloned() {
         Some(place) => place.admit().await,
         None => Ok(()),

@@ -1,5 +1,5 @@
-//! Protection against clients that do not read. Their answers stay in memory and their connections block other clients.
-//! So the server closes a connection whose client reads nothing for a minute.
+//! Protection against clients that do not read. The answers to such clients stay in memory, and their connections
+//! occupy places that other clients need. So the server closes a connection whose client reads nothing for a minute.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,5 +1,5 @@
-//! Protection against bodies that no handler reads to the end. After the answer, the connection would stay open for the
-//! rest of the body, even if the client takes very long to send it.
+//! Protection against bodies that no handler reads to the end. After the answer, the connection would stay open until
+//! the client has sent the rest of the body, which may take very long.
 
 use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use std::pin::Pin;

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::header;
 use axum::routing::get;
 
-/// Returns every documented method and path, with a name in place of each parameter.
+/// Returns every documented method and path, with the name `root` in place of each parameter.
 fn all() -> Vec<(String, String)> {
     let paths = DESCRIPTION["paths"].as_object().unwrap();
     let mut all = Vec::new();

@@ -27,7 +27,7 @@ async fn hired(daemon: &Daemon) -> Value {
     agents.into_iter().find(|agent| agent.get("roleId").is_some()).unwrap()
 }
 
-/// Starts a society in which the person is asked before root makes a file. Calls the routes about questions,
+/// Starts a society in which root asks the person before it creates a file. Calls the routes for questions,
 /// permissions and files of workspaces.
 async fn busy_with_files() -> Daemon {
     let daemon =

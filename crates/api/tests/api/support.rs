@@ -146,7 +146,7 @@ impl Daemon {
         self.upload(path, &format!("multipart/form-data; boundary={BOUNDARY}"), &body).await
     }
 
-    /// Asserts that every documented operation has succeeded at least once, here or in the other daemon.
+    /// Asserts that every documented operation has succeeded at least once, in this daemon or in the daemon `other`.
     pub(crate) fn assert_all_succeeded(&self, other: &Self) {
         let mut all = BTreeSet::new();
         for (template, operations) in DESCRIPTION["paths"].as_object().unwrap() {

@@ -1,4 +1,4 @@
-//! Tests of the files of a task, and of who changed them.
+//! Tests of the routes that show the files of a task and the changes of each agent.
 
 use crate::scripted::{Say, create, start};
 use crate::support::Daemon;

@@ -21,7 +21,10 @@ export async function refusal(response, leave) {
   return new ApiError(response.status, problem.error ?? "unknown", detail);
 }
 
-/** Adds query parameters to a path. Empty values are left out; a list becomes several parameters of the same name. */
+/**
+ * Adds query parameters to a path. Parameters with empty values are left out. A list becomes several parameters of
+ * the same name.
+ */
 export function address(path, parameters = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
@@ -120,7 +123,9 @@ export function connect(leave) {
       body: file,
       patience: 600_000,
     }),
-    /** Reads the first bytes of a text artifact. `whole` is true if the artifact has no more bytes. */
+    /**
+     * Reads the first bytes of a text artifact. In the result, `whole` is true if these bytes are the whole artifact.
+     */
     beginning: async (id, bytes) => {
       const response = await send("GET", contentOf(id), { headers: { Accept: "*/*", Range: `bytes=0-${bytes - 1}` } });
       const buffer = await response.arrayBuffer();

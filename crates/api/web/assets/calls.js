@@ -12,8 +12,9 @@ export function callKey(entry) {
 }
 
 /**
- * Returns the calls after these events: a map from keys to calls, in the order in which the calls began. A known
- * event changes nothing, so the same event may come more than once. Returns the same map if nothing changes.
+ * Returns the calls after these events: a map from keys to calls, in the order in which the calls began. An event
+ * that was applied before changes nothing, so callers may pass the same event again. Returns the same map if no call
+ * changes.
  */
 export function afterEvents(calls, entries) {
   let next = calls;
@@ -29,7 +30,7 @@ export function afterEvents(calls, entries) {
 
 function apply(calls, own, entry) {
   if (!entry.tool) {
-    // The turn is over, so no result of its running calls will come any more.
+    // The turn has ended, so the page will get no result of its running calls.
     for (const [key, call] of calls) {
       const isOver = call.state === "running" && call.agent === entry.agent && call.task === entry.task;
       if (isOver && call.seq < entry.seq) own().set(key, { ...call, state: "dropped", seq: entry.seq });

@@ -33,7 +33,7 @@ function listen(element, type, handler) {
 
 /**
  * Returns the handlers of an element that `h` made, by event type. If `handlers` is given, first replaces the old
- * handlers by these.
+ * handlers by the handlers in it.
  */
 export function handlersOf(element, handlers) {
   if (handlers) {

@@ -2,15 +2,18 @@
 //
 // A draft gets a key when the page first tries to send it. The key stays until the message has arrived or the person
 // changes the draft. If the connection breaks or the daemon restarts, the page sends the draft again under this key,
-// and the message arrives only once. Each attached file is stored only once, because the draft keeps its reference,
-// too.
+// and the message arrives only once. The draft also keeps the reference of each stored file, so the page stores each
+// attached file only once.
 
 /** Returns an empty draft of a message to an agent. */
 export function fresh(to = "root", task = null) {
   return { to, task, service: null, workspace: "", access: "write", text: "", files: [], key: null, state: "writing", problem: null };
 }
 
-/** Applies a change by the person. A changed draft is a different message, so the key is removed. */
+/**
+ * Applies a change by the person. A changed draft is a different message, so the draft loses its key and will get a
+ * new key.
+ */
 export function changed(draft, change) {
   return { ...draft, ...change, key: null, state: "writing", problem: null };
 }
@@ -25,7 +28,7 @@ export function stored(draft, id, reference) {
   return { ...draft, files: draft.files.map((file) => (file.id === id ? { ...file, reference } : file)) };
 }
 
-/** Marks the draft as failed and keeps everything in it. */
+/** Marks the draft as failed, and keeps its text, files and key. */
 export function failed(draft, problem) {
   return { ...draft, state: "failed", problem };
 }

@@ -1,4 +1,4 @@
-// Keyboard shortcuts that work on every page. While the person writes, only Escape works.
+// Keyboard shortcuts that work on every page. While the person types a text, only the Escape key works.
 
 /** All shortcuts, in the order of the help. `does` is the name of the action, and also the key of its text. */
 export const SHORTCUTS = [
@@ -21,9 +21,9 @@ export const SHORTCUTS = [
 const ACTIONS = { t: "tree", "/": "find", w: "write", p: "pause", x: "stop", q: "question", a: "approval", d: "theme", l: "language", "?": "help" };
 
 /**
- * Returns the action of a key press; for the action `page`, also the number of the page. Returns `null` for a key
- * that is held down. While the person writes, returns `null` for all keys except Escape. If `letters` is false, keys
- * with a single character are no shortcuts.
+ * Returns the action of a key press; for the action `page`, also the number of the page. Returns `null` for the
+ * repeated events of a key that stays pressed. While the person types a text, returns `null` for all keys except
+ * Escape. If `letters` is false, keys with a single character are no shortcuts.
  */
 export function meaning(event, letters = true) {
   if (event.repeat || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;

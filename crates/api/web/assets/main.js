@@ -1,4 +1,4 @@
-// Starts the page: reads the state of the society, follows its events, and shows state and events.
+// Starts the page: reads the state of the society, follows the events, and shows both.
 
 import { connect } from "./api.js";
 import { brief } from "./events.js";

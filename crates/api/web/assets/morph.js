@@ -1,11 +1,11 @@
-// Updates the content of an element and keeps the unchanged children in place. So the children keep their focus,
-// their selection, their scroll position, and whether they are open.
+// Updates the content of an element and keeps the unchanged children in place. So the unchanged children keep the
+// focus, the selection and the scroll position, and open children stay open.
 
 import { append, handlersOf } from "./dom.js";
 
 /**
- * Attributes that the person changes. `morph` does not change them; a view that needs another value must set it
- * itself.
+ * Attributes that the person changes. `morph` does not change them; a view that needs another value must set the
+ * attribute itself.
  */
 const OWN = new Set(["open", "value"]);
 

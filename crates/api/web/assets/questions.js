@@ -1,12 +1,12 @@
-// Finds all unanswered questions to the person, including very old ones.
+// Finds all unanswered questions to the person, including very old questions.
 
 import { isOpenQuestion } from "./state.js";
 
 const PAGE = 200;
 
 /**
- * Returns all open questions, newest first. Most are on the newest page of messages. The number `waitingForUser` of a
- * task shows that older ones exist.
+ * Returns all open questions, newest first. Most open questions are on the newest page of messages. The number
+ * `waitingForUser` of a task shows whether older questions exist.
  */
 export async function openQuestions(api) {
   const found = new Map();

@@ -1,5 +1,5 @@
-// Rereads the parts of the model that events have made stale. A short delay after the first event lets many events
-// cause one read. Two reads of the same part never overlap.
+// Rereads the parts of the model that events have made stale. The read begins a short time after the first event, so
+// that many events cause only one read. Two reads of the same part never overlap.
 
 import { openQuestions } from "./questions.js";
 
@@ -33,7 +33,7 @@ export function keepFresh(store, api) {
     const { begins } = store.model;
     try {
       const action = await read[part]();
-      // If a reset came during the read, its result is outdated.
+      // If a reset came during the read, the result of the read is outdated.
       if (begins === store.model.begins) store.dispatch(action);
       known[part] = stale;
     } catch {
@@ -61,7 +61,10 @@ export function keepFresh(store, api) {
   return async (part) => store.dispatch(await read[part]());
 }
 
-/** Reads all parts for the first time. Returns the number of the last event that the data includes. */
+/**
+ * Reads all parts of the model for the first time. Returns the number of the last event that the agents' data
+ * includes.
+ */
 export async function readAll(store, api) {
   const read = readings(api);
   // Read the agents first. The page then follows the events after the agents' `asOf`, so changes that happen during

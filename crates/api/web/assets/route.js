@@ -1,6 +1,9 @@
 // The current page and detail in the address: `#/timeline`, `#/timeline/agent/reader-7k2f`.
 
-/** The pages of the main column. The page `society` is the tree; on wide screens the tree has a column of its own. */
+/**
+ * The pages of the main column. The page `society` shows the tree of agents. On wide screens, a separate column shows
+ * the tree.
+ */
 export const PAGES = ["conversation", "timeline", "tasks", "artifacts", "services", "approvals", "society"];
 
 const DETAILS = ["agent", "message", "artifact", "task"];

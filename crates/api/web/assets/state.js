@@ -1,18 +1,21 @@
-// The page's model of the society: data read from the server, changed by the events since then. A pure function
-// computes the next model from the current one and an action.
+// The page's model of the society: the data that the page has read from the server, updated with later events. A pure
+// function computes the next model from the current one and an action.
 //
 // Each agent has `asOf`, the number of the last event that its data includes. So an event from before the read
 // changes nothing, and a read that started before an event does not undo this event. Events do not contain all data
-// that changes, such as which agents wait for others or the cost of a call. For such data, an event increments the
-// counter of a part in `stale`, and `refresh.js` rereads this part. `returns` counts how often the connection was
+// that changes, such as the cost of a call, or which agents wait for other agents. For such data, an event increments
+// the counter of a part in `stale`, and `refresh.js` rereads this part. `returns` counts how often the connection was
 // restored. The page may have missed events while it had no connection, so it rereads everything.
 
 import { afterEvents } from "./calls.js";
 
-/** The states of an agent, in order of precedence: if several apply, the first of these counts. */
+/**
+ * The states of an agent, in order of precedence: if several states apply to an agent, the page shows the state that
+ * comes first in this list.
+ */
 export const STATES = ["asking", "thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
 
-/** Maximum number of roles to remember, for the names of newly hired agents. */
+/** Maximum number of roles whose names the page remembers. It needs them to name newly hired agents. */
 const ROLES = 2000;
 
 const NOTHING_SPENT = { calls: 0, promptTokens: 0, completionTokens: 0 };
@@ -75,14 +78,14 @@ function connected(model, connection) {
   return { ...model, connection, stale, returns: model.returns + 1 };
 }
 
-/** Discards all data after a reset: the coming events do not follow the last known event. */
+/** Discards all data after a reset, because events are missing between the last known event and the next events. */
 function begunAnew(model) {
   const { connection, stale, returns, begins } = model;
   return { ...initial(), connection, stale, returns: returns + 1, begins: begins + 1 };
 }
 
 /**
- * Merges agents that were read into the known agents. If the page already has newer data of an agent, this data
+ * Merges the agents from a read into the known agents. If the page already has newer data of an agent, the newer data
  * stays.
  */
 function agentsRead(known, read) {

@@ -1,7 +1,7 @@
 // Follows the events without gaps and duplicates, even if the connection or the daemon fails.
 //
-// This module uses `fetch` instead of `EventSource`, because `fetch` can tell an ended session from a stopped daemon,
-// and delivers events of every kind. `arrange` decides which events come next in order.
+// This module uses `fetch` instead of `EventSource`, because `fetch` shows whether the session has ended or the
+// daemon has stopped, and it delivers events of every kind. `arrange` decides which events come next in order.
 
 import { ApiError, address, refusal } from "./api.js";
 import { parse } from "./sse.js";
@@ -30,8 +30,9 @@ export const presence = {
 };
 
 /**
- * Selects the entries that follow the event `last`. `taken` are the next entries in order, without known ones. `asks`
- * means that event numbers are missing, so the caller must read a page, which may have these events.
+ * Selects the entries that follow the event `last`. In the result, `taken` contains the next entries in order,
+ * without entries that are known already. If `asks` is true, event numbers are missing, so the caller must read a
+ * page, which may contain the missing events.
  */
 export function arrange(last, entries) {
   const taken = [];
@@ -63,7 +64,8 @@ function comesBack(presence, signal, patience) {
 
 /**
  * Follows the events after `last` until `signal` aborts. If the server cannot continue after `last`, calls `onreset`.
- * This function rereads everything and returns the number of the event to follow from, or `null` to stop.
+ * `onreset` rereads everything, and returns the number of the event after which `follow` continues, or `null` to
+ * stop.
  */
 export async function follow({ last, page, leave, onentries, onstate, onreset, signal, presence }) {
   let at = last;

@@ -1,5 +1,5 @@
-// The part of a conversation that the page holds: without gaps, and of limited length. Pure functions. Messages are
-// in the order in which the society accepted them; their ids sort in the same order.
+// The part of a conversation that the page keeps in memory. The part has no gaps and a limited length. Pure
+// functions. Messages are in the order in which the society accepted them; their ids sort in the same order.
 
 /** Maximum number of messages to hold. Dropped messages are read again on demand. */
 export const BOUND = 200;
@@ -17,9 +17,9 @@ export function newestOf(page) {
 }
 
 /**
- * Merges a new read of the newest page. If the page may not follow the held messages without a gap, the person's
- * place in the list decides: at the end of the list, the page replaces the held messages; elsewhere the held messages
- * stay, and the part is `behind`.
+ * Merges a new read of the newest page. If messages may be missing between the held messages and the page, the result
+ * depends on what the person sees. If the person sees the end of the list (`atEnd`), the page replaces the held
+ * messages. Otherwise the held messages stay, and the part is `behind`.
  */
 export function caughtUp(held, page, atEnd) {
   if (held.messages.length === 0 && !held.behind) return newestOf(page);

@@ -18,8 +18,9 @@ function order(agent) {
 }
 
 /**
- * Returns the rows to show. `view` has the `closed` ids, the `states` to show, a `text` to search for and perhaps a
- * `task`. If an agent does not match but one of its descendants does, the agent stays in the tree, marked `faint`.
+ * Returns the rows to show. `view` contains the ids of `closed` agents, the `states` to show, a `text` to search for,
+ * and optionally a `task`. If an agent does not match but one of its descendants does, the agent stays in the tree,
+ * marked `faint`.
  */
 export function rowsOf(agents, view) {
   const children = childrenOf(agents);

@@ -1,4 +1,5 @@
-// Lists of any length with few elements: only the visible rows, and some above and below them, have elements.
+// Lists of any length with few elements: only the visible rows, and some rows above and below the visible area, have
+// elements.
 
 import { h } from "./dom.js";
 import { morph } from "./morph.js";
@@ -100,8 +101,8 @@ export class VirtualList {
       const key = this.keyOf(row);
       let drawn = this.shown.get(key);
       if (!drawn || !this.same(drawn.row, row)) {
-        // Change the existing element instead of replacing it: a mouse press that began on it then still becomes a
-        // click.
+        // Change the existing element and do not replace it. If the person has pressed the mouse button on the
+        // element, releasing the button then still causes a click.
         const element = this.drawn(row, at);
         drawn = { row, element: drawn ? morph(drawn.element, element) : element };
       }

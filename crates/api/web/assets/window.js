@@ -1,5 +1,5 @@
-// The window of events that the timeline holds: without gaps, and of limited length. Pages extend it at both ends,
-// and live events at the new end. Pure functions.
+// The window of events that the timeline keeps in memory. The window has no gaps and a limited length. Pages extend
+// it at both ends, and live events at the new end. Pure functions.
 
 /** Maximum number of events to hold. */
 export const BOUND = 3000;
@@ -42,8 +42,8 @@ export function older(window, page) {
 
 /**
  * Adds the page after the newest held event. A page with fewer than `PAGE` events is the last page. The window then
- * reaches up to the newest event, unless the browser has heard of a newer one since the page was requested; `asked`
- * is the value of `heard` at that time. If the window gets too long, the oldest events are dropped.
+ * reaches up to the newest event, unless the browser learned of a newer event after it requested the page. `asked` is
+ * the value of `heard` at the time of the request. If the window gets too long, the oldest events are dropped.
  */
 export function newer(window, page, asked) {
   const last = seqOf(window.entries);
@@ -57,9 +57,9 @@ export function newer(window, page, asked) {
 }
 
 /**
- * Adds live events if the window reaches up to the newest event. Otherwise only counts them, because they are read
- * later. If the window gets too long, `watching` decides which events are dropped: the oldest for `end` (the person
- * looks at the newest events), and the newest for `middle`.
+ * Adds live events if the window reaches up to the newest event. Otherwise only counts the live events, because the
+ * page reads them later. If the window gets too long, `watching` decides which events are dropped: for `end` (the
+ * person sees the newest events) the oldest events, for `middle` the newest events.
  */
 export function live(window, entries, watching) {
   if (entries.length === 0) return window;

@@ -45,7 +45,7 @@ async fn a_key_stands_for_the_first_request_that_had_it() {
     assert_eq!(exchanges.begin(new("k", "other", Some("t-a"))).await.unwrap(), first);
     let message = MessageId::from_sequence(1);
     exchanges.sent("k".to_owned(), TaskId::new("t-a"), message.clone()).await.unwrap();
-    // A second process that handles the same request too late changes nothing.
+    // A second call for the same key, for example from another process, changes nothing.
     exchanges.sent("k".to_owned(), TaskId::new("t-b"), MessageId::from_sequence(9)).await.unwrap();
     let sent = exchanges.by_key("k").await.unwrap().unwrap();
     assert_eq!(sent.task, Some(TaskId::new("t-a")));

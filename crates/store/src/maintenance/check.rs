@@ -1,4 +1,4 @@
-//! Checks a whole database: its structure, and every row as the daemon would read it.
+//! Checks a whole database: its structure, and whether the daemon can read every row.
 
 use super::database::findings;
 use crate::{
@@ -20,7 +20,7 @@ const SCHEMA: &str = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations";
 const COLUMNS: &str = "SELECT name, type, \"notnull\" OR pk > 0 AS needed FROM pragma_table_info(?1)";
 const BLOBS: &str = "SELECT id, blob FROM artifacts ORDER BY id";
 
-/// The statements of this file, except those in [`TABLES`]; tests check them against the schema.
+/// The statements of this file, except the statements in [`TABLES`]; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[BEGIN, INTEGRITY, FOREIGN_KEYS, HAS_SCHEMA, SCHEMA, COLUMNS, BLOBS];
 
@@ -87,7 +87,7 @@ pub(crate) enum Schema {
     },
 }
 
-/// Begins a transaction, so that all later reads see the database at the same moment.
+/// Begins a transaction, so that all later reads see the same state of the database.
 pub(crate) async fn begin(connection: &mut SqliteConnection) -> Result<(), Error> {
     sqlx::query(BEGIN).execute(connection).await?;
     Ok(())
@@ -107,7 +107,7 @@ pub(crate) async fn structure(connection: &mut SqliteConnection) -> Vec<String> 
     problems
 }
 
-/// Describes a row that refers to a row that does not exist.
+/// Describes a row whose reference names a missing row.
 fn stray(row: &SqliteRow) -> String {
     let text = |column: &str| row.try_get::<String, _>(column).unwrap_or_default();
     let which = match row.try_get::<Option<i64>, _>("rowid") {
@@ -177,7 +177,7 @@ async fn rows_of(
     Ok(())
 }
 
-/// A column, as the schema declares it.
+/// The declaration of a column in the schema.
 struct Column {
     declared: String,
     needed: bool,

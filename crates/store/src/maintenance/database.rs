@@ -22,7 +22,8 @@ const FIRST_KEPT: &str = "SELECT max(
         newest - ?2 + 1)
     FROM (SELECT coalesce(max(seq), 0) AS newest FROM events)";
 /// Counts the removable events before number ?1. Events of an open task stay, because a client may be following it.
-/// Events of a task with an unread message to the person stay, because they will be shown together with that message.
+/// Events of a task with an unread message to the person stay, because a client will show the message together with
+/// these events.
 const COUNT_EXPIRED: &str = "SELECT count(*) FROM events WHERE seq < ?1 AND (task IS NULL OR task NOT IN (
         SELECT id FROM tasks WHERE state = 'open'
         UNION SELECT task FROM messages INDEXED BY messages_waiting WHERE receiver = 'user' AND state = 'queued'))";
@@ -41,7 +42,8 @@ pub(crate) const STATEMENTS: &[&str] =
 const LOOK: Duration = Duration::from_secs(2);
 /// SQLite executes this many steps between two checks of the time limit. One step reads at most a page.
 const STEPS: i32 = 100;
-/// The most events that one transaction removes, because other writes wait until the transaction is committed.
+/// The most events that one transaction removes. The bound keeps the transaction short, because other writes wait for
+/// its commit.
 pub(super) const BATCH: u32 = 5_000;
 
 /// Result codes of SQLite.
@@ -154,7 +156,7 @@ pub(crate) async fn copy(connection: &mut SqliteConnection, from: &Path, to: &Pa
     std::fs::File::open(to).and_then(|copy| copy.sync_all()).map_err(failed)
 }
 
-/// Gives free pages back to the disk if there are many. Nobody else may have the database open.
+/// Makes the file smaller if it has many free pages. No other connection may have the database open.
 pub(crate) async fn shrink(file: &Path) -> Result<(), Error> {
     let options = SqliteConnectOptions::new().filename(file).disable_statement_logging();
     polity_points::point!("gc::before_shrink");

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const USED: &str = "SELECT (page_count - freelist_count) * page_size
     FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
 /// Among the tasks ?1, the oldest that was not forgotten yet. The newest task of the society is never chosen, because
-/// somebody may ask how it ended.
+/// somebody may ask how that task ended.
 const OLDEST: &str = "SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(?1))
     AND forgotten_at IS NULL AND rowid < (SELECT max(rowid) FROM tasks) ORDER BY rowid LIMIT 1";
 const STILL_OVER: &str = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1 AND state = 'idle')";

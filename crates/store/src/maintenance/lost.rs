@@ -1,7 +1,8 @@
-//! Tells a data directory whose database was lost from one in which there was no society yet.
+//! Decides whether a data directory has lost its database, or never had a database.
 //!
-//! A start creates a missing database. In a directory with artifacts, that would hide the loss: the new database knows
-//! none of the artifacts, so the next `polity gc` would remove them all.
+//! The daemon creates a missing database when it starts. In a directory with artifacts, a new database would hide
+//! that the old database was lost. The new database lists no artifacts, so the next `polity gc` would remove all
+//! artifacts.
 
 use super::{ARTIFACTS, DATABASE, check};
 use crate::Error;
@@ -14,14 +15,15 @@ use std::path::Path;
 pub enum Found {
     /// The database of a society, damaged or not.
     Society,
-    /// Artifacts of a society, but no database or an empty one.
+    /// The database is missing although its artifacts or its log (WAL) exist, or it is empty although its artifacts
+    /// exist.
     Lost,
-    /// Nothing of a society.
+    /// Neither a database nor a log nor artifacts.
     Nothing,
 }
 
-/// Returns what is in a directory. An empty database without artifacts counts as a society, because a crash or a power
-/// cut of the first start can leave it, with or without a log (WAL).
+/// Returns what is in a directory. An empty database without artifacts counts as a society, because a crash or a
+/// power cut during the first start can leave an empty database, with or without a log (WAL).
 pub fn found(data: &Path) -> Found {
     let file = std::fs::metadata(data.join(DATABASE)).ok().filter(std::fs::Metadata::is_file);
     match file.map(|file| file.len()) {
@@ -37,8 +39,8 @@ fn has_artifacts(data: &Path) -> bool {
     !BlobStore::as_it_is(data.join(ARTIFACTS)).is_empty()
 }
 
-/// Returns whether a directory contains the log (WAL) of a database. If the database is gone, SQLite deletes its log,
-/// with all commits that are only in there.
+/// Returns whether a directory contains the log (WAL) of a database. If the database file is missing, SQLite deletes
+/// the log, and the commits that only the log contains are lost.
 fn has_log(data: &Path) -> bool {
     std::fs::metadata(data.join(format!("{DATABASE}-wal"))).is_ok_and(|log| log.len() > 0)
 }
@@ -88,7 +90,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         assert_eq!(found(data.path()), Found::Lost);
         assert!(matches!(open(data.path()).await, Err(Error::Lost { .. })));
-        // A file with a head but without tables.
+        // The database file has a header but no tables.
         let elsewhere = tempfile::tempdir().unwrap();
         open(elsewhere.path()).await.unwrap();
         let empty = sqlx::sqlite::SqliteConnectOptions::new().filename(&file).create_if_missing(true);
@@ -99,7 +101,7 @@ mod tests {
         assert!(matches!(open(data.path()).await, Err(Error::Lost { .. })));
         let checked = super::super::check(data.path()).await;
         assert!(checked.unwrap_err().to_string().contains("polity.db is missing or empty"));
-        // With the database back in its place, all is well.
+        // Once the database is back in its place, the directory opens again.
         std::fs::copy(elsewhere.path().join(DATABASE), &file).unwrap();
         open(data.path()).await.unwrap();
     }
@@ -121,7 +123,7 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         std::fs::write(data.path().join("polity.db-wal"), "commits").unwrap();
         assert_eq!(found(data.path()), Found::Lost);
-        // A power cut during the first start can leave this.
+        // A power cut during the first start can leave an empty database file.
         std::fs::write(data.path().join(DATABASE), "").unwrap();
         assert_eq!(found(data.path()), Found::Society);
     }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// Creates a database in which `root` has stored one artifact that others may open.
+/// Creates a database in which `root` has stored one artifact that other agents may open.
 async fn with_artifact() -> Scratch {
     let scratch = Scratch::new().await;
     scratch

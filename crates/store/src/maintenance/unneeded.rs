@@ -18,12 +18,12 @@ const OVER: &str = "SELECT id FROM tasks WHERE state = 'idle' AND created_at < ?
     AND id NOT IN (SELECT task FROM holds)
     AND id NOT IN (SELECT task FROM messages WHERE created_at >= ?1 OR state IN ('queued', 'delayed', 'in_turn')
         OR receiver = 'user' AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed')";
-/// The artifacts of the tasks ?1, except those that agents of other tasks may open.
+/// The artifacts of the tasks ?1, except artifacts that agents of other tasks may open.
 const OF_TASKS: &str = "SELECT id FROM artifacts WHERE task IN (SELECT value FROM json_each(?1))
     AND id NOT IN (SELECT g.artifact FROM artifact_grants g JOIN agents a ON a.id = g.agent
         WHERE a.task IS NOT NULL AND a.task NOT IN (SELECT value FROM json_each(?1)))";
-/// Every text outside the tasks ?1 that may name an artifact. The texts are read as bytes, because a damaged text still
-/// names artifacts.
+/// Every text outside the tasks ?1 that may name an artifact. The texts are read as bytes, because a text that is not
+/// valid UTF-8 may still name artifacts.
 const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
     SELECT CAST(concat_ws(' ', body, attachments, introduction, introduced) AS BLOB) FROM messages
         WHERE task NOT IN done

@@ -1,4 +1,4 @@
-//! What two parties have said to each other.
+//! Reads the messages between two parties.
 
 use super::row::read;
 use crate::{Conversation, Error, Tx, damaged};
@@ -28,8 +28,8 @@ const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_
     WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
     WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
-/// The time when an agent last stored an artifact or hired an agent, which also counts as work. Times after ?3 (now)
-/// are ignored: they were written before the clock was set back, and every new message would seem older than they are.
+/// The time when an agent last stored an artifact or hired an agent, which also counts as work. A time after ?3 (now)
+/// is ignored: it was written before the clock was set back, so every new message would seem older than that work.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";
@@ -59,7 +59,7 @@ pub(crate) const STATEMENTS: &[&str] = &[
     TOLD,
 ];
 
-/// Notes that an interim message to the person turned out to be the last word.
+/// Marks an interim message to the person as final, because no further message will follow.
 pub async fn settle_interim(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     sqlx::query(SETTLE_INTERIM).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::interim_settled");
@@ -146,9 +146,9 @@ pub struct Streak {
     pub exchanges: u64,
 }
 
-/// Counts the exchanges between two agents since one of them last wrote to or heard from another party, stored an
-/// artifact or hired an agent. The result is empty if the newest message went from `sender` to `receiver`, because the
-/// next message then belongs to the same exchange.
+/// Counts the exchanges between two agents since the last other work of either agent. Other work means that the agent
+/// wrote to another party, heard from another party, stored an artifact or hired an agent. The result is empty if the
+/// newest message went from `sender` to `receiver`, because the next message then belongs to the same exchange.
 pub async fn streak(
     connection: &mut SqliteConnection,
     task: &TaskId,

@@ -1,4 +1,4 @@
-//! Requests: which are open, who answered or waits, and how they end.
+//! Finds and ends requests: which requests are open, which have an answer, and who waits for whom.
 
 use super::row::read;
 use crate::{Conversation, Error, Tx};
@@ -10,8 +10,8 @@ use sqlx::types::Json;
 use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeSet;
 
-/// Marks a request as answered. If the answering agent has an open turn, `answered_in` is this turn,
-/// and the asker keeps waiting until it has ended.
+/// Marks a request as answered. If the answering agent has an open turn, `answered_in` is this turn, and the asker
+/// keeps waiting until this turn has ended.
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2, answered_in = (SELECT turns.id FROM turns
         WHERE turns.agent = messages.receiver AND turns.task = messages.task AND turns.state = 'open')
     WHERE id = ?1 AND answered_by IS NULL";
@@ -23,9 +23,9 @@ const GIVE_UP: &str = "UPDATE messages SET state = 'unanswered'
 const MARK_REMINDED: &str = "UPDATE messages SET reminded = 1 WHERE id IN (SELECT value FROM json_each(?1))";
 const FAIL: &str = "UPDATE messages SET state = 'failed'
     WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
-/// The open requests to a party in a task. An agent can answer only what it has read.
-/// For the person, queued requests count too, because nobody knows what a person has read.
-/// A request of the person stays open even if the turn that read it failed.
+/// The open requests to a party in a task. An agent can answer only a request that it has read. For the person,
+/// queued requests count too, because nobody knows what a person has read. A request of the person stays open even if
+/// the turn that read it failed.
 const OPEN_TO: &str = "SELECT id, sender, on_behalf_of FROM messages INDEXED BY messages_open_requests
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
     AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')
@@ -36,8 +36,9 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
         SELECT on_behalf_of, 1 FROM messages WHERE id = ?1
         UNION ALL SELECT m.on_behalf_of, chain.depth + 1 FROM messages m JOIN chain ON m.id = chain.id WHERE chain.depth < 100)
     SELECT id FROM chain WHERE id IS NOT NULL ORDER BY depth";
-/// The requests on whose behalf an agent waits for something. It waits for answers to its open requests, for the end of
-/// turns that have answered its requests, and for delayed messages that it sent to itself.
+/// The requests on whose behalf an agent waits for something. The agent waits for answers to its open requests, for
+/// the end of turns that have answered its requests, for delayed messages that it sent to itself, and for the end of
+/// its background commands.
 const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
     WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
     AND state IN ('delayed', 'queued', 'in_turn', 'done')
@@ -47,7 +48,8 @@ const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY m
     WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2
     UNION SELECT request FROM commands INDEXED BY commands_running
     WHERE agent = ?1 AND task = ?2 AND state = 'running'";
-/// For each answer, report or notice queued for an agent: the request on whose behalf the agent had asked for it.
+/// Each answer, report or notice that is queued for an agent concerns a question that the agent had asked. Finds the
+/// requests on whose behalf the agent had asked these questions.
 const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
         WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request
     FROM messages news INDEXED BY messages_unheard
@@ -171,8 +173,8 @@ pub async fn pending(connection: &mut SqliteConnection, asker: &Conversation) ->
     waits_of(connection, PENDING, asker).await
 }
 
-/// Looks at the queued answers, reports and notices of a mailbox, which the agent does not know yet. Returns the
-/// requests on whose behalf the agent had asked for them.
+/// Looks at the queued answers, reports and notices of a mailbox, which the agent does not know yet. Each concerns a
+/// question that the agent had asked. Returns the requests on whose behalf the agent had asked these questions.
 pub async fn unheard(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,

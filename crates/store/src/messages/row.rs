@@ -16,7 +16,7 @@ pub(crate) fn state(row: &SqliteRow) -> MessageState {
         return MessageState::Answered;
     }
     let name: String = row.get("state");
-    // The schema allows no other names.
+    // The schema allows only the names of `MessageState`, so `parse` finds the state.
     name.parse().unwrap_or(MessageState::Done)
 }
 

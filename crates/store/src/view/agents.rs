@@ -15,8 +15,8 @@ use sqlx::{Arguments as _, Row, SqliteConnection};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Every agent with the facts that decide its state. Each parameter is the task to look at, or NULL for all tasks. Root
-/// and the person take part in every task.
+/// Every agent with the facts that decide its state. Each parameter is the id of the task whose facts to read, or
+/// NULL for all tasks. Root and the person take part in every task.
 const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a.name, a.depth, a.ended_at, a.paused_at,
     a.created_at, r.name AS role_name, coalesce(r.service, (SELECT service FROM tasks WHERE id = ?)) AS service,
     EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,
@@ -120,7 +120,7 @@ pub async fn get(
     Ok(Some(agent))
 }
 
-/// Begins a statement over all agents, to which callers add conditions.
+/// Begins a statement that selects all agents. Callers add conditions to the statement.
 fn select(task: Option<&TaskId>) -> Builder {
     let statement = format!("SELECT * FROM (SELECT *, {STATE} AS state FROM ({AGENTS})) WHERE 1");
     let mut first = SqliteArguments::default();

@@ -26,8 +26,8 @@ pub enum Side {
 
 /// Returns a page of events, oldest first.
 ///
-/// The connection must have begun a transaction, so that all reads see the same moment. Damaged rows are skipped,
-/// because a client could otherwise never get past them. A page without events is the last page.
+/// The connection must have begun a transaction, so that all reads see the same state of the database. Damaged rows
+/// are skipped, because a client could otherwise never get past them. A page without events is the last page.
 pub async fn list(
     connection: &mut SqliteConnection,
     mut side: Side,
@@ -77,8 +77,8 @@ pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder 
     let mut query = Builder::new("SELECT * FROM (");
     match &filter.task {
         None => part(&mut query, " WHERE 1", None, side, filter, limit),
-        // Each part reads the index in order and stops at the limit. With a single OR condition, SQLite would sort all
-        // events of the task.
+        // One part selects the events of the task, the other part the events of its agents. Each part reads the index
+        // in order and stops at the limit. With a single OR condition, SQLite would sort all events of the task.
         Some(task) => {
             let (of_task, of_agents) = (
                 " INDEXED BY events_of_task WHERE task = ",
@@ -93,8 +93,8 @@ pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder 
     query
 }
 
-/// Adds a statement for the first matching events on one side. If `task` is given,
-/// the statement continues after `condition` with the task as a bound value, then with the text in `task`.
+/// Adds a statement for the first matching events on one side. `condition` contains the beginning of the WHERE
+/// clause. If `task` is given, the task id follows as a bound value, and then the text in `task`.
 fn part(
     query: &mut Builder,
     condition: &'static str,

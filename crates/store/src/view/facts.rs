@@ -34,7 +34,8 @@ pub async fn touch(store: &Store) -> Result<(), Error> {
         .await
 }
 
-/// Counts everything. `trouble` is the reason why the database cannot be written to, if there is one.
+/// Counts the rows that [`DataFacts`] reports. `trouble` is the reason why the database cannot be written to, if
+/// there is one.
 pub async fn count(connection: &mut SqliteConnection, trouble: Option<String>) -> Result<DataFacts, Error> {
     let schema: i64 = sqlx::query_scalar(SCHEMA).fetch_one(&mut *connection).await?;
     let database_bytes = forget::used(&mut *connection).await?;

@@ -54,7 +54,8 @@ pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
                 Parties { from: filter.from.as_deref(), to: filter.to.as_ref().map(AgentId::as_str) };
             part(&mut query, filter, None, parties, limit);
         }
-        // Each part reads its own index in order and stops at the limit.
+        // The statement has two parts: the messages from the party `with`, and the messages to this party. Each part
+        // reads its own index in order and stops at the limit.
         Some(with) => {
             let to = filter.to.as_ref().map(AgentId::as_str);
             let sent = Parties { from: filter.from.as_deref().or(Some(with)), to };
@@ -135,8 +136,8 @@ fn order(filter: &MessageFilter) -> &'static str {
     }
 }
 
-/// Returns the index with the fewest rows to read. SQLite has no statistics here, and would pick an index over the
-/// whole past of an agent or a task.
+/// Returns the index with the fewest rows to read. Without statistics, SQLite would choose an index that contains all
+/// old messages of an agent or a task.
 fn index(filter: &MessageFilter, parties: Parties<'_>) -> Option<&'static str> {
     use MessageState::{Answered, Delayed, Done, Queued};
     // An agent that was hired for one task has fewer messages than the task.

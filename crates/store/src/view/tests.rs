@@ -78,7 +78,7 @@ async fn a_page_of_messages_is_read_from_the_index_with_the_fewest_rows() {
     check(&["messages_of_type"], MessageFilter { message_type, state: Some(Done), ..all() }).await;
 }
 
-/// Each part stops at the limit, so SQLite sorts at most two pages.
+/// Each of the two parts of the statement stops at the limit, so SQLite sorts at most two pages.
 #[tokio::test]
 async fn the_events_of_a_task_come_in_order_from_the_index() {
     let scratch = Scratch::new().await;

@@ -59,7 +59,7 @@ impl Routing {
     }
 }
 
-/// What happens after a failed attempt of a model call.
+/// What a model call does after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NextAttempt {
@@ -67,7 +67,7 @@ pub enum NextAttempt {
     Retry,
     /// The call sends the request again, with descriptions in place of media.
     DescribeMedia,
-    /// The call sends the request again, with the older history summed up.
+    /// The call sends the request again, with a summary in place of the older history.
     Compact,
     /// The call sends the request again, with an additional line that tells how to call tools.
     Reword,
@@ -83,7 +83,7 @@ pub enum NextAttempt {
 pub enum SummarySource {
     /// The model of the agent's service wrote the summary.
     Model,
-    /// No model could write a summary, so only the last entries were kept.
+    /// No model could write a summary, so the request contains only the newest entries.
     Entries,
 }
 

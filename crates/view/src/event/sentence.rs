@@ -9,16 +9,16 @@ use polity_society::message::Finality;
 /// Maximum length of a quoted text, in characters.
 const QUOTED_CHARS: usize = 100;
 
-/// What a span of a sentence contains. A terminal chooses the style from this.
+/// What kind of text a span of a sentence contains. A terminal chooses a style for each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// Ordinary text.
     Plain,
     /// The name or id of an agent or a role.
     Name,
-    /// Less important text.
+    /// Text that is less important than the rest of the sentence.
     Dim,
-    /// Something that went wrong.
+    /// Text that reports a failure.
     Bad,
 }
 
@@ -26,7 +26,7 @@ pub enum Tone {
 /// characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// What the text is.
+    /// The kind of the text.
     pub tone: Tone,
     /// The text itself, with the spaces that separate it from its neighbours.
     pub text: String,

@@ -33,7 +33,7 @@ export function showAgent(app, id, title, body, signal) {
   fill(title, app.nameOf(id));
 
   const head = h("div.agent-head");
-  // The user has this view, too, but only with an overview, so there are no tabs.
+  // For the user, this view shows only an overview, so it has no tabs.
   const tabs = offered.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
   const panel = h("div.panel", tabs ? { role: "tabpanel", id: "agent-panel", tabindex: "0" } : {});
   const calls = h("div.calls");
@@ -156,7 +156,10 @@ export function showAgent(app, id, title, body, signal) {
     ];
   }
 
-  /** Lists the tool groups, each with whether the agent may use it, and with the role or setting that denies it. */
+  /**
+   * Lists the tool groups. For each group, shows whether the agent may use it and, if not, which role or setting
+   * forbids it.
+   */
   function rights() {
     const denied = (right) => right.deniedBy
       ? t.parts("rights.role", { who: who(app, right.deniedBy), role: right.deniedIn })

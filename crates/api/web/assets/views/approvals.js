@@ -38,7 +38,7 @@ export function mountApprovals(app) {
     } catch (error) {
       app.say(app.explain(error), "bad");
     }
-    // Reread the questions, because the person may have answered others in another program.
+    // Reread the questions, because the person may have answered other questions in another program.
     await app.rereadApprovals().catch(() => {});
     sending.delete(approval.id);
     draw(store.model);
@@ -114,7 +114,8 @@ export function mountApprovals(app) {
     },
     update(model, ui) {
       const isOpen = ui.route.page === "approvals";
-      // No event reports that another program removed a permission, so the page rereads when it is opened.
+      // No event reports that another program removed a permission, so the page rereads the permissions when it is
+      // opened.
       if (isOpen && !before[3] && model.ready) app.rereadApprovals().catch(() => {});
       const now = [model.approvals, model.permissions, model.tasks, isOpen];
       if (isOpen && now.some((one, at) => one !== before[at])) draw(model);

@@ -7,7 +7,10 @@ import { button, iconButton, who } from "./shared.js";
 
 const QUESTIONS = 3;
 
-/** Lists the problems of the configuration, each with its place and with how the daemon goes on in spite of it. */
+/**
+ * Lists the problems of the configuration. For each problem, shows the place in the file and what the daemon did
+ * about the problem.
+ */
 export function problemList(app, problems) {
   const { t } = app;
   return h("ul.problems", {}, problems.map((problem) => h("li", { class: `problem-${problem.severity}` },

@@ -1,4 +1,4 @@
-// Shows calls of tools: what runs, for how long, what it reports, and how it ended.
+// Shows calls of tools: the tool, the duration, the newest report, and the result.
 
 import { h, icon } from "../dom.js";
 import { elapsed } from "../format.js";
@@ -6,7 +6,7 @@ import { code } from "./shared.js";
 
 const SHAPES = { running: "thinking", ended: "idle", dropped: "ended" };
 
-/** Shows how much time has passed since `since`. `keepTime` updates the text. */
+/** Shows how much time has passed since the time `since`. `keepTime` updates the text every second. */
 export function timer(since) {
   return h("span.elapsed", { "data-since": since }, elapsed(Date.now() - since));
 }

@@ -1,4 +1,5 @@
-// The message box: the person writes to root or to any agent, and adds files by drop, paste or button.
+// The message box: the person writes to root or to any agent, and attaches files by drag and drop, by paste or with a
+// button.
 
 import { h, fill, icon } from "../dom.js";
 import { changed, failed, fresh, letter, mayChooseWorkspace, passes, sendable, sending, stored } from "../draft.js";
@@ -9,7 +10,9 @@ import { button, iconButton } from "./shared.js";
 const FOUND = 12;
 const ATTEMPTS = 5;
 const PAUSE_MS = 700;
-/** Number of files attached since the page was opened. It is also the id of the newest file. */
+/**
+ * Number of files attached since the page was opened. The count is also the id of the file that was attached last.
+ */
 let files = 0;
 
 export function mountComposer(app) {
@@ -24,7 +27,8 @@ export function mountComposer(app) {
       grow();
     },
     onkeydown: (event) => {
-      // While an input method composes a character, Enter confirms its choice and must not send.
+      // While the person composes a character with an input method, Enter confirms the character and must not send
+      // the message.
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
         event.preventDefault();
         send();

@@ -25,8 +25,8 @@ export function mountConversation(app) {
   const start = h("div.conversation-start");
   const list = h("div.messages", { role: "log", "aria-label": t("page.conversation") });
   const scroll = h("div.scroll", { tabindex: "0" }, start, list);
-  // Pictures load later than the text, and the message box can grow. The end of the list stays visible if it was
-  // visible.
+  // Pictures load later than the text, and the message box can grow. If the end of the list was visible before the
+  // change, it stays visible.
   let stuck = true;
   scroll.addEventListener("scroll", () => {
     if (scroll.clientHeight === 0) return;

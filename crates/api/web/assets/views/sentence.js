@@ -31,7 +31,10 @@ export function textOf(entry) {
   }
 }
 
-/** Returns small links to the artifacts of an event: its attachments, or how each artifact was shown to a model. */
+/**
+ * Returns small links to the artifacts of an event. For an answer of a model, each link also shows in which form the
+ * model got the artifact.
+ */
 export function chipsOf(app, entry) {
   switch (entry.event) {
     case "message_accepted":

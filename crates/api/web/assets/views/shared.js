@@ -18,7 +18,10 @@ export function detailLink(app, kind, id, properties, ...children) {
   }, ...children);
 }
 
-/** Returns the name to show for an id: an agent's name or else its role, or a word for the user or the system. */
+/**
+ * Returns the name to show for an id. For an agent, this is its name or, without a name, its role. For the user and
+ * the system, it is a word in the page's language.
+ */
 export function nameOf(app, id) {
   if (id === "user") return app.t("you");
   if (id === "system") return app.t("system");
@@ -38,7 +41,7 @@ export function stateMark(app, state) {
   return h("span", { class: `state state-${state}` }, icon(state), app.t(`state.${state}`));
 }
 
-/** Shows a time in short form, and in full as a tooltip. */
+/** Shows a time in short form. The tooltip shows the full date and time. */
 export function time(app, at, text) {
   return h("time", { datetime: isTime(at) ? new Date(at).toISOString() : null, title: whole(at, app.t.language) },
     text ?? moment(at, Date.now(), app.t.language));
@@ -86,7 +89,7 @@ export function preview(app, artifact) {
   return artifactChip(app, artifact);
 }
 
-/** Shows the tokens in and out, and their cost if it is known. */
+/** Shows the tokens of requests and of answers, and their cost if the cost is known. */
 export function spent(app, usage) {
   const tokens = app.t("tokens", { in: short(usage.promptTokens), out: short(usage.completionTokens) });
   return h("span.spent", { title: app.t("tokens.title", usage) },
@@ -152,7 +155,7 @@ export function filterChip(app, text, remove) {
     h("span.name", {}, text), icon("close"));
 }
 
-/** Shows this text where a list would be, because the list is empty. */
+/** Shows this text in place of an empty list. */
 export function nothing(text, ...more) {
   return h("div.nothing", {}, h("p", {}, text), more);
 }

@@ -19,12 +19,15 @@ export function showTask(app, id, title, body, signal) {
   let returns = null;
   /** The agent whose worktree is shown. An empty string stands for the workspace that all agents share. */
   let agent = "";
-  /** The open directories, by their paths, with their entries. */
+  /** The entries of each open directory, by the path of the directory. */
   let directories = new Map();
   let file = null;
   let place = null;
   let changes = null;
-  /** The diffs of the open commits, by commit. A commit never changes, so each is read once. */
+  /**
+   * The diffs of the open commits, by commit. A commit never changes, so the page reads the diff of each commit only
+   * once.
+   */
   const diffs = new Map();
 
   const tabs = h("div.tabs", { role: "tablist", "aria-label": t("task.parts"), onkeydown: ontabkey });
@@ -42,7 +45,7 @@ export function showTask(app, id, title, body, signal) {
     }
   }, { delay: REREAD_MS, signal });
 
-  /** Reads the open directories and the open file again. Closes those that no longer exist. */
+  /** Reads the open directories and the open file again. Closes the directories and the file that no longer exist. */
   async function readFiles() {
     const shown = agent;
     const found = new Map();

@@ -14,7 +14,7 @@ import { button, filterChip, iconButton, nothing, time, titleOf, trouble } from 
 const LINE = 30;
 const TEXT_LINE = 20;
 const CHIPS = 30;
-/** Pixels of a row's width that its text cannot use: the time column and the margins. */
+/** Pixels of a row's width that its text cannot use, because the time column and the margins take them. */
 const BESIDE = 110;
 /** A number greater than every event number. A read of the events before this number returns the newest page. */
 const END = Number.MAX_SAFE_INTEGER;
@@ -141,7 +141,8 @@ export function mountTimeline(app) {
       if (mine !== generation) return;
       window = up ? older(window, events) : newer(window, events, heard);
       show("row");
-      // Live events arrived during the read and are missing in the window, so read another page.
+      // Read another page if the window does not reach the newest event yet, for example because live events arrived
+      // during the read.
       more = down && !window.tail;
     } catch {
       // The page is read again when the person scrolls further. The banner shows whether the daemon is reachable.
@@ -213,7 +214,10 @@ export function mountTimeline(app) {
   };
 }
 
-/** Estimates whether a text fits one line. A measurement would make the browser lay out rows that are not visible. */
+/**
+ * Estimates whether a text fits on one line. The function does not measure the text, because the browser would then
+ * have to lay out invisible rows.
+ */
 function fitsOneLine(text, width) {
   if (text.length > 200 || text.includes("\n")) return false;
   let needs = 0;

@@ -118,7 +118,7 @@ export function mountTree(app) {
     }
   }
 
-  /** Marks the row that the arrow keys move from, and the row whose agent is open in the detail column. */
+  /** Marks two rows: the row where the arrow keys start, and the row whose agent is open in the detail column. */
   function mark() {
     const at = rows.length > 0 ? rows[selected()].agent.id : null;
     const open = store.ui.route.detail?.kind === "agent" ? store.ui.route.detail.id : null;
