@@ -121,7 +121,7 @@ pub enum Part {
 }
 
 impl fmt::Debug for Part {
-    /// Shows sizes and never bytes, because logs and failed tests show requests.
+    /// Shows the size of a medium instead of its bytes, because logs and failed tests show requests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.debug_tuple("Text").field(text).finish(),
@@ -171,7 +171,7 @@ pub struct ToolCall {
 pub enum Arguments {
     /// A JSON object. An empty text counts as `{}`.
     Object(Map<String, Value>),
-    /// A text that is not a JSON object, unchanged. It is sent back to the server as `{}`.
+    /// A text that is not a JSON object, unchanged. Later requests to the server contain `{}` instead of this text.
     Malformed(String),
 }
 

@@ -9,7 +9,8 @@ use strum::{IntoStaticStr, VariantArray};
 /// One model on one server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The base URL, with `/v1` if the server wants it. The scheme `rehearsal:` selects the built-in model.
+    /// The base URL. It includes `/v1` if the paths of the server begin with `/v1`. The scheme `rehearsal:` selects
+    /// the built-in model.
     pub base_url: String,
     /// The model's name on the server.
     pub model: String,
@@ -65,7 +66,8 @@ pub struct Timeouts {
     /// Limit for the first byte of the answer's body, counted from the beginning of the call. With `None`, only the
     /// limit of the whole call applies, because a model on a small machine reads for a long time before it writes.
     pub first_byte: Option<Duration>,
-    /// Limit between two pieces of the answer. Any bytes count as a piece, even those that only keep the call alive.
+    /// Limit between two pieces of the answer. Any bytes count as a piece, even bytes that only keep the connection
+    /// alive.
     pub between_bytes: Duration,
 }
 

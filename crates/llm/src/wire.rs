@@ -1,7 +1,7 @@
 //! Writes a request as the body of a Chat Completions call.
 //!
-//! The fields go straight into the serializer, without a tree of JSON values. Media are encoded only once: `Data` keeps
-//! their base64 for the next request.
+//! The serializer writes the fields directly, without building a tree of JSON values first. Media are encoded only
+//! once: `Data` keeps their base64 form for the next request.
 
 mod messages;
 mod parts;
@@ -26,7 +26,7 @@ pub struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Combines a request with the endpoint that decides how it is written.
+    /// Combines a request with the endpoint that decides how the request is written.
     pub fn new(request: &'a Request, endpoint: &'a Endpoint) -> Self {
         Self { request, endpoint }
     }

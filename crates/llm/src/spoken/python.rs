@@ -7,7 +7,7 @@ use super::tools::{Context, has_parameter};
 use super::{Offered, SpokenCall};
 use serde_json::{Map, Value};
 
-/// Limit for the nesting of lists in lists and of calls inside `print`.
+/// Maximum depth to which lists are nested in lists, or calls are nested in `print`.
 const DEEPEST: usize = 3;
 
 /// Whether the text continues with a name and an opening parenthesis.

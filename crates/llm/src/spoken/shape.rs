@@ -88,8 +88,8 @@ fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
     is_alone.then_some(wrapper)
 }
 
-/// Takes the calls out of `multi_tool_use.parallel`. GPT models know this tool from their training. It calls several
-/// tools.
+/// Returns the calls inside a call of `multi_tool_use.parallel`. GPT models know this tool from their training; its
+/// arguments are calls of other tools.
 fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     let is_parallel =
         |key: &&str| fields.get(*key).and_then(Value::as_str) == Some("multi_tool_use.parallel");

@@ -35,7 +35,7 @@ impl<'a> Tools<'a> {
         Self { offered }
     }
 
-    /// Finds the offered tool that a name means.
+    /// Finds the offered tool with this name. The name may begin with one of the `PREFIXES`.
     pub(super) fn find(&self, name: &str) -> Option<&'a Offered<'a>> {
         let exact = |name: &str| self.offered.iter().find(|tool| tool.name == name);
         exact(name).or_else(|| PREFIXES.iter().find_map(|prefix| exact(name.strip_prefix(prefix)?)))
