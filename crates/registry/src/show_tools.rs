@@ -1,5 +1,5 @@
 //! Shows the settings of tools and MCP servers as JSON, without secrets.
-//! The patterns list every field, so that the compiler reports a field that a function forgets.
+//! The patterns list every field, so that the compiler reports a new field that a function does not handle.
 
 use crate::secret::{SecretText, whence};
 use crate::settings::{

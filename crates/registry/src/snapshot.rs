@@ -17,6 +17,7 @@ pub struct Snapshot {
     pub settings: Arc<Settings>,
     /// The prompts in the language of the settings, including the files that replace built-in ones.
     pub prompts: Arc<Prompts>,
-    /// All problems of the files as they are now, including files that are not in force because they cannot be used.
+    /// All problems in the current files. Problems of files that cannot be used, and so are not in force, are
+    /// included.
     pub problems: Vec<Problem>,
 }

@@ -112,8 +112,8 @@ pub(crate) enum Declared {
 ///
 /// # Errors
 ///
-/// Fails with all problems if the file or the environment declares services but none is valid. In this case the next
-/// source is not used, because the user wanted these services.
+/// Fails with all problems if the file or the environment declares services but no valid service. In this case the
+/// next source is not used, because the user wanted the declared services.
 pub(crate) fn declared(
     text: Option<&str>,
     environment: &Environment,

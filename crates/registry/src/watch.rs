@@ -91,7 +91,7 @@ async fn follow(
         let now = directories(&registry);
         let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in watched.difference(&now) {
-            // An error is harmless: if the directory has been deleted, the system has removed the watch already.
+            // An error does no harm: the system removes the watch itself when a directory is deleted.
             let _ = watcher.unwatch(gone);
         }
         for new in now.difference(&watched) {
