@@ -59,7 +59,8 @@ impl Head {
         vec![self.chunk(delta, None)]
     }
 
-    /// Returns the last chunks: the end, and the usage if the client asked for it.
+    /// Returns the last chunks: the chunk that ends the answer, and the chunk with the usage if the client asked for
+    /// the usage.
     pub(crate) fn end(&self, usage: Usage) -> Vec<Frame> {
         let mut frames = vec![self.chunk(json!({}), Some("stop"))];
         if self.usage == UsageChunk::Wanted {
@@ -71,7 +72,7 @@ impl Head {
         frames
     }
 
-    /// Returns the chunks that report a failure. Clients report the failure even if they got other chunks before.
+    /// Returns the chunks that report a failure. Clients show the failure even if they got parts of an answer before.
     pub(crate) fn failed(&self, problem: &Value) -> Vec<Frame> {
         vec![Frame::data(problem.to_string()), Frame::data("[DONE]".to_owned())]
     }
