@@ -3,7 +3,7 @@
 use crate::place::FindError;
 use polity_view::Problem;
 
-/// Parses the body of an error answer. If the body is not a [`Problem`] of polity, makes a problem from the HTTP
+/// Parses the body of an error answer. If the body is not a [`Problem`] of polity, creates a problem from the HTTP
 /// status.
 pub(crate) fn problem(status: u16, body: &[u8]) -> Problem {
     serde_json::from_slice(body).map_or_else(
@@ -77,7 +77,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns whether the same call may succeed a moment later, with the same daemon or with the next daemon.
+    /// Returns whether the same call may succeed a moment later, with the same daemon or after a restart of the
+    /// daemon.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Find(FindError::NotServing(_)) | Self::Lost { .. } => true,

@@ -1,4 +1,4 @@
-//! A live stream of events: each event once and in order, also when the daemon restarts.
+//! A live stream of events. The reader gets each event once and in order, even if the daemon restarts.
 
 use crate::client::{Client, event_query};
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub enum Followed {
     /// another event, because the data directory was replaced or old events were deleted. In both cases, the reader
     /// should load the current state again.
     Connected,
-    /// The daemon is gone; the stream continues with the next daemon.
+    /// The daemon is gone. When another daemon starts, the stream continues with it.
     Lost,
     /// The stream cannot continue.
     Failed(Error),
@@ -65,7 +65,7 @@ impl Client {
     }
 }
 
-/// The number of the last event that went to the reader.
+/// The number of the last event that the reader has got.
 #[derive(Debug, Clone, Copy)]
 struct Seen(i64);
 
