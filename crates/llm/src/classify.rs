@@ -1,7 +1,7 @@
 //! Classifies failed answers by their status and their text.
 //!
-//! Servers do not even agree on the status: for a picture that the model cannot see, one server answers 500 and another
-//! 400. So known phrases in the text take precedence over most statuses.
+//! Servers use different statuses for the same failure: if the model cannot see a picture, one server answers 500 and
+//! another server answers 400. So known phrases in the text take precedence over most statuses.
 
 use crate::chat::{CallError, FailureKind};
 use serde_json::Value;
@@ -236,7 +236,7 @@ pub(crate) fn classify(status: u16, body: &str) -> Failure {
     Failure { kind: kind_of(status, &haystack), message }
 }
 
-/// Finds the error in a JSON answer that came with a success status, or in a chunk of a stream.
+/// Finds the error in a JSON answer that has a success status, or in a chunk of a stream.
 pub(crate) fn error_in(value: &Value) -> Option<Failure> {
     let object = value.as_object()?;
     let marked = |name| object.get(name).and_then(Value::as_str) == Some("error");

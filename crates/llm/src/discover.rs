@@ -78,7 +78,7 @@ fn client(budget: Duration) -> Option<reqwest::Client> {
     http_client(budget).inspect_err(|error| tracing::warn!(%error, "cannot look for model servers")).ok()
 }
 
-/// Asks all candidates at once and returns their answers in the order of the candidates.
+/// Asks all candidates at the same time. Returns the answers in the order of the candidates.
 fn ask_all<'c>(
     client: &'c reqwest::Client,
     candidates: impl IntoIterator<Item = (ServerKind, String)>,

@@ -31,8 +31,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether another endpoint has the same server, model, key and headers. If so, pauses and failures of one endpoint
-    /// apply to both.
+    /// Whether another endpoint has the same server, model, key and headers. If so, pauses and failures of one
+    /// endpoint apply to the other endpoint too.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let header =
             |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
@@ -77,7 +77,7 @@ impl Default for Timeouts {
     }
 }
 
-/// The switches for how one server differs from others. The defaults suit the strictest server.
+/// The switches that describe how one server differs from other servers. The defaults work with the strictest server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Dialect {

@@ -2,7 +2,8 @@
 
 use crate::chat::{Arguments, Message, Part, Reply, Request, Tool, ToolCall, Usage, UsageSource};
 
-/// Estimated tokens of one picture, sound or file. The number of its bytes tells nothing about its tokens.
+/// Estimated tokens of one picture, sound or file. This is a fixed number, because the size in bytes tells nothing
+/// about the tokens.
 const TOKENS_PER_MEDIUM: u64 = 1_000;
 
 /// Estimates the tokens of a text: four ASCII characters count as one token, and each non-ASCII character counts as

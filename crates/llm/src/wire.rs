@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
 
-/// A request to one endpoint, as it goes over the wire.
+/// A request to one endpoint, in the form in which the server gets it.
 ///
 /// The serialized body is valid even for the strictest server: it has only fields that the API defines, apart from the
 /// fields of the endpoint's `extra_body` and the opaque fields of earlier answers.

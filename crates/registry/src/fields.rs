@@ -125,8 +125,8 @@ impl<'a> Fields<'a> {
         self.rest.get(field).is_some_and(Value::is_null)
     }
 
-    /// Removes a field and converts its value with `read`. If the conversion fails, reports the error, with `done` as
-    /// the consequence, and returns `None`.
+    /// Removes a field and converts its value with `read`. If the conversion fails, reports a problem and returns
+    /// `None`. `done` is the consequence that the problem names.
     pub(crate) fn read<T, E: Into<String>>(
         &mut self,
         field: &str,

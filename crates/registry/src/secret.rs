@@ -72,7 +72,8 @@ pub(crate) fn whence(secret: &str) -> &str {
     }
 }
 
-/// Returns the names of all `${NAME}` in a text. It skips invalid names, which could be parts of a secret.
+/// Returns the names of all `${NAME}` in a text. Skips invalid names, because an invalid name could be a part of a
+/// secret.
 pub(crate) fn variables(text: &str) -> impl Iterator<Item = &str> {
     let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
     names.map(|(name, _)| name).filter(|name| fields::is_variable_name(name))

@@ -174,7 +174,8 @@ pub struct Retention {
     /// Maximum number of events that are kept: the newest events stay, older events are deleted. `None` keeps all
     /// events.
     pub max_events: Option<u32>,
-    /// Bytes of the database above which polity deletes the content of the oldest finished tasks; `None` for no limit.
+    /// Maximum size of the database, in bytes. If the database is larger, polity deletes the content of the oldest
+    /// finished tasks. `None` means no limit.
     pub max_database_bytes: Option<u64>,
 }
 

@@ -102,8 +102,8 @@ fn side_of(known: KnownCapability) -> Side {
     }
 }
 
-/// Returns the known name that equals `written` apart from case and punctuation; else the known name that has `written`
-/// as a synonym; else the most similar known name, if it is similar enough.
+/// Returns the known name that equals `written` if case and punctuation are ignored. If there is none, returns the
+/// known name that has `written` as a synonym; otherwise the most similar known name, if it is similar enough.
 fn meant<'k>(written: &str, known: &[&'k str], words: &[OtherWords]) -> Option<&'k str> {
     let written = fold(written);
     if let Some(same) = known.iter().find(|name| fold(name) == written) {

@@ -6,7 +6,8 @@ use crate::prompts::Prompts;
 use crate::settings::Settings;
 use std::sync::Arc;
 
-/// One complete revision of the configuration. It is immutable, so its holder never sees a half-applied change.
+/// One complete revision of the configuration. A snapshot never changes, so the code that uses a snapshot never sees
+/// one half of a change.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// A number that rises with every change of the catalogue, the settings or the prompts.

@@ -101,7 +101,7 @@ pub(crate) struct Taken {
 /// What the file and the environment declare.
 #[derive(Debug)]
 pub(crate) enum Declared {
-    /// At least one service; only these services are used.
+    /// At least one service. Only the declared services are used.
     Services(Taken),
     /// No service, so the services of this machine are used.
     Nothing,

@@ -138,8 +138,9 @@ fn keyword<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     Some(name)
 }
 
-/// Decides whether a call that cannot be read is broken or prose. `start` is its opening parenthesis. In prose such as
-/// `finish(status) ends the task`, nothing in the parentheses looks like an argument, or words follow them.
+/// Decides whether an unreadable text is a broken call or prose. `start` is the position of the opening parenthesis.
+/// In prose such as `finish(status) ends the task`, the parentheses contain nothing like an argument, or words follow
+/// the closing parenthesis.
 fn broken<'a>(
     cursor: &mut Cursor<'a>,
     start: Cursor<'a>,

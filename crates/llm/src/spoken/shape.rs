@@ -206,7 +206,7 @@ pub(super) fn no_object(name: &str) -> Stop {
     Stop::broken(Some(name), problem, When::NothingElseFollows)
 }
 
-/// Recognizes an object that has the arguments of exactly one tool but not its name.
+/// Recognizes an object that contains the arguments of exactly one tool, but not the name of this tool.
 fn bare_arguments(fields: &Map<String, Value>, context: Context<'_>) -> Option<Stop> {
     let tool = context.tools.only_one_with(fields)?;
     if fields.len() < 2 && !context.is_tagged {

@@ -27,7 +27,7 @@ pub struct ServerSettings {
 /// variables replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerLaunch<T> {
-    /// A program that speaks over its standard input and output.
+    /// A program that exchanges messages over its standard input and output.
     Process {
         /// The program to start.
         command: T,

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Which tools agents have, and which of their calls the person must allow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSettings {
-    /// The groups of tools that root has; every other agent has at most these.
+    /// The groups of tools that root has. No other agent has a group that root does not have.
     pub root: Vec<Grant>,
     /// The rules about calls. The first rule that fits a call decides about it.
     pub policy: Vec<Rule>,
