@@ -129,7 +129,7 @@ impl Client {
         Ok(Self { transport: Transport::in_process(InProcess::new(routes))? })
     }
 
-    /// Returns a copy of this client that waits for the next daemon if the current one is gone.
+    /// Returns a copy of this client. If the daemon is gone, the copy waits until another daemon starts.
     #[must_use]
     pub fn waiting(&self) -> Self {
         let mut transport = self.transport.clone();
@@ -330,7 +330,7 @@ impl Client {
         self.transport.ask(&asked).await
     }
 
-    /// Fetches what the person has allowed for more than one call.
+    /// Fetches the permissions: what the person has allowed for more than one call.
     pub async fn permissions(&self) -> Result<Vec<PermissionView>, Error> {
         self.get(&["api", "permissions"], &()).await
     }

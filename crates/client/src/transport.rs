@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// Time limit for connecting. It is short because the daemon runs on this machine.
+/// Time limit for connecting. The limit is short because the daemon runs on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Longest pause between two pieces of an answer.
 const SILENCE: Duration = Duration::from_secs(60);

@@ -19,7 +19,7 @@ const SHOWN_CHARS: usize = 10_000;
 const DECISION: &str = "decision";
 const REASON: &str = "reason";
 
-/// What the person can choose in the form. The client shows the names as they are.
+/// What the person can choose in the form. The client shows the names of the variants unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr, EnumString)]
 enum Choice {
     #[strum(serialize = "allow")]
@@ -152,8 +152,8 @@ fn block(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Replaces each character that could hide text or change its direction by its number, such as `<U+202E>`. Line breaks
-/// and tabs stay.
+/// Some characters can hide text or change the direction of text. Replaces each such character by its number, such as
+/// `<U+202E>`. Line breaks and tabs stay.
 fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.replace("\r\n", "\n").chars() {

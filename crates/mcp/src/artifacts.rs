@@ -25,8 +25,8 @@ const SHOWN_BYTES: u64 = 5 << 20;
 /// Largest artifact to read, in bytes: the whole artifact is held in memory and sent in one message.
 const READ_BYTES: u64 = 16 << 20;
 
-/// Image types that clients and their models accept. Some clients reject the whole conversation if it contains another
-/// type, such as TIFF.
+/// Image types that clients and their models accept. Some clients reject the whole conversation if it contains an
+/// image of another type, such as TIFF.
 const SHOWN_PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// A piece of a tool's result, for the model that called the tool.

@@ -312,7 +312,7 @@ async fn answer(
         .filter(|message| message.to.is_user() && message.expects == Expects::Answer)
         .ok_or_else(unknown)?;
     if let Some(answered) = &asked.answered_by {
-        // The client sends the same answer again: it probably missed the result of its first call.
+        // The client sends the same answer again, probably because it did not get the result of its first call.
         let answered = society.message(answered).await?.filter(|answered| answered.text == text);
         let MessageView { id, task, state, to, .. } = answered.ok_or_else(unknown)?;
         return data(Posted { id, task, state, to, duplicate: true });

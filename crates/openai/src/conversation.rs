@@ -1,5 +1,5 @@
-//! Conversations. A client sends the whole conversation with each request; this module finds the earlier messages, the
-//! current question, and the fingerprints that identify the task. Does no I/O.
+//! A client sends the whole conversation with each request. This module finds the earlier messages and the current
+//! question in the conversation, and computes the fingerprints that identify the task. Does no I/O.
 //!
 //! The rule: a conversation is the list of the messages of user and assistant. `system` and `developer` messages are
 //! not part of it, because clients write changing facts, such as the date, into them. The person's messages after the
@@ -81,7 +81,8 @@ pub(crate) struct Conversation {
     asked: Range<usize>,
 }
 
-/// The two parties of a conversation. The same messages between other parties are a different conversation.
+/// The two parties of a conversation. If two conversations have the same messages but different parties, they are
+/// different conversations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Between<'a> {
     /// The agent that answers.

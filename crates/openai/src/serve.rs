@@ -1,5 +1,5 @@
-//! The part that both routes share: it parses a body, sends the question to an agent or directly to a model, and
-//! returns the answer whole or as a stream.
+//! The code that both routes share: it parses a body, sends the question to an agent or directly to a model, and
+//! returns the answer as one object or as a stream.
 
 use crate::Shared;
 use crate::answer::{self, Answer, Form};
@@ -64,7 +64,7 @@ impl Route {
 /// The fields of an answer that stay the same from its first piece to its last.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
-    /// The id of the answer. Each route adds its own prefix to it.
+    /// The id of the answer. Each route adds its own prefix to this id.
     pub(crate) id: String,
     /// The time of the request, in seconds since 1970.
     pub(crate) created: i64,
@@ -445,8 +445,8 @@ async fn tell(
                 if let Ok(answer) = &answer {
                     say(pieces, writer.answer(answer)).await;
                 }
-                // Record the answer before the last piece is sent. Then a client that gets the last piece can continue
-                // the conversation at once.
+                // Record the answer before sending the last piece, so that a client that has got the last piece can
+                // continue the conversation at once.
                 give(society, asked, sent, &message, &answer).await?;
                 let answer = answer?;
                 say(pieces, writer.end(&answer, follower.usage())).await;

@@ -1,4 +1,4 @@
-//! The route `/mcp`: requests that stand alone, and sessions for clients that can ask their user.
+//! The route `/mcp`: requests without a session, and sessions for clients that can ask their user.
 //!
 //! Before protocol 2026-07-28, two things need a session: the server must know what the client can do, and the user's
 //! answer must reach the call that asked. So a client gets a session if its first message says that it can ask its

@@ -23,7 +23,7 @@ use tokio::sync::{Mutex, mpsc};
 /// Maximum time that a test waits for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A model that stores as many artifacts as it is told to, one after another, and then closes the turn.
+/// A model that stores the given number of artifacts, one after another, and then ends the turn.
 struct Storing {
     left: AtomicUsize,
 }

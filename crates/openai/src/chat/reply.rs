@@ -6,7 +6,7 @@ use crate::question::UsageChunk;
 use crate::serve::{Frame, Opening};
 use serde_json::{Value, json};
 
-/// The parts of a completion that stay the same from its first chunk to its last.
+/// The fields that are the same in all chunks of a completion.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     id: String,

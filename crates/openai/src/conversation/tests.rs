@@ -141,7 +141,8 @@ fn pictures_agents_and_people_make_another_conversation() {
     assert_ne!(one.request(with(&root)), one.request(Between { agent: &root, person: "ann" }));
 }
 
-/// Generates similar texts, so that two lists of texts often differ only in where one text ends and the next begins.
+/// Generates similar texts. As a result, two lists often contain the same characters, divided into texts at different
+/// places.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ab]{1,2}", "(user|assistant|tool)a?", "\\PC{1,8}"]
         .prop_filter("says something", |text| !text.trim().is_empty())
@@ -205,7 +206,7 @@ proptest! {
         }
     }
 
-    /// Any input is either parsed or refused.
+    /// The parser either accepts or refuses any input, and never panics.
     #[test]
     fn nothing_that_is_sent_panics(role in "user|assistant|system|x", text in any::<String>(), kind in "text|image_url|file|input_audio|refusal") {
         let part = json!({"type": kind, "text": text, "image_url": {"url": text}, "file": {"file_data": text},
