@@ -138,9 +138,9 @@ impl fmt::Debug for Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum AudioFormat {
-    /// RIFF WAVE.
+    /// The format WAV.
     Wav,
-    /// MPEG layer 3.
+    /// The format MP3.
     Mp3,
 }
 
@@ -188,7 +188,8 @@ pub struct Reply {
     pub usage: Usage,
     /// The model that answered, as the server reports it; `None` if the server does not report it.
     pub model: Option<String>,
-    /// Message fields outside the standard (`reasoning_content`, …), to be sent back to this service.
+    /// Message fields that the API does not define (`reasoning_content`, …). Later requests to this service contain
+    /// them.
     pub extra: Map<String, Value>,
 }
 

@@ -173,7 +173,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Act {
-        /// This many seconds pass.
+        /// The given number of seconds passes.
         Wait(u64),
         /// A caller arrives.
         Come,

@@ -115,7 +115,7 @@ enum Stands {
 struct Shared {
     places: Arc<Semaphore>,
     state: Mutex<State>,
-    /// Wakes waiting callers after each change of the state that they wait for.
+    /// Wakes the waiting callers after each change of the pause or of the circuit.
     changed: watch::Sender<()>,
 }
 

@@ -36,11 +36,11 @@ enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Action {
-    /// The person filled it in.
+    /// The person filled in the form.
     Accept,
     /// The person refused.
     Decline,
-    /// The person closed it without a choice.
+    /// The person closed the form without a choice.
     Cancel,
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(crate) struct Refusal {
     /// A stable code, the same as in the HTTP API.
     pub(crate) code: String,
-    /// What failed and what to do about it.
+    /// What failed, and what the caller should do.
     pub(crate) message: String,
     /// Further data about the refusal. Its fields depend on `code`.
     pub(crate) details: Option<Value>,

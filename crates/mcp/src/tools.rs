@@ -45,7 +45,7 @@ pub(crate) enum Tool {
     ReadArtifact,
     /// Stops a task, or the work of agents.
     Stop,
-    /// Keeps agents from working until they are resumed.
+    /// Halts agents until somebody resumes them.
     Pause,
     Resume,
 }

@@ -264,7 +264,8 @@ async fn send(
     Ok(Sent { key, task, message, answer: None, awaits })
 }
 
-/// Prefixes the key of an exchange, so that the key of its message cannot collide with keys from other interfaces.
+/// Returns the key for the message of an exchange: the key of the exchange with a prefix. The prefix prevents a
+/// collision with keys from other interfaces.
 fn post_key(key: &str) -> String {
     format!("openai {key}")
 }

@@ -73,7 +73,7 @@ impl Common {
         }
     }
 
-    /// Refuses a request that requires a tool call, because the client would misread the answer.
+    /// Refuses a request that requires a tool call, because the client would misread an answer without a call.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         check_choice("tool_choice", self.tool_choice.as_ref())
     }

@@ -1,5 +1,5 @@
-//! Chooses where the services come from: the file, else the environment,
-//! else a model server on this machine, else the built-in rehearsal models.
+//! Chooses the source of the services. The first source that has services is used: the file, the environment, a model
+//! server on this machine, or the built-in rehearsal models.
 
 use crate::problem::{Place, Problem, Severity};
 use crate::services::{self, Declaration, Service};

@@ -78,7 +78,8 @@ impl Calls {
 
     /// Finds the call that a piece continues. Returns `None` if the piece begins a new call.
     fn call_of(&mut self, piece: &Piece) -> Option<&mut Piece> {
-        // Search from the newest call: some servers give all their calls the same index.
+        // Search from the newest call: some servers give all calls the same index, and a piece then belongs to the
+        // newest call.
         let mut candidates = self.0.iter_mut().rev();
         match (piece.index, piece.id.as_str()) {
             (Some(index), _) => {

@@ -10,8 +10,8 @@ use serde_json::Value;
 /// be searched to its end.
 const STEPS: usize = 16;
 
-/// Returns the tool that a text begins to call. The text must contain the tool's name and the beginning of its
-/// arguments; in a tag form, the name is enough.
+/// Returns the tool that the model meant to call in an unreadable text. The text must contain the tool's name and the
+/// beginning of the arguments; in a tag form, the name is enough.
 pub(super) fn tool(text: &str, context: Context<'_>) -> Option<String> {
     let mut cursor = Cursor::new(text);
     let mut name = None;

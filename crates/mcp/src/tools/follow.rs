@@ -101,7 +101,8 @@ pub(crate) async fn follow(
         let open = asking.look().await?;
         // Reads the state before the events: when a task is idle, all its events have been written.
         let stands = society.task(&task).await?.ok_or_else(unknown)?;
-        // Reads the questions again: if a new question was asked meanwhile, the two lists of questions differ.
+        // Reads the questions again. If the two lists of questions differ, a question was asked or answered meanwhile,
+        // and this loop starts again.
         let approvals = asking.look().await?;
         if let Some(put_off) = &put_off {
             let new: Vec<ApprovalView> =

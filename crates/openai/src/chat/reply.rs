@@ -165,7 +165,7 @@ mod tests {
         let usage = read(&end[1]);
         assert_eq!((&usage["choices"], &usage["usage"]["prompt_tokens"]), (&json!([]), &json!(3)));
         assert_eq!(end[2].data, "[DONE]");
-        // Without a request for the usage, the field is absent.
+        // If the client does not ask for the usage, the chunks have no field `usage`.
         let unwanted = head(UsageChunk::Unwanted);
         assert_eq!(read(&unwanted.begin()[0]).get("usage"), None);
         assert_eq!(unwanted.end(Usage::default()).len(), 2);
