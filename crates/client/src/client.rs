@@ -129,7 +129,7 @@ impl Client {
         Ok(Self { transport: Transport::in_process(InProcess::new(routes))? })
     }
 
-    /// Returns a copy of this client that waits for the next daemon if the current one is gone.
+    /// Returns a copy of this client. If the daemon is gone, the copy waits until another daemon starts.
     #[must_use]
     pub fn waiting(&self) -> Self {
         let mut transport = self.transport.clone();
@@ -248,8 +248,8 @@ impl Client {
         self.get(&["api", "agents"], filter).await
     }
 
-    /// Fetches all agents that match the filter, page by page. Also returns the number of the newest event when the
-    /// first page was read: the events after it report later changes.
+    /// Fetches all agents that match the filter, page by page. Also returns the number of the event that was the
+    /// newest event when the first page was read. The events after this number report later changes of the agents.
     pub async fn all_agents(&self, filter: &AgentFilter) -> Result<(Vec<AgentView>, i64), Error> {
         let mut filter = AgentFilter { limit: Some(polity_view::MAX_PAGE), ..filter.clone() };
         let first = self.agents(&filter).await?;
@@ -330,7 +330,7 @@ impl Client {
         self.transport.ask(&asked).await
     }
 
-    /// Fetches what the person has allowed for more than one call.
+    /// Fetches the permissions: what the person has allowed for more than one call.
     pub async fn permissions(&self) -> Result<Vec<PermissionView>, Error> {
         self.get(&["api", "permissions"], &()).await
     }
@@ -419,7 +419,7 @@ pub(crate) fn event_query(filter: &EventFilter) -> Vec<(String, String)> {
     task.chain(agent).chain(kinds).collect()
 }
 
-/// Turns a filter into query parameters: one for each field that is set.
+/// Turns a filter into query parameters: one parameter for each field that has a value.
 fn query(filter: &impl Serialize) -> Vec<(String, String)> {
     // A filter serializes as an object of plain values. `()`, for a route without a filter, serializes as `null` and
     // adds no parameters.

@@ -13,13 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Bytes of a file per read.
+/// Number of bytes that the client reads from a file at a time.
 const PIECE: usize = 256 * 1024;
 
 /// Time limit for the daemon's answer once it has received the whole file.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// Minimum speed of an upload, in bytes per second. Even a busy disk is faster, so a slower daemon is taken to hang.
+/// Minimum speed of an upload, in bytes per second. Even a busy disk is faster. If the daemon is slower, the client
+/// assumes that the daemon hangs.
 const SLOWEST: u64 = 100_000;
 
 /// A callback that receives the number of bytes transferred so far.

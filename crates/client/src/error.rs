@@ -3,7 +3,7 @@
 use crate::place::FindError;
 use polity_view::Problem;
 
-/// Parses the body of an error answer. If the body is not a [`Problem`] of polity, makes a problem from the HTTP
+/// Parses the body of an error answer. If the body is not a [`Problem`] of polity, creates a problem from the HTTP
 /// status.
 pub(crate) fn problem(status: u16, body: &[u8]) -> Problem {
     serde_json::from_slice(body).map_or_else(
@@ -19,7 +19,8 @@ pub(crate) fn problem(status: u16, body: &[u8]) -> Problem {
     )
 }
 
-/// Returns the text to show for a problem: its detail, else its title, else its code.
+/// Returns the text to show for a problem: its detail; if the problem has no detail, its title; if it has no title,
+/// its code.
 fn words(problem: &Problem) -> &str {
     let all = [&problem.detail, &problem.title, &problem.error];
     all.into_iter().find(|words| !words.is_empty()).map_or("the daemon refused the request", String::as_str)
@@ -68,7 +69,7 @@ pub enum Error {
         /// The error of the file system.
         source: std::io::Error,
     },
-    /// A segment of the path is empty, `.` or `..`, which no id can be.
+    /// A segment of the path is empty, `.` or `..`. No id has such a form.
     #[error("not an id: it is empty or consists of dots")]
     NoId,
     /// The HTTP client or a request could not be built.
@@ -77,7 +78,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns whether the same call may succeed a moment later, with the same daemon or with the next daemon.
+    /// Returns whether the same call may succeed a moment later, with the same daemon or after a restart of the
+    /// daemon.
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Find(FindError::NotServing(_)) | Self::Lost { .. } => true,

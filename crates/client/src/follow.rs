@@ -1,4 +1,4 @@
-//! A live stream of events: each event once and in order, also when the daemon restarts.
+//! A live stream of events. The reader gets each event once and in order, even if the daemon restarts.
 
 use crate::client::{Client, event_query};
 use crate::error::Error;
@@ -19,7 +19,8 @@ const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// How long a stream may be silent. The daemon sends a keep-alive every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// Maximum number of events that wait for the reader: one page of the daemon. A slow reader slows the stream down.
+/// Maximum number of events that wait for the reader: as many as one page of events has. If the reader is slow, the
+/// stream waits.
 const AHEAD: usize = 1_000;
 
 /// What a [`Follow`] yields.
@@ -27,11 +28,11 @@ const AHEAD: usize = 1_000;
 pub enum Followed {
     /// An event with its number.
     Entry(Box<Entry>),
-    /// The stream has reached a daemon, for the first time or after [`Followed::Lost`]. Or the stream had to jump to
-    /// another event, because the data directory was replaced or old events were deleted. In both cases, the reader
+    /// The stream has connected to a daemon, for the first time or after [`Followed::Lost`]. Or the stream has
+    /// skipped events, because the data directory was replaced or old events were deleted. In both cases, the reader
     /// should load the current state again.
     Connected,
-    /// The daemon is gone; the stream continues with the next daemon.
+    /// The daemon is gone. When another daemon starts, the stream continues with it.
     Lost,
     /// The stream cannot continue.
     Failed(Error),
@@ -65,7 +66,7 @@ impl Client {
     }
 }
 
-/// The number of the last event that went to the reader.
+/// The number of the last event that the reader has got.
 #[derive(Debug, Clone, Copy)]
 struct Seen(i64);
 

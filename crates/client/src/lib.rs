@@ -3,9 +3,9 @@
 //! The daemon writes its address and its token into two files of the data directory. Each call of [`Client`] reads
 //! these files, sends an HTTP request to the daemon, and parses the answer into the type that the daemon serialized
 //! ([`polity_view`]). If the files are missing, the call returns a [`FindError`]; if the daemon refuses the request,
-//! it returns [`Error::Refused`]. [`Client::follow`] streams events: each event once, in order, and if the daemon
-//! restarts, the stream continues with the new daemon. [`Client::in_process`] calls routes that the caller passes,
-//! without a socket; nothing else differs.
+//! the call returns [`Error::Refused`]. [`Client::follow`] streams events: each event once, in order, and if the
+//! daemon restarts, the stream continues with the new daemon. A client made by [`Client::in_process`] calls routes in
+//! this process instead of a daemon; all other behaviour is the same.
 //!
 //! This crate knows nothing about the command line, terminals, the database or how a daemon does its work.
 

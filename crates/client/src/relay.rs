@@ -35,7 +35,7 @@ impl Client {
         self.exchange(Method::POST, headers, Some(message)).await
     }
 
-    /// Opens the stream of messages that belong to no answer. It needs the header of a session.
+    /// Opens the stream of messages that belong to no answer. `headers` must contain the header of a session.
     pub async fn relay_stream(&self, headers: &[(String, String)]) -> Result<Relayed, Error> {
         self.exchange(Method::GET, headers, None).await
     }

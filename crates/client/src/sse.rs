@@ -6,7 +6,7 @@ pub(crate) const LONGEST_LINE: usize = 16 * 1024 * 1024;
 /// An event of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// The last id in the stream so far, `None` before the first.
+    /// The last id in the stream so far; `None` if the stream has contained no id yet.
     pub(crate) id: Option<String>,
     /// The event's type; `message` if the stream specifies none.
     pub(crate) event: String,
@@ -130,7 +130,7 @@ mod tests {
         check("data: a\n", &[]);
         check(": still here\n\n: still here\n\n", &[]);
         check("retry: 10\nunknown: x\ndata: a\n\n", &[frame(None, "message", "a")]);
-        // An id stays valid until the next id, even if the event with the id has no data.
+        // An id is valid for all later events until the next id, even if the event that contains the id has no data.
         check("id: 1\n\ndata: a\n\n", &[frame(Some("1"), "message", "a")]);
         check(
             "id: 1\ndata: a\n\nid: a\0b\ndata: b\n\n",

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// Time limit for connecting. It is short because the daemon runs on this machine.
+/// Time limit for connecting. The limit is short because the daemon runs on this machine.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Longest pause between two pieces of an answer.
 const SILENCE: Duration = Duration::from_secs(60);
-/// Maximum number of attempts of a request with [`Patience::Short`] if the connection breaks. The attempts together
-/// last some seconds, which is enough for a restart of the daemon.
+/// Maximum number of attempts of a request with [`Patience::Short`] if the connection breaks. All attempts together
+/// take a few seconds, which is enough for a restart of the daemon.
 const ATTEMPTS: u32 = 6;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -36,7 +36,8 @@ pub(crate) enum Patience {
 #[derive(Clone, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) method: Method,
-    /// The segments of the path. Each one is percent-encoded, so that no character in it can change the path.
+    /// The segments of the path. The client percent-encodes each segment, so that no character of a segment can
+    /// change the path.
     pub(crate) path: &'a [&'a str],
     pub(crate) query: Vec<(String, String)>,
     pub(crate) headers: HeaderMap,
@@ -80,8 +81,8 @@ impl Transport {
     }
 
     fn new(to: To) -> Result<Self, Error> {
-        // The HTTP library requires a cryptography provider even if no request uses TLS. The call fails only if one
-        // is already installed.
+        // The HTTP library requires a cryptography provider even if no request uses TLS. The call fails only if a
+        // provider is already installed.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = http(reqwest::Client::builder().read_timeout(SILENCE))?;
         Ok(Self { to, http, patience: Patience::Short })
@@ -160,7 +161,7 @@ impl Transport {
         })
     }
 
-    /// Sends a request; any status but a success becomes an error.
+    /// Sends a request. If the status of the response is not a success, returns an error.
     pub(crate) async fn send(
         &self,
         door: &Door,
@@ -173,7 +174,7 @@ impl Transport {
         Err(self.refused(door, response).await)
     }
 
-    /// Sends a request and returns the response with any status, its body unread.
+    /// Sends a request and returns the response, whatever its status is. The body has not been read yet.
     pub(crate) async fn exchange(
         &self,
         door: &Door,
@@ -212,7 +213,8 @@ impl Transport {
         if let To::Daemon(data) = &self.to
             && error.is_connect()
         {
-            // Nothing accepts connections at that address: the files belong to a daemon that no longer listens.
+            // No program accepts connections at the address in the files, so the daemon that wrote the files no
+            // longer listens.
             return FindError::NotServing(data.to_path_buf()).into();
         }
         Error::Lost { url: door.url.to_string(), reason: causes(error) }
@@ -236,8 +238,8 @@ fn http(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
     built.map_err(|error| Error::Setup(error.to_string()))
 }
 
-/// Picks the error to report after the last attempt. If the connection broke in an earlier attempt, the daemon may
-/// have received the request, so that error is reported even if no daemon is running now.
+/// Chooses the error to report after the last attempt. If the connection broke in an earlier attempt, the daemon may
+/// have received the request. So the broken connection is reported even if no daemon is running now.
 fn to_tell(lost: Option<Error>, last: Error) -> Error {
     match lost {
         Some(lost) if last.may_pass() => lost,
@@ -347,7 +349,7 @@ mod tests {
         check(None, gone(), &gone().to_string());
         check(Some(lost()), gone(), &lost().to_string());
         check(Some(lost()), refused(503), &lost().to_string());
-        // The daemon has answered, so its answer counts.
+        // The daemon has answered the last attempt, so its answer is reported instead of the broken connection.
         check(Some(lost()), refused(409), &refused(409).to_string());
     }
 

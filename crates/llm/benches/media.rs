@@ -1,4 +1,5 @@
-//! Measures what media in requests cost in memory and time, for the body alone and for a whole call over a connection.
+//! Measures how much memory and time a request with media takes: to write its body only, and to make a whole call
+//! over a connection.
 //!
 //! `cargo bench -p polity-llm --bench media`. The counting allocator treats each growth of a buffer as a new buffer in
 //! addition to the old buffer, which is the worst case. Times are the best of several runs.
@@ -21,7 +22,8 @@ use std::time::{Duration, Instant};
 
 const MIB: usize = 1024 * 1024;
 
-/// Bytes of media that the default `limits.maxRequestBytes` allows in one request, before base64.
+/// Bytes of media that the default `limits.maxRequestBytes` allows in one request, counted before the media are
+/// encoded as base64.
 const MEDIA: usize = 18 * MIB;
 
 const RUNS: usize = 7;
@@ -60,7 +62,7 @@ fn body(endpoint: &Endpoint, pictures: usize) {
     let memory = measure(|| write(&first));
     let time = best(|| request(pictures), |request| write(request));
     report(&format!("body, {pictures} pictures, first time"), memory, time);
-    // The next request of the conversation has more text and the same media, because the runtime keeps them.
+    // The next request of the conversation has more text and the same media, because the runtime keeps the media.
     let mut next = first.clone();
     next.messages.push(Message::User(vec![Part::Text("and now?".to_owned())]));
     let memory = measure(|| write(&next));

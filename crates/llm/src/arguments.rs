@@ -5,8 +5,9 @@ use crate::classify::MAX_PARSED;
 use polity_bounds::weigh;
 use serde_json::{Map, Value};
 
-/// Parses the text of arguments. Returns an object if the text is a JSON object, a JSON object encoded twice, or blank.
-/// Keeps any other text as malformed, and also a text that would take too much memory once it is parsed.
+/// Parses the text of arguments. Returns an object if the text is blank, is a JSON object, or is a JSON string that
+/// contains a JSON object. Keeps any other text unchanged, as malformed. Does the same with a text whose parsed value
+/// would take too much memory.
 pub(crate) fn parse_arguments(text: &str) -> Arguments {
     if text.trim().is_empty() {
         return Arguments::Object(Map::new());
@@ -15,7 +16,7 @@ pub(crate) fn parse_arguments(text: &str) -> Arguments {
         ..=MAX_PARSED => serde_json::from_str(text).ok(),
         _ => None,
     };
-    // Some models encode their arguments twice.
+    // Some models write their arguments as a JSON object inside a JSON string.
     let value = match parse(text) {
         Some(Value::String(inner)) => parse(&inner),
         other => other,

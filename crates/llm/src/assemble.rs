@@ -13,7 +13,8 @@ use calls::Calls;
 use fields::merge;
 use serde_json::{Map, Value};
 
-/// Message fields that the API defines for answers. `extra` keeps all other fields for the service.
+/// Message fields that the API defines for answers. All other fields go into `extra`, because the service may need
+/// them in later requests.
 const STANDARD: [&str; 7] =
     ["role", "content", "tool_calls", "function_call", "refusal", "annotations", "audio"];
 
@@ -30,20 +31,21 @@ pub(crate) struct Assembler {
     kept: Kept,
 }
 
-/// Counts the memory that the pieces of an answer take together, so that an endless stream of small pieces does not grow
-/// into something large.
+/// Counts the memory that all pieces of an answer take together. Without this count, an endless stream of small
+/// pieces could use up the memory.
 #[derive(Debug, Default)]
 struct Kept(usize);
 
 impl Kept {
-    /// Adds bytes. Fails if they are too many.
+    /// Adds bytes to the count. Fails if the count is above `MAX_PARSED`.
     fn add(&mut self, bytes: usize) -> Result<(), Failure> {
         self.0 = self.0.saturating_add(bytes);
         if self.0 > MAX_PARSED { Err(too_large()) } else { Ok(()) }
     }
 }
 
-/// Reads a whole answer. `prompt_tokens` is the estimate to use if the server did not report its usage.
+/// Reads an answer that is one JSON body. `prompt_tokens` is the estimated length of the request, for the case that
+/// the server did not report the usage.
 pub(crate) fn assemble_whole(answer: Value, prompt_tokens: u64) -> Result<Reply, Failure> {
     if let Some(failure) = error_in(&answer) {
         return Err(failure);
@@ -59,7 +61,7 @@ pub(crate) fn assemble_whole(answer: Value, prompt_tokens: u64) -> Result<Reply,
 }
 
 impl Assembler {
-    /// Takes the next piece. Fails if the piece reports an error.
+    /// Adds the next piece to the answer. Fails if the piece reports an error.
     pub(crate) fn push(&mut self, piece: Value) -> Result<(), Failure> {
         if let Some(failure) = error_in(&piece) {
             return Err(failure);
@@ -91,7 +93,7 @@ impl Assembler {
             let message = "the answer ended before it was finished".to_owned();
             return Err(Failure { kind: FailureKind::BrokenOff, message });
         };
-        // If the model gave no other text, its refusal is the text.
+        // If the model wrote a refusal and no other text, the refusal becomes the text of the reply.
         let text = [self.text, self.refusal].into_iter().find(|text| !text.trim().is_empty());
         let mut reply = Reply {
             text,
@@ -105,9 +107,9 @@ impl Assembler {
         Ok(reply)
     }
 
-    /// Returns the calls that arrived before the server failed to parse the rest of the model's output: the model wants
-    /// these calls, even if it wrote something broken after them. Returns `None` after any other failure, or if a call
-    /// is incomplete.
+    /// Returns the calls that arrived before the server failed to parse the rest of the model's output. The model
+    /// wants these calls, even if its output after these calls is broken. Returns `None` after any other failure, or
+    /// if a call is incomplete.
     pub(crate) fn rescue(mut self, failure: &Failure, prompt_tokens: u64) -> Option<Reply> {
         if failure.kind != FailureKind::CallNotParsed || !self.calls.are_whole() {
             return None;
@@ -154,7 +156,7 @@ impl Assembler {
                 }
             }
         }
-        // The form that the API had before `tool_calls`.
+        // The API had the field `function_call` before it got `tool_calls`.
         if let Some(function @ Value::Object(_)) = message.get_mut("function_call").map(Value::take) {
             let call = Map::from_iter([("function".to_owned(), function)]);
             self.kept.add(push_call(&mut self.calls, call)?)?;

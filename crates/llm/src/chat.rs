@@ -121,7 +121,7 @@ pub enum Part {
 }
 
 impl fmt::Debug for Part {
-    /// Shows sizes and never bytes, because logs and failed tests show requests.
+    /// Shows the size of a medium instead of its bytes, because logs and failed tests show requests.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.debug_tuple("Text").field(text).finish(),
@@ -138,9 +138,9 @@ impl fmt::Debug for Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub enum AudioFormat {
-    /// RIFF WAVE.
+    /// The format WAV.
     Wav,
-    /// MPEG layer 3.
+    /// The format MP3.
     Mp3,
 }
 
@@ -171,7 +171,7 @@ pub struct ToolCall {
 pub enum Arguments {
     /// A JSON object. An empty text counts as `{}`.
     Object(Map<String, Value>),
-    /// A text that is not a JSON object, unchanged. It is sent back to the server as `{}`.
+    /// A text that is not a JSON object, unchanged. Later requests to the server contain `{}` instead of this text.
     Malformed(String),
 }
 
@@ -188,7 +188,8 @@ pub struct Reply {
     pub usage: Usage,
     /// The model that answered, as the server reports it; `None` if the server does not report it.
     pub model: Option<String>,
-    /// Message fields outside the standard (`reasoning_content`, …), to be sent back to this service.
+    /// Message fields that the API does not define (`reasoning_content`, …). Later requests to this service contain
+    /// them.
     pub extra: Map<String, Value>,
 }
 

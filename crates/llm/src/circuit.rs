@@ -1,11 +1,12 @@
-//! A circuit breaker, which stops calls to a server that fails again and again. Pure: the caller passes the time.
+//! A circuit breaker, which stops calls to a server that fails again and again. It reads no clock: the caller passes
+//! the current time.
 
 use crate::chat::CallError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Number of failures in a row, of all callers together, after which the circuit opens. By default, a caller makes more
-/// attempts than this before it gives up, so a single caller can open the circuit too.
+/// The circuit opens after this number of failures in a row; the failures of all callers count. By default, a caller
+/// makes more attempts than this number, so even a single caller can open the circuit.
 const OPENS_AT: u32 = 5;
 
 /// The circuit breaker of one server.
@@ -111,7 +112,7 @@ impl Circuit {
             self.state = State::Closed { failures };
             return;
         }
-        // A pause that overflows the clock must be a mistake: it counts as zero.
+        // A pause that is too long for the clock must be a mistake: the pause counts as zero.
         let until = now.checked_add(pause(failures)).unwrap_or(now);
         self.state = State::Open { failures, until, last: failure.clone() };
     }
@@ -172,7 +173,7 @@ mod tests {
 
     #[derive(Clone, Debug)]
     enum Act {
-        /// This many seconds pass.
+        /// The given number of seconds passes.
         Wait(u64),
         /// A caller arrives.
         Come,
@@ -199,8 +200,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(512))]
 
-        /// From the failure that opens the circuit to the answer that closes it, only one probe at a time is let in. In
-        /// every case, a caller is let in again within the longest pause.
+        /// After a failure opens the circuit, the circuit lets in only one probe at a time, until an answer closes
+        /// the circuit. In every case, the circuit lets in a caller again after the longest pause at the latest.
         #[test]
         fn while_it_is_open_one_probe_at_a_time_is_all_that_is_let_in(acts in prop::collection::vec(act(), 1..120)) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

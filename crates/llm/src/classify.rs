@@ -1,7 +1,7 @@
 //! Classifies failed answers by their status and their text.
 //!
-//! Servers do not even agree on the status: for a picture that the model cannot see, one server answers 500 and another
-//! 400. So known phrases in the text take precedence over most statuses.
+//! Servers use different statuses for the same failure: if the model cannot see a picture, one server answers 500 and
+//! another server answers 400. So known phrases in the text take precedence over most statuses.
 
 use crate::chat::{CallError, FailureKind};
 use serde_json::Value;
@@ -15,11 +15,11 @@ pub(crate) struct Failure {
 
 /// Longest answer, in bytes.
 pub(crate) const MAX_ANSWER: usize = 32 * 1024 * 1024;
-/// Most memory that the JSON of an answer may take once it is parsed, in bytes. It is estimated, and the estimate is up to
-/// twice as high as the truth.
+/// Maximum memory that the parsed JSON of an answer may take, in bytes. The memory is only estimated; the estimate
+/// may be twice as high as the real memory.
 pub(crate) const MAX_PARSED: usize = 2 * MAX_ANSWER;
 
-/// Phrases for a request that is longer than the context window.
+/// Phrases with which servers report that a request is longer than the context window.
 const OVERFLOW: &[&str] = &[
     "context_length_exceeded",
     "exceed_context_size",
@@ -51,7 +51,7 @@ const OVERFLOW: &[&str] = &[
 
 /// Phrases with which servers report that they cannot parse the model's tool call.
 const CALL: &[&str] = &[
-    // The name of a grammar follows, such as "peg-native format".
+    // In the error text, the name of a grammar follows this phrase, such as "peg-native format".
     "produced output that does not match the expected",
     "error parsing tool call",
     "failed to parse tool call",
@@ -67,7 +67,7 @@ const CALL: &[&str] = &[
     "malformed function call",
 ];
 
-/// Phrases for a picture, a sound or a file that the server does not accept.
+/// Phrases with which servers refuse a picture, a sound or a file.
 const MEDIA: &[&str] = &[
     "image input is not supported",
     "audio input is not supported",
@@ -221,10 +221,10 @@ fn complains_of_media(text: &str) -> bool {
             && COMPLAINTS.iter().any(|complaint| text.contains(complaint))
 }
 
-/// Phrases for a rejected key, from servers that do not answer 401.
+/// Phrases with which servers reject a key if they do not answer with the status 401.
 const KEY: &[&str] = &["api_key_invalid", "invalid_api_key", "api key not valid", "incorrect api key"];
 
-/// Phrases for an account that has used up its quota or credit, so that waiting does not help.
+/// Phrases with which servers report that an account has used up its quota or credit. A later attempt would fail too.
 const EXHAUSTED: &[&str] = &["insufficient_quota", "billing_hard_limit_reached", "credit balance is too low"];
 
 /// Classifies an answer with a failing status.
@@ -236,7 +236,7 @@ pub(crate) fn classify(status: u16, body: &str) -> Failure {
     Failure { kind: kind_of(status, &haystack), message }
 }
 
-/// Finds the error in a JSON answer that came with a success status, or in a chunk of a stream.
+/// Finds the error in a JSON answer that has a success status, or in a chunk of a stream.
 pub(crate) fn error_in(value: &Value) -> Option<Failure> {
     let object = value.as_object()?;
     let marked = |name| object.get(name).and_then(Value::as_str) == Some("error");
@@ -291,7 +291,7 @@ fn kind_of(status: u16, text: &str) -> FailureKind {
     }
 }
 
-/// Guesses the HTTP status of an error without a status, from its codes.
+/// Guesses the HTTP status of an error that contains no status, from the codes in the error.
 fn status_of_codes(text: &str) -> u16 {
     let says = |phrase| text.contains(phrase);
     if says("rate_limit") || says("ratelimit") || says("insufficient_quota") {

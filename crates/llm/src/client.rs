@@ -16,9 +16,9 @@ pub fn install_crypto_provider() {
 /// Builds a client that uses no proxy from the environment and follows no redirects. `connect` limits the time for
 /// making a connection; `reqwest` accepts this limit only for a whole client, not for a single request.
 ///
-/// A connection that died while it was idle does not make a call wait. `reqwest` sends keep-alive probes every 15
-/// seconds, and gives a connection up if data stay unacknowledged for 30 seconds. If a request could not even begin
-/// on one connection, `reqwest` sends it on another connection.
+/// A connection that broke while it was idle does not make a call wait. `reqwest` sends keep-alive probes every 15
+/// seconds, and closes a connection if the server does not acknowledge data for 30 seconds. If `reqwest` cannot begin
+/// to send a request on one connection, it sends the request on another connection.
 pub(crate) fn http_client(connect: Duration) -> Result<reqwest::Client, SetupError> {
     install_crypto_provider();
     // A redirected call would lose its body, and could carry its key to another server.

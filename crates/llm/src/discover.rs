@@ -57,14 +57,14 @@ impl fmt::Display for ServerKind {
     }
 }
 
-/// Looks for a model server on the usual ports of this machine, on all of them at once. Returns the most preferred
-/// server that has a model. Takes no longer than `budget`.
+/// Looks for a model server on the usual ports of this machine, on all ports at the same time. Returns the most
+/// preferred server that has a model. Takes no longer than `budget`.
 pub async fn discover(budget: Duration) -> Option<Found> {
     discover_among(usual_places(), budget).await
 }
 
-/// Looks for model servers on the usual ports of this machine, on all of them at once. Returns all servers that have a
-/// model, the most preferred first. Takes no longer than `budget`.
+/// Looks for model servers on the usual ports of this machine, on all ports at the same time. Returns all servers
+/// that have a model, the most preferred server first. Takes no longer than `budget`.
 pub async fn discover_all(budget: Duration) -> Vec<Found> {
     let Some(client) = client(budget) else { return Vec::new() };
     ask_all(&client, usual_places(), budget).filter_map(async |found| found).collect().await
@@ -78,7 +78,7 @@ fn client(budget: Duration) -> Option<reqwest::Client> {
     http_client(budget).inspect_err(|error| tracing::warn!(%error, "cannot look for model servers")).ok()
 }
 
-/// Asks all candidates at once and returns their answers in the order of the candidates.
+/// Asks all candidates at the same time. Returns the answers in the order of the candidates.
 fn ask_all<'c>(
     client: &'c reqwest::Client,
     candidates: impl IntoIterator<Item = (ServerKind, String)>,

@@ -9,7 +9,8 @@ use strum::{IntoStaticStr, VariantArray};
 /// One model on one server.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// The base URL, with `/v1` if the server wants it. The scheme `rehearsal:` selects the built-in model.
+    /// The base URL. It includes `/v1` if the paths of the server begin with `/v1`. The scheme `rehearsal:` selects
+    /// the built-in model.
     pub base_url: String,
     /// The model's name on the server.
     pub model: String,
@@ -30,8 +31,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether another endpoint has the same server, model, key and headers. If so, pauses and failures of one endpoint
-    /// apply to both.
+    /// Whether another endpoint has the same server, model, key and headers. If so, pauses and failures of one
+    /// endpoint apply to the other endpoint too.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let header =
             |(name, value): &(String, SecretString)| (name.clone(), value.expose_secret().to_owned());
@@ -65,7 +66,8 @@ pub struct Timeouts {
     /// Limit for the first byte of the answer's body, counted from the beginning of the call. With `None`, only the
     /// limit of the whole call applies, because a model on a small machine reads for a long time before it writes.
     pub first_byte: Option<Duration>,
-    /// Limit between two pieces of the answer. Any bytes count as a piece, even those that only keep the call alive.
+    /// Limit between two pieces of the answer. Any bytes count as a piece, even bytes that only keep the connection
+    /// alive.
     pub between_bytes: Duration,
 }
 
@@ -75,7 +77,7 @@ impl Default for Timeouts {
     }
 }
 
-/// The switches for how one server differs from others. The defaults suit the strictest server.
+/// The switches that describe how one server differs from other servers. The defaults work with the strictest server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Dialect {

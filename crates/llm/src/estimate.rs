@@ -2,12 +2,13 @@
 
 use crate::chat::{Arguments, Message, Part, Reply, Request, Tool, ToolCall, Usage, UsageSource};
 
-/// Estimated tokens of one picture, sound or file. The number of its bytes tells nothing about its tokens.
+/// Estimated tokens of one picture, sound or file. This is a fixed number, because the size in bytes tells nothing
+/// about the tokens.
 const TOKENS_PER_MEDIUM: u64 = 1_000;
 
-/// Estimates the tokens of a text: four ASCII characters count as one token, and each non-ASCII character counts as one
-/// token. Chinese text seldom costs more. An estimate should be too high rather than too low, so that requests fit into
-/// the context window.
+/// Estimates the tokens of a text: four ASCII characters count as one token, and each non-ASCII character counts as
+/// one token. A Chinese character rarely takes more than one token. An estimate should be too high rather than too
+/// low, so that requests fit into the context window.
 pub fn estimate_tokens(text: &str) -> u64 {
     let (mut ascii, mut others) = (0u64, 0u64);
     for character in text.chars() {

@@ -1,7 +1,7 @@
 //! Splits the body of a streamed answer into server-sent events.
 //!
-//! The bytes may arrive in any pieces. Each byte is looked at once, and only the event that is under way is kept. The
-//! caller bounds the length of the body, and so the length of an event.
+//! The body may arrive in pieces of any length. The splitter reads each byte once, and keeps only the event that has
+//! not ended yet. The caller limits the length of the body, which also limits the length of an event.
 
 /// Splits bytes into events.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(crate) struct Splitter {
     place: Place,
 }
 
-/// An event. Its other fields do not matter here.
+/// The fields `event` and `data` of an event. All other fields, such as `id`, are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
     /// The field `event`; empty if there is none.
@@ -21,22 +21,22 @@ pub(crate) struct Event {
     pub(crate) data: Vec<u8>,
 }
 
-/// What the next bytes may begin with.
+/// The position of the next byte in the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
-    /// The first line, which may begin with a byte order mark.
+    /// In the first line, which may begin with a byte order mark.
     #[default]
     FirstLine,
-    /// The line feed of a carriage return that has arrived, or a line.
+    /// Directly after a carriage return. A line feed at this position belongs to the same line break.
     AfterReturn,
-    /// A line.
+    /// In a later line.
     Within,
 }
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Splitter {
-    /// Returns how many bytes of the event under way are kept.
+    /// Returns how many bytes are kept of the event that has not ended yet.
     pub(crate) fn buffered(&self) -> usize {
         self.line.len() + self.event.data.len()
     }
@@ -93,7 +93,7 @@ impl Event {
                 self.data.push(b'\n');
             }
             b"event" => self.name = value.to_owned(),
-            // A comment has an empty field.
+            // A comment has an empty field name. Comments and all other fields are ignored.
             _ => {}
         }
     }
@@ -148,7 +148,7 @@ mod tests {
     /// Splits a whole text in the simplest way.
     fn expected(text: &[u8]) -> Vec<(String, String)> {
         let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-        // Each invalid byte stays one byte, so that it can be compared.
+        // Each byte becomes one character, so that bytes that are not valid UTF-8 can be compared too.
         let text: String = text.iter().map(|byte| char::from(*byte)).collect();
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let Some((text, _)) = text.rsplit_once('\n') else { return Vec::new() };

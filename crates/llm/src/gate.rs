@@ -10,9 +10,9 @@ use tokio::time::Instant;
 
 /// The gate of one service, shared by all its callers.
 ///
-/// The gate admits as many callers at once as the service accepts, in the order in which they come. It admits no caller
-/// during a pause that the service asked for. If the service fails again and again, the gate opens a circuit: for a
-/// while it admits no caller, then one caller at a time, until the service answers a call.
+/// The gate admits as many callers at once as the service accepts, in the order in which the callers arrive. It
+/// admits no caller during a pause that the service asked for. If the service fails again and again, the gate opens a
+/// circuit: for a while the gate admits no caller, then one caller at a time, until the service answers a call.
 #[derive(Clone, Debug)]
 pub struct Gate {
     shared: Arc<Shared>,
@@ -93,7 +93,7 @@ pub struct Pass {
     probe: Option<Probe>,
     /// The gate's generation when the caller was let in. It tells whether the service has been replaced since then.
     generation: u64,
-    /// Counts the caller as inside.
+    /// While this value lives, the gate counts the caller as admitted.
     inside: Option<Counted>,
 }
 
@@ -115,7 +115,7 @@ enum Stands {
 struct Shared {
     places: Arc<Semaphore>,
     state: Mutex<State>,
-    /// Wakes waiting callers after each change of the state that they wait for.
+    /// Wakes the waiting callers after each change of the pause or of the circuit.
     changed: watch::Sender<()>,
 }
 
@@ -143,7 +143,7 @@ struct State {
 enum NextMove {
     Enter(Option<Probe>),
     Leave(Shut),
-    /// Wait for a change, but at most until this time.
+    /// Wait until the state of the gate changes, but at most until this time.
     Wait(Option<Instant>),
 }
 
@@ -220,7 +220,7 @@ impl Gate {
     /// Begins a pause, in which the gate admits no caller. A pause that has begun can become longer, but never shorter.
     /// Calls that have begun continue.
     pub fn pause(&self, duration: Duration) {
-        // A pause that overflows the clock must be a mistake: ignore it.
+        // A pause that is too long for the clock must be a mistake: ignore the pause.
         let Some(until) = Instant::now().checked_add(duration) else {
             return;
         };
@@ -287,7 +287,8 @@ impl Pass {
         let blame = failure.map(|failure| (failure, failure.blames()));
         let mut state = self.shared.state();
         if self.generation != state.generation {
-            // The call went to a server that has been replaced.
+            // Another server has replaced the server of this call, so the result of the call tells nothing about the
+            // new server.
             return;
         }
         match blame {
@@ -360,7 +361,7 @@ impl State {
         }
     }
 
-    /// Decides what a caller does next that already has one of the limited places.
+    /// Decides the next move of a caller that already has one of the limited places.
     fn enter(&mut self, patience: Patience, failed_before: u64) -> NextMove {
         let step = self.step(patience, failed_before);
         match step {
@@ -370,7 +371,7 @@ impl State {
         }
     }
 
-    /// Decides what a caller does next. `failed_before` is the number of probes that had failed when the caller
+    /// Decides the next move of a caller. `failed_before` is the number of probes that had failed when the caller
     /// arrived.
     fn step(&self, patience: Patience, failed_before: u64) -> NextMove {
         let now = Instant::now();

@@ -28,8 +28,9 @@ use transport::{Answered, Pieces, Slot, Transport};
 
 /// Calls chat models behind HTTP servers that speak Chat Completions.
 ///
-/// One instance serves all endpoints, which share its connections. A call is one attempt. The endpoint's timeouts limit
-/// how long the call takes. An answer may have at most 32 MiB. The answers that are under way share 256 MiB.
+/// One instance serves all endpoints, which share its connections. A call is one attempt. The endpoint's timeouts
+/// limit how long the call takes. An answer may have at most 32 MiB. All answers that arrive at the same time may
+/// take at most 256 MiB of memory together.
 #[derive(Clone, Debug)]
 pub struct HttpModel {
     answers: Budget,
@@ -37,9 +38,10 @@ pub struct HttpModel {
     clients: Arc<Mutex<HashMap<Duration, reqwest::Client>>>,
 }
 
-/// Memory that all answers under way may take together, in bytes.
+/// Maximum memory for all answers that arrive at the same time, in bytes.
 const ALL_ANSWERS: usize = 256 * 1024 * 1024;
-/// How long an answer waits for memory that other answers take. Meanwhile its server is not read from.
+/// How long an answer waits for memory that other answers use. While the answer waits, nothing is read from its
+/// server.
 const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 
 impl HttpModel {
@@ -130,7 +132,8 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Sends the request. The library writes its head; the transport sends it, and keeps the answer.
+    /// Sends the request. The library writes the head of the request; the transport sends the request and keeps the
+    /// answer.
     async fn send(&self, client: Client<Target>, transport: Transport) -> Result<Answered, CallError> {
         let slot = transport.slot.clone();
         let client = client.with_http_service(transport);
@@ -157,7 +160,7 @@ impl Exchange {
         self.finished(assembler)
     }
 
-    /// Takes memory for what has arrived of the answer.
+    /// Reserves memory for the part of the answer that has arrived: `bytes` in all.
     async fn take(&self, share: &Share, bytes: usize) -> Result<(), CallError> {
         share.grow(bytes, MEMORY_WITHIN).await.map_err(|full| self.in_answer(crowded(full)))
     }
@@ -206,7 +209,7 @@ impl Exchange {
     }
 }
 
-/// Describes an answer for which other answers left no memory.
+/// Describes the failure of an answer for which there is not enough memory.
 fn crowded(full: Full) -> Failure {
     match full {
         Full::Always => too_large(),
@@ -218,10 +221,10 @@ fn crowded(full: Full) -> Failure {
     }
 }
 
-/// Gives an event to the assembler. Breaks at the event that ends the stream.
+/// Gives an event to the assembler. Returns `Break` for the event that ends the stream.
 fn take(assembler: &mut Assembler, event: &Event) -> Result<ControlFlow<()>, Failure> {
     let data = event.data.trim_ascii();
-    // Some servers send empty events, or events of this name, to keep the connection alive.
+    // Some servers send empty events, or events with the name `keepalive`, to keep the connection alive.
     if data.is_empty() || event.name == b"keepalive" {
         return Ok(ControlFlow::Continue(()));
     }

@@ -1,4 +1,4 @@
-//! Asks a server about itself, outside of its chat: which models it has, and what they can do.
+//! Asks a server about itself, without a chat call: which models the server has, and what its models can do.
 
 use crate::chat::{CallError, FailureKind};
 use crate::classify::{Failure, classify, not_an_answer};
@@ -19,7 +19,8 @@ const MAX_ANSWER: usize = 8 * 1024 * 1024;
 pub enum Question<'q> {
     /// A GET of a path below the base URL, such as `models`.
     OfBase(&'q str),
-    /// A GET of a path in the server's own API, which is below the base URL without its last `v1`.
+    /// A GET of a path in the server's own API. With the base URL `http://host/v1`, the path `props` means
+    /// `http://host/props`.
     OfServer(&'q str),
     /// A POST of a JSON body to a path in the server's own API.
     OfServerAbout(&'q str, &'q Value),

@@ -3,10 +3,10 @@
 //! The crate knows the wire format of Chat Completions and the ways in which servers differ from it. It knows nothing
 //! about agents, artifacts, capabilities or prompts, and it does not decide what to do after a failure.
 //!
-//! The path of a call: `wire` writes a [`Request`] as the body that an [`Endpoint`] expects. `target` resolves keys and
-//! addresses. `http` sends the body. `events` splits a streamed answer, `assemble` joins its pieces, and `scrub` removes
-//! the key from it; or `classify` interprets the failure.
-//! The caller gets a [`Reply`] or a [`CallError`]. All these modules except `http` are plain functions over plain data.
+//! The path of a call: `wire` writes a [`Request`] as the body that an [`Endpoint`] expects. `target` resolves keys
+//! and addresses. `http` sends the body. `events` splits a streamed answer, `assemble` joins its pieces, and `scrub`
+//! removes the key from the answer. If the call fails, `classify` interprets the failure. The caller gets a [`Reply`]
+//! or a [`CallError`]. All these modules except `http` contain only plain functions over plain data.
 //!
 //! A [`Gate`] per service decides when a call may begin. [`spoken`] reads calls that a model wrote as text. An
 //! [`Inquirer`] asks servers about themselves. [`discover`] looks for servers on this machine.

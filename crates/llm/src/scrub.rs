@@ -1,4 +1,4 @@
-//! Removes keys and media from texts that are shown.
+//! Removes keys and media from the texts of errors, and credentials from answers.
 
 use crate::chat::{Arguments, Reply};
 use secrecy::{ExposeSecret, SecretString};
@@ -6,9 +6,10 @@ use serde_json::{Map, Value};
 
 /// The longest text that an error carries, in bytes.
 const MAX_TEXT: usize = 2_048;
-/// The longest run of base64 characters that stays whole, in bytes. Words, codes and ids are shorter, media are longer.
+/// The longest run of base64 characters that is not shortened, in bytes. Words, codes and ids are shorter than this
+/// limit; media are longer.
 const MAX_RUN: usize = 48;
-/// Number of bytes that are kept of a run that is too long.
+/// If a run is longer than `MAX_RUN`, only this number of bytes at its beginning is kept.
 const RUN_HEAD: usize = 16;
 /// Shortest key that is removed, in bytes. Shorter keys are placeholders such as `x`: removing them would garble texts.
 const MIN_SECRET: usize = 6;
@@ -48,13 +49,14 @@ fn replace(text: &mut String, secret: &str) {
     }
 }
 
-/// Whether a credential is removed from answers. Short words and placeholders are not, because answers use them.
+/// Returns whether a credential is removed from answers. Short credentials and placeholders are not removed, because
+/// an answer may contain the same text as an ordinary word.
 pub(crate) fn is_credential(secret: &str) -> bool {
     secret.len() >= MIN_CREDENTIAL && !PLACEHOLDERS.contains(&secret.to_lowercase().as_str())
 }
 
-/// Removes credentials from every text of a successful answer. A server may repeat them, and the answer is stored and
-/// shown to others.
+/// Removes credentials from every text of a successful answer. A server may repeat a credential in its answer, and
+/// polity stores the answer and shows it to others.
 pub(crate) fn scrub_reply(reply: &mut Reply, credentials: &[SecretString]) {
     let Reply { text, tool_calls, finish_reason, usage: _, model, extra } = reply;
     for credential in credentials.iter().map(SecretString::expose_secret) {

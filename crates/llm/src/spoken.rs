@@ -1,8 +1,8 @@
-//! Reads tool calls that a model wrote as text. Pure: text in, calls out.
+//! Reads tool calls that a model wrote as text. It does no I/O: it gets a text and returns calls.
 //!
 //! Small models often write a call into their answer and leave `tool_calls` empty. [`read`] turns such an answer into
-//! calls, but only if the answer consists of nothing else. In case of doubt it returns [`Spoken::Text`]: a missed call
-//! costs one turn, but a call that the model did not mean changes something in the society.
+//! calls, but only if the answer contains nothing except calls. In case of doubt, [`read`] returns [`Spoken::Text`]:
+//! a missed call costs one turn, but a call that the model did not mean changes something in the society.
 //!
 //! A *form* is a way of writing calls, such as JSON, XML tags or Python. A text is in a *tag form* if it has a mark
 //! such as `<tool_call>`, which models write only around calls.
@@ -33,7 +33,8 @@ use tools::Tools;
 pub struct Offered<'a> {
     /// The name of the tool, as in the request.
     pub name: &'a str,
-    /// The names of its parameters. If a call names no tool, they show which tool its arguments fit.
+    /// The names of the tool's parameters. If a call names no tool, these names show which tool the arguments of the
+    /// call fit.
     pub parameters: &'a [&'a str],
 }
 
@@ -56,14 +57,15 @@ pub enum Spoken {
 /// One call that a model wrote as text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpokenCall {
-    /// The name of an offered tool. Inside a tag such as `<tool_call>`, it may be a name that was not offered.
+    /// The name of an offered tool. Inside a tag such as `<tool_call>`, it may be the name of a tool that was not
+    /// offered.
     pub name: String,
     /// The arguments as the model wrote them, not checked against a schema.
     pub arguments: Map<String, Value>,
 }
 
-/// Reads the whole text of an answer. `offered` are the tools of the request. If there are none, the text contains no
-/// call.
+/// Reads the whole text of an answer. `offered` contains the tools of the request. If the request has no tools, no
+/// text is read as a call.
 pub fn read(text: &str, offered: &[Offered<'_>]) -> Spoken {
     if offered.is_empty() {
         return Spoken::Text;
@@ -71,7 +73,7 @@ pub fn read(text: &str, offered: &[Offered<'_>]) -> Spoken {
     let (_, said) = without_thoughts(text);
     let tools = Tools::new(offered);
     let (spoken, has_calls) = Reader::new(tools::without_role(&said), tools).run();
-    // If the text begins with calls, prose after them does not introduce further calls.
+    // If the text begins with calls and prose follows these calls, the prose does not introduce further calls.
     if has_calls || !matches!(spoken, Spoken::Text) {
         return spoken;
     }

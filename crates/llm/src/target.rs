@@ -11,8 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 /// An endpoint whose settings are resolved, ready for a call.
 ///
-/// This type implements [`Config`] because the implementation in `async-openai` reads an organisation and a project
-/// from the environment and sends them to every server.
+/// This type implements [`Config`] because the implementation in `async-openai` is not safe here: it reads an
+/// organisation and a project from the environment, and sends both to every server.
 #[derive(Debug)]
 pub(crate) struct Target {
     url: String,
@@ -107,7 +107,7 @@ fn completions_url(base_url: &str) -> Result<String, CallError> {
     Ok(url.into())
 }
 
-/// Splits a secret into words, because a server may repeat the token of `Bearer token` alone.
+/// Splits a secret into words, because a server may repeat only one word: `token` instead of `Bearer token`.
 fn words(value: &SecretString) -> Vec<SecretString> {
     value.expose_secret().split_whitespace().map(SecretString::from).collect()
 }
@@ -116,7 +116,7 @@ fn bearer(key: &SecretString) -> SecretString {
     format!("Bearer {}", key.expose_secret()).into()
 }
 
-/// Replaces each `${NAME}` with the environment variable of that name. Errors name the setting by `what`.
+/// Replaces each `${NAME}` with the environment variable of that name. `what` is the name of the setting in errors.
 fn expand(
     text: &str,
     what: &str,

@@ -6,7 +6,7 @@ use crate::endpoint::{Endpoint, Timeouts};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A time limit that has run out, with its length.
+/// The time limit that a call has exceeded, and the length of this limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Late {
     /// No byte of the answer's body arrived in time.

@@ -1,7 +1,7 @@
 //! Writes a request as the body of a Chat Completions call.
 //!
-//! The fields go straight into the serializer, without a tree of JSON values. Media are encoded only once: `Data` keeps
-//! their base64 for the next request.
+//! The serializer writes the fields directly, without building a tree of JSON values first. Media are encoded only
+//! once: `Data` keeps their base64 form for the next request.
 
 mod messages;
 mod parts;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::Value;
 
-/// A request to one endpoint, as it goes over the wire.
+/// A request to one endpoint, in the form in which the server gets it.
 ///
 /// The serialized body is valid even for the strictest server: it has only fields that the API defines, apart from the
 /// fields of the endpoint's `extra_body` and the opaque fields of earlier answers.
@@ -26,7 +26,7 @@ pub struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Combines a request with the endpoint that decides how it is written.
+    /// Combines a request with the endpoint that decides how the request is written.
     pub fn new(request: &'a Request, endpoint: &'a Endpoint) -> Self {
         Self { request, endpoint }
     }

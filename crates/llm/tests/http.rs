@@ -154,7 +154,7 @@ fn json_answer(status: StatusCode, body: &Value) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
 }
 
-/// Sends a text in frames of `size` bytes.
+/// Returns a body that sends a text in frames of `size` bytes.
 fn in_frames(text: &str, size: usize) -> Body {
     let frames: Vec<_> = text.as_bytes().chunks(size).map(Bytes::copy_from_slice).collect();
     Body::from_stream(stream::iter(frames).then(async |frame| {
@@ -289,7 +289,7 @@ async fn a_connection_that_closes_without_a_word_is_a_broken_answer() {
 
 #[tokio::test]
 async fn nobody_there() {
-    // The port is bound but not listening, so that no other process can take it meanwhile.
+    // The test binds the port but does not listen on it, so that no other process can take the port meanwhile.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("http://{}/v1", socket.local_addr().unwrap());
@@ -381,7 +381,8 @@ async fn signs_of_life_are_bytes_and_the_whole_call_is_bounded_all_the_same() {
     too_late(&call(&endpoint).await.unwrap_err(), "timeoutMs");
 }
 
-/// Returns a port that takes no more connections, with the connections that fill its queue.
+/// Returns a listener whose queue is full, so that nobody else can connect. Also returns the connections that fill
+/// the queue.
 async fn full() -> (tokio::net::TcpListener, Vec<tokio::net::TcpStream>) {
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();

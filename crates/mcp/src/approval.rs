@@ -1,4 +1,5 @@
-//! Questions whether an agent may make a call: their words for the person, and the form that the person fills in.
+//! Asks the person whether an agent may make a call: writes the text of the question, and the form that the person
+//! fills in.
 
 use polity_society::approval::Answer;
 use polity_view::{ApprovalAnswer, ApprovalView};
@@ -6,17 +7,19 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// Longest shown argument, in characters, if the question also shows what the call would change.
+/// Maximum length of an argument, in characters, if the question also shows what the call would change. The question
+/// then leaves out longer arguments.
 const SHORT_CHARS: usize = 200;
 
-/// Longest text of one argument or of a preview in a question, in characters. The rest is counted, not shown.
+/// Maximum length of an argument or of a preview in a question, in characters. Of a longer text, the question shows
+/// only the beginning and tells how many characters are missing.
 const SHOWN_CHARS: usize = 10_000;
 
 /// The names of the form's fields.
 const DECISION: &str = "decision";
 const REASON: &str = "reason";
 
-/// What the person can choose in the form. The client shows the names as they are.
+/// What the person can choose in the form. The client shows the names of the variants unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr, EnumString)]
 enum Choice {
     #[strum(serialize = "allow")]
@@ -33,11 +36,11 @@ enum Choice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Action {
-    /// The person filled it in.
+    /// The person filled in the form.
     Accept,
     /// The person refused.
     Decline,
-    /// The person closed it without a choice.
+    /// The person closed the form without a choice.
     Cancel,
 }
 
@@ -45,13 +48,14 @@ pub(crate) enum Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     Answer(ApprovalAnswer),
-    /// The person said neither yes nor no. The question stays open.
+    /// The person neither allowed nor denied the call. The question stays open.
     PutOff,
 }
 
 /// Returns the question with everything that a person needs to answer it.
 ///
-/// What an agent wrote is indented, so that it cannot pass for a line of the question.
+/// Texts that an agent wrote are indented. So the person cannot mistake such a text for a line of the question
+/// itself.
 pub(crate) fn question(approval: &ApprovalView) -> String {
     let mut lines = vec![format!(
         "{} ({}) wants to call {}. May it? ({} in task {})",
@@ -93,7 +97,7 @@ pub(crate) fn in_short(approval: &ApprovalView) -> String {
     )
 }
 
-/// Returns the JSON schema of the form. It uses only what all versions of the protocol know.
+/// Returns the JSON schema of the form. The schema uses only features that all versions of the protocol have.
 pub(crate) fn form() -> Map<String, Value> {
     let choices: Vec<&str> = Choice::VARIANTS.iter().map(|choice| (*choice).into()).collect();
     let decision = json!({"type": "string", "title": "Decision", "enum": choices});
@@ -106,7 +110,7 @@ pub(crate) fn form() -> Map<String, Value> {
     form.as_object().cloned().unwrap_or_default()
 }
 
-/// Reads the form that came back. A form without a valid decision allows nothing.
+/// Reads the form that the client returned. A form without a valid decision allows nothing.
 pub(crate) fn reply(action: Action, content: Option<&Value>) -> Reply {
     let field = |name: &str| content.and_then(|content| content.get(name)).and_then(Value::as_str);
     let choice = match action {
@@ -136,7 +140,7 @@ fn line(text: &str) -> String {
     visible(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Indents each line of a text, and cuts off what is too long to show.
+/// Indents each line of a text. If the text is too long, cuts off its end.
 fn block(text: &str) -> String {
     let left_out = text.chars().count().saturating_sub(SHOWN_CHARS);
     let shown: String = text.chars().take(SHOWN_CHARS).collect();
@@ -148,8 +152,8 @@ fn block(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Replaces each character that could hide text or change its direction by its number, such as `<U+202E>`. Line breaks
-/// and tabs stay.
+/// Some characters can hide text or change the direction of text. Replaces each such character by its number, such as
+/// `<U+202E>`. Line breaks and tabs stay.
 fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.replace("\r\n", "\n").chars() {

@@ -15,18 +15,18 @@ use std::io::Read as _;
 /// The part of an artifact's address before its id.
 const SCHEME: &str = "polity://artifact/";
 
-/// Default size of a text page, in characters; the next constant is the upper limit.
+/// Default size of a page of text, in characters. The constant below is the maximum size.
 const PAGE_CHARS: u64 = 20_000;
 const LONGEST_PAGE_CHARS: u64 = 200_000;
 
-/// Largest picture or sound to show, in bytes: a size that clients and their models accept.
+/// Maximum size of a picture or sound in a result, in bytes. Clients and their models accept media of this size.
 const SHOWN_BYTES: u64 = 5 << 20;
 
 /// Largest artifact to read, in bytes: the whole artifact is held in memory and sent in one message.
 const READ_BYTES: u64 = 16 << 20;
 
-/// Image types that clients and their models accept. Some clients reject the whole conversation if it contains another
-/// type, such as TIFF.
+/// Image types that clients and their models accept. Some clients reject the whole conversation if it contains an
+/// image of another type, such as TIFF.
 const SHOWN_PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// A piece of a tool's result, for the model that called the tool.
@@ -68,12 +68,12 @@ pub(crate) enum ReadArtifact {
     Bytes(String),
 }
 
-/// Returns the resource address of an artifact.
+/// Returns the address of an artifact as an MCP resource.
 pub(crate) fn uri(id: &ArtifactId) -> String {
     format!("{SCHEME}{}", id.as_str())
 }
 
-/// Parses the resource address of an artifact. Returns `None` if no valid id follows [`SCHEME`].
+/// Parses the address of an artifact as an MCP resource. Returns `None` if no valid id follows [`SCHEME`].
 pub(crate) fn of_uri(uri: &str) -> Option<ArtifactId> {
     ArtifactId::from_reference(uri.strip_prefix(SCHEME)?).filter(|id| uri.ends_with(id.as_str()))
 }

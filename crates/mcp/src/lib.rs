@@ -3,8 +3,9 @@
 //!
 //! *JSON-RPC → [`server`] → [`tools`] or [`artifacts`] → `Society`.* The actions are in `tools`: plain functions over
 //! plain types, from which the schemas are generated. The official SDK implements the protocol. The SDK changes fast,
-//! so only [`server`] uses it. The server keeps no state between requests, so a client does not notice a restart of the
-//! daemon. Only a client that can ask its user gets a session, over which it answers; a lost session is made again.
+//! so only [`server`] uses it. The server keeps no state between requests, so a client does not notice a restart of
+//! the daemon. Only a client that can ask its user gets a session, through which it sends the user's answers. If a
+//! restart ends the session, the server creates the session again.
 //!
 //! This crate knows nothing about SQL, models, prompts or access control.
 

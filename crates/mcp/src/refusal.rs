@@ -3,14 +3,14 @@
 use polity_runtime::{SteerError, WriteError};
 use serde_json::{Value, json};
 
-/// Why a tool refused a call, for the model that called it.
+/// The reason why a tool refused a call, for the model that made the call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Refusal {
     /// A stable code, the same as in the HTTP API.
     pub(crate) code: String,
-    /// What failed and what to do about it.
+    /// What failed, and what the caller should do.
     pub(crate) message: String,
-    /// Data that depends on the code.
+    /// Further data about the refusal. Its fields depend on `code`.
     pub(crate) details: Option<Value>,
 }
 

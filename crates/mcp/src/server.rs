@@ -128,7 +128,7 @@ impl ServerHandler for Server {
                 count += 1.0;
                 let notice = ProgressNotificationParam::new(token.clone(), count).with_message(line);
                 if context.peer.notify_progress(notice).await.is_err() {
-                    // The client is gone and will not receive the result either.
+                    // The client has disconnected and will not receive the result either.
                     break;
                 }
             }

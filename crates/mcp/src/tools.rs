@@ -45,7 +45,7 @@ pub(crate) enum Tool {
     ReadArtifact,
     /// Stops a task, or the work of agents.
     Stop,
-    /// Keeps agents from working until they are resumed.
+    /// Halts agents until somebody resumes them.
     Pause,
     Resume,
 }
@@ -187,8 +187,8 @@ impl Tool {
         }
     }
 
-    /// Executes the tool. Sends a line over `progress` for each event that happens meanwhile. A tool that waits asks the
-    /// person about calls of agents, if the client can do that.
+    /// Executes the tool. Sends a line over `progress` for each event that happens meanwhile. While a tool waits, it
+    /// asks the person about calls of agents, if the client can show questions.
     pub(crate) async fn call(
         self,
         society: &Society,
@@ -288,8 +288,8 @@ fn data<T: Serialize>(result: T) -> Result<ToolOutput, Refusal> {
     Ok(ToolOutput { data, blocks: Vec::new() })
 }
 
-/// Prefixes the client's key, so that it cannot collide with keys from other interfaces. An empty key counts as no key,
-/// because some models send an empty string for it.
+/// Prefixes the client's key, so that the key cannot collide with keys from other interfaces. An empty key counts as
+/// no key, because some models send an empty string if they have no key.
 fn own(key: Option<String>) -> Option<String> {
     key.filter(|key| !key.is_empty()).map(|key| format!("mcp {key}"))
 }
@@ -312,7 +312,7 @@ async fn answer(
         .filter(|message| message.to.is_user() && message.expects == Expects::Answer)
         .ok_or_else(unknown)?;
     if let Some(answered) = &asked.answered_by {
-        // The client sends the same answer again: it probably missed the result of its first call.
+        // The client sends the same answer again, probably because it did not get the result of its first call.
         let answered = society.message(answered).await?.filter(|answered| answered.text == text);
         let MessageView { id, task, state, to, .. } = answered.ok_or_else(unknown)?;
         return data(Posted { id, task, state, to, duplicate: true });

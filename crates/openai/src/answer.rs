@@ -1,4 +1,4 @@
-//! Turns a message into the answer that a client gets. Does no I/O.
+//! Turns a message of an agent into the answer that a client gets. Does no I/O.
 
 use crate::problem::Problem;
 use axum::http::StatusCode;
@@ -33,7 +33,7 @@ pub(crate) enum Form {
     Schema,
 }
 
-/// Turns a message into an answer, or reports why it does not have the requested form.
+/// Turns a message of an agent into an answer, or reports why the message does not have the requested form.
 pub(crate) fn of(message: &MessageView, form: Form) -> Result<Answer, Problem> {
     if form == Form::Free {
         return Ok(Answer::Text(text(message)));
@@ -52,8 +52,8 @@ pub(crate) fn of(message: &MessageView, form: Form) -> Result<Answer, Problem> {
     Err(Problem::refused(StatusCode::BAD_GATEWAY, "answer_does_not_fit", message))
 }
 
-/// Renders the text of an answer, with a line for each artifact. Always returns the same text for the same message,
-/// because the fingerprint of the conversation depends on it.
+/// Renders the text of an answer, with a line for each attached artifact. The same message must always give the same
+/// text, because the fingerprint of the conversation depends on the text.
 fn text(answer: &MessageView) -> String {
     let mut text = answer.text.trim().to_owned();
     if text.is_empty()

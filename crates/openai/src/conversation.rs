@@ -1,5 +1,5 @@
-//! Conversations. A client sends the whole conversation with each request; this module finds the earlier messages, the
-//! current question, and the fingerprints that identify the task. Does no I/O.
+//! A client sends the whole conversation with each request. This module finds the earlier messages and the current
+//! question in the conversation, and computes the fingerprints that identify the task. Does no I/O.
 //!
 //! The rule: a conversation is the list of the messages of user and assistant. `system` and `developer` messages are
 //! not part of it, because clients write changing facts, such as the date, into them. The person's messages after the
@@ -57,7 +57,8 @@ pub(crate) struct ChatMessage {
 }
 
 impl ChatMessage {
-    /// Creates a message with a normalized text, which is the form that is compared and sent on.
+    /// Creates a message with a normalized text. The normalized text is compared with other texts and sent to the
+    /// agent.
     pub(crate) fn new(speaker: Speaker, text: &str, attached: Vec<Attached>) -> Self {
         Self { speaker, text: normal(text), attached }
     }
@@ -67,7 +68,7 @@ impl ChatMessage {
     }
 }
 
-/// A conversation in which the person asks something.
+/// A conversation that contains a current question of the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Conversation {
     /// The client's instructions for the model.
@@ -80,7 +81,8 @@ pub(crate) struct Conversation {
     asked: Range<usize>,
 }
 
-/// The two parties of a conversation. The same messages between other parties are a different conversation.
+/// The two parties of a conversation. If two conversations have the same messages but different parties, they are
+/// different conversations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Between<'a> {
     /// The agent that answers.
@@ -103,7 +105,8 @@ impl Conversation {
         Self::new(&instructions, said, "messages")
     }
 
-    /// Creates a conversation from messages. `at` is the field of the body with the messages; errors name it.
+    /// Creates a conversation from messages. `at` is the name of the body's field that contains the messages; errors
+    /// show this name.
     pub(crate) fn new(instructions: &[String], said: Vec<ChatMessage>, at: &str) -> Result<Self, Problem> {
         let answered =
             said.iter().rposition(|said| said.speaker == Speaker::Assistant).map_or(0, |at| at + 1);
@@ -141,7 +144,7 @@ impl Conversation {
         texts.join("\n\n")
     }
 
-    /// Returns the fingerprint by which the task to continue is found; `None` if the conversation has only begun.
+    /// Returns the fingerprint that identifies the task to continue; `None` if the conversation continues no task.
     pub(crate) fn ending(&self, between: Between<'_>) -> Option<String> {
         if let (Some(previous), 0) = (&self.previous, self.asked.start) {
             return Some(previous.clone());
@@ -150,7 +153,7 @@ impl Conversation {
         goes_on.then(|| self.fingerprint(between, self.said[..self.asked.start].iter()))
     }
 
-    /// Returns the fingerprint by which an earlier copy of the same request is found.
+    /// Returns the fingerprint of this request. An earlier copy of the request has the same fingerprint.
     pub(crate) fn request(&self, between: Between<'_>) -> String {
         self.fingerprint(between, self.said.iter())
     }
@@ -161,7 +164,8 @@ impl Conversation {
         self.fingerprint(between, self.said.iter().chain([&answer]))
     }
 
-    /// Replaces the attached bytes by their fingerprints, to free the memory once the message was sent.
+    /// Replaces the attached bytes by their fingerprints. The caller does this after it has sent the message, to free
+    /// memory.
     pub(crate) fn forget_bytes(&mut self) {
         for attached in self.said.iter_mut().flat_map(|said| &mut said.attached) {
             *attached = Attached::Fingerprint(attached.fingerprint());
@@ -173,7 +177,8 @@ impl Conversation {
         self.instructions.len() + self.said.iter().map(|said| said.text.len()).sum::<usize>()
     }
 
-    /// Returns payload fields with the instructions and the earlier messages, for an agent that does not know them yet.
+    /// Returns payload fields that contain the instructions and the earlier messages, for an agent that has not seen
+    /// the conversation yet.
     pub(crate) fn background(&self) -> serde_json::Map<String, Value> {
         let mut fields = serde_json::Map::new();
         if !self.instructions.is_empty() {
@@ -258,7 +263,8 @@ pub(crate) fn called(name: &Value, arguments: &Value) -> String {
     format!("called {name} {arguments}")
 }
 
-/// Normalizes a text before it is compared and sent on: clients differ in line ends and surrounding space.
+/// Normalizes the line ends of a text and removes the white space around it, because clients send the same text
+/// differently.
 fn normal(text: &str) -> String {
     text.replace("\r\n", "\n").trim().to_owned()
 }

@@ -1,5 +1,5 @@
-//! Turns a request into a message: chooses the receiver and the task, and recognizes a request that was already
-//! sent. `docs/openai.md` explains the rules.
+//! Turns a request into a message: chooses the receiver and the task, and recognizes a request that the client
+//! repeats. `docs/openai.md` explains the rules.
 
 use crate::conversation::{Between, Conversation};
 use crate::part::Attached;
@@ -45,12 +45,13 @@ pub(crate) struct Sent {
     pub(crate) message: MessageId,
     /// The answer, if a client has already got it.
     pub(crate) answer: Option<MessageId>,
-    /// The message whose answer the client waits for. It differs from `message` when the client replies to a question.
+    /// The client waits for the answer to this message. It is usually the same as `message`. But if the client
+    /// replies to an agent's question, it is the request that the client sent before the agent asked.
     pub(crate) awaits: MessageId,
 }
 
-/// Finds the exchange that a request repeats, or begins a new exchange. When this function returns, the message of the
-/// exchange has been sent.
+/// If the request repeats an earlier request, finds the exchange of the earlier request; otherwise begins a new
+/// exchange. In both cases, also makes sure that the message of the exchange has been sent.
 pub(crate) async fn open(
     society: &Society,
     conversation: &Conversation,
@@ -59,7 +60,7 @@ pub(crate) async fn open(
     hints: Hints<'_>,
 ) -> Result<Sent, Problem> {
     let exchanges = society.exchanges();
-    // The same conversation with a different schema for the answer is a different request.
+    // Two requests with the same conversation are different requests if their answers must fit different schemas.
     let request = match schema {
         Some(schema) => {
             format!("{} {}", conversation.request(between), blake3::hash(schema.to_string().as_bytes()))
@@ -111,10 +112,10 @@ struct Standing {
 }
 
 impl Standing {
-    /// Whether a request that arrives at `now` counts as a repetition. Before the answer, it counts as a repetition,
-    /// because the client may ask again after a broken connection. If nothing is left to do in the task, this applies
-    /// only for a limited time. After an answer or a failure, it counts only if the client reports a retry, and only
-    /// for a limited time.
+    /// Whether a request that arrives at `now` counts as a repetition. As long as there is no answer, the request
+    /// counts as a repetition, because the client may ask again after a broken connection. If the task is idle
+    /// without an answer, the request counts as a repetition only for a limited time. After an answer or a failure,
+    /// the request counts as a repetition only if the client reports a retry, and only for a limited time.
     fn is_repeated(self, attempt: Attempt, now: Timestamp) -> bool {
         let recent = now.saturating_duration_since(self.last) <= REPEATED_WITHIN;
         match (self.state, self.task, attempt) {
@@ -126,7 +127,7 @@ impl Standing {
     }
 }
 
-/// Returns `newest` if the present request counts as a repetition of it.
+/// Returns `newest` if the current request counts as a repetition of this exchange.
 async fn repeated(
     society: &Society,
     newest: Exchange,
@@ -185,7 +186,7 @@ async fn plan(
         let message = format!("there is no task `{task}`");
         return Err(Problem::refused(StatusCode::NOT_FOUND, "unknown_task", message));
     }
-    // If the client names a task that is not the task of the conversation, the named task takes precedence.
+    // If the client names a task and the conversation belongs to another task, use the named task.
     let before = before.filter(|before| named.is_none() || before.task == named);
     let asked_back = match before.as_ref().and_then(|before| before.answer.as_ref()) {
         Some(answer) => society.message(answer).await.map_err(of_store)?.filter(open_question),
@@ -220,7 +221,8 @@ async fn send(
     }
     let mut payload = Map::new();
     payload.insert("text".to_owned(), Value::String(conversation.question()));
-    // In a new task root does not know the earlier conversation, so the message contains it, with all attachments.
+    // In a new task, root does not know the earlier conversation. So the message contains the earlier conversation
+    // and all its attachments.
     let begins = task.is_none() && agent.is_root();
     if begins {
         payload.extend(conversation.background());
@@ -251,7 +253,8 @@ async fn send(
             posted.ok_or_else(|| refused(&error))?
         }
         Err(error) => {
-            // Nothing was sent, so the same request later must not count as a repetition that waits for an answer.
+            // The message was not sent. If the client makes the same request again, the request must not wait for an
+            // answer to this message.
             exchanges.failed(key).await.map_err(of_store)?;
             return Err(refused(&error));
         }
@@ -261,7 +264,8 @@ async fn send(
     Ok(Sent { key, task, message, answer: None, awaits })
 }
 
-/// Prefixes the key of an exchange, so that the key of its message cannot collide with keys from other interfaces.
+/// Returns the key for the message of an exchange: the key of the exchange with a prefix. The prefix prevents a
+/// collision with keys from other interfaces.
 fn post_key(key: &str) -> String {
     format!("openai {key}")
 }
@@ -276,7 +280,7 @@ fn attachment(attached: &Attached) -> Option<Attachment> {
             label: None,
             meta: Map::new(),
         })),
-        // Only a fingerprint is left after the message was sent.
+        // The message was already sent, and only a fingerprint of the attachment was kept.
         Attached::Fingerprint(_) => None,
     }
 }

@@ -1,5 +1,5 @@
-//! Waits for the answer of an exchange, and reports what happens meanwhile. All state comes from the database, so a
-//! client that comes back later gets the same answer as a client that waited from the start.
+//! Waits for the answer of an exchange, and reports what happens meanwhile. All state comes from the database. So a
+//! client that disconnects and asks again later gets the same answer as a client that stayed connected.
 
 use crate::answer::Form;
 use crate::exchange::Sent;
@@ -74,7 +74,7 @@ impl<'a> Follower<'a> {
     pub(crate) async fn begin(society: &'a Society, sent: &'a Sent, form: Form) -> Result<Self, Problem> {
         let newest = society.newest_event();
         let accepted = society.exchanges().event_of(&sent.message, &sent.task).await.map_err(of_store)?;
-        // The event of an old exchange may have been deleted. Then all remaining events of the task are read.
+        // The event of an old exchange may have been deleted. In this case, read all remaining events of the task.
         let seen = accepted.unwrap_or(0);
         let filter = EventFilter { task: Some(sent.task.clone()), ..EventFilter::default() };
         let (told, usage, answer) = (VecDeque::new(), Usage::default(), sent.answer.clone());
@@ -159,10 +159,10 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Finds the message that is the answer, if there is one. It is either the agent's last message to the person, once
-    /// the turn that sent it has ended, or a question that an agent asked the person after the request. If both exist,
-    /// the earlier message is the answer, because an agent that asks often ends its turn with a remark about its
-    /// question.
+    /// Finds the message that is the answer; `None` if there is no answer yet. The answer is either the agent's last
+    /// message to the person, after the turn that sent this message has ended, or a question that an agent asked the
+    /// person after the request. If both messages exist, the earlier message is the answer, because an agent that
+    /// asks a question often ends its turn with a remark about the question.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
         let questions = self.questions().await?;
@@ -178,7 +178,8 @@ impl<'a> Follower<'a> {
         Ok(answer.filter(|answer| *answer > self.sent.message).or(first))
     }
 
-    /// Fails if the agent is paused: otherwise the client would wait without knowing why. The message stays queued.
+    /// Fails if the agent that must answer is paused: otherwise the client would wait without knowing why. The
+    /// message stays in the agent's mailbox.
     async fn refuse_where_paused(&self) -> Result<(), Problem> {
         let paused = self.society.exchanges().paused(&self.sent.key).await.map_err(of_store)?;
         let Some(agent) = paused else { return Ok(()) };

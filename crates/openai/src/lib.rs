@@ -38,7 +38,7 @@ struct Shared {
     society: Arc<Society>,
     /// Cancelled when the daemon shuts down, to end all requests that wait.
     ending: CancellationToken,
-    /// Permits to read a body.
+    /// A request needs a permit from this semaphore to read its body.
     bodies: Semaphore,
 }
 

@@ -20,7 +20,8 @@ pub(crate) enum Attached {
     },
     /// An existing artifact.
     Stored(ArtifactId),
-    /// The hash of the bytes or of the reference. The hash replaces them after the message was sent.
+    /// The hash of the bytes or of the reference. After the message was sent, this hash replaces the bytes or the
+    /// reference.
     Fingerprint([u8; 32]),
 }
 
@@ -41,7 +42,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Parses the content of a message: a text, null, or parts. `at` is its place in the body; errors name it.
+/// Parses the content of a message: a text, null, or parts. `at` is the place of the content in the body; errors show
+/// this place.
 pub(crate) fn content(content: &Value, at: &str) -> Result<(String, Vec<Attached>), Problem> {
     let parts = match content {
         Value::Null => return Ok((String::new(), Vec::new())),
@@ -112,7 +114,8 @@ fn stored(id: &str, at: &str) -> Result<Attached, Problem> {
     })
 }
 
-/// Parses a file: its bytes, or the reference of an artifact. `at` is its place in the body; errors name it.
+/// Parses a file: its bytes, or the reference of an artifact. `at` is the place of the file in the body; errors show
+/// this place.
 fn file(file: &Value, at: &str) -> Result<Attached, Problem> {
     let field = |name: &str| file.get(name).and_then(Value::as_str);
     if let Some(id) = field("file_id") {

@@ -1,4 +1,5 @@
-//! A parsed request, the same for both routes, and the fields that both bodies have.
+//! The parsed form of a request, which is the same for both routes, and the fields that the bodies of both routes
+//! have.
 
 use crate::conversation::Conversation;
 use crate::problem::Problem;
@@ -22,7 +23,7 @@ pub(crate) struct Question {
     pub(crate) delivery: Delivery,
 }
 
-/// How the client wants the answer.
+/// The format in which the client wants the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     /// One JSON object.
@@ -40,8 +41,8 @@ pub(crate) enum UsageChunk {
     Unwanted,
 }
 
-/// The fields that mean the same on both routes. All other fields (temperature, seed, …) are ignored, because they have
-/// no meaning for a society.
+/// The fields of a body that have the same meaning on both routes. Fields such as `temperature` and `seed` are
+/// ignored, because they have no meaning for a society.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Common {
     /// `polity`, `polity-direct`, or an agent.
@@ -72,13 +73,14 @@ impl Common {
         }
     }
 
-    /// Refuses a request that requires a tool call, because the client would misread the answer.
+    /// Refuses a request that requires a tool call, because the client would misread an answer without a call.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         check_choice("tool_choice", self.tool_choice.as_ref())
     }
 }
 
-/// Refuses a required tool call. A client that leaves the choice to the model must expect an answer without a call.
+/// Refuses a request that requires a tool call. If the client leaves the choice to the model, the client must expect
+/// an answer without a call, so such a request is accepted.
 pub(crate) fn check_choice(param: &str, choice: Option<&Value>) -> Result<(), Problem> {
     let may_be_ignored =
         choice.is_none_or(|choice| choice.is_null() || matches!(choice.as_str(), Some("auto" | "none")));
@@ -101,7 +103,8 @@ pub(crate) fn read_body<T: for<'b> Deserialize<'b>>(body: &[u8]) -> Result<T, Pr
 }
 
 /// Returns the JSON Schema that the answer must fit. `format` is the client's object with the field `type`. `pointer`
-/// is the JSON pointer to the schema in this object. `param` is the place of the object in the body; errors name it.
+/// is the JSON pointer to the schema in this object. `param` is the place of the object in the body; errors show this
+/// place.
 pub(crate) fn schema_of(
     format: Option<&Value>,
     pointer: &str,

@@ -1,5 +1,5 @@
-//! The part that both routes share: it parses a body, sends the question to an agent or directly to a model, and
-//! returns the answer whole or as a stream.
+//! The code that both routes share: it parses a body, sends the question to an agent or directly to a model, and
+//! returns the answer as one object or as a stream.
 
 use crate::Shared;
 use crate::answer::{self, Answer, Form};
@@ -31,14 +31,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
-/// Room for the text of a request, in addition to its attachments, in bytes.
+/// Maximum size of a request without its attachments, in bytes.
 const ROOM_FOR_WORDS: usize = 8 << 20;
 
 /// Longest silence of a stream before it sends a keep-alive comment.
 const SILENCE: Duration = Duration::from_secs(15);
 
-/// Maximum number of events of a streamed answer that wait for a slow client. When the queue is full, the task that
-/// writes the answer waits.
+/// Maximum number of events of a streamed answer that wait for a slow client. When so many events wait, the async
+/// task that writes the answer waits too.
 const PIECES: usize = 64;
 
 /// The header with the id of the task, in requests and in answers.
@@ -52,7 +52,7 @@ enum Route {
 }
 
 impl Route {
-    /// Returns the place of the answer's schema in a body. Errors name this place.
+    /// Returns the place in a body where the client gives the schema of the answer. Errors show this place.
     fn schema(self) -> &'static str {
         match self {
             Self::Chat => "response_format.json_schema.schema",
@@ -64,7 +64,7 @@ impl Route {
 /// The fields of an answer that stay the same from its first piece to its last.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
-    /// The id of the answer. Each route adds its own prefix to it.
+    /// The id of the answer. Each route adds its own prefix to this id.
     pub(crate) id: String,
     /// The time of the request, in seconds since 1970.
     pub(crate) created: i64,
@@ -185,7 +185,7 @@ async fn serve(shared: Arc<Shared>, route: Route, request: Request) -> Result<Re
     // Base64 adds a third to the size.
     let limit = limit.saturating_add(limit / 3).saturating_add(ROOM_FOR_WORDS);
     let closed = |_| Problem::of_store(&polity_store::Error::Closed);
-    // The permit is kept until the message is sent and the attachments are freed.
+    // Keep the permit until the message is sent and the memory of the attachments is freed.
     let room = shared.bodies.acquire().await.map_err(closed)?;
     let body = axum::body::to_bytes(body, limit).await.map_err(|_| {
         let message = format!("the body has more than {limit} bytes, or ended too early");
@@ -224,8 +224,8 @@ async fn serve(shared: Arc<Shared>, route: Route, request: Request) -> Result<Re
     let sent = exchange::open(society, &asked.conversation, schema.as_ref(), asked.between(), hints).await?;
     forget_bytes(&mut asked.conversation, memory.as_ref());
     drop(room);
-    // The message that the client wants answered determines the form of the answer. A reply to an agent's question does
-    // not change it.
+    // The client waits for the answer to the message `awaits`, and this message determines the form of the answer. If
+    // the client only replies to an agent's question, the form stays the same.
     let awaited = society.message(&sent.awaits).await.map_err(|error| Problem::of_store(&error))?;
     let payload = awaited.and_then(|awaited| awaited.payload);
     if payload.is_some_and(|payload| payload.contains_key(RESULT_SCHEMA)) {
@@ -246,7 +246,7 @@ async fn serve(shared: Arc<Shared>, route: Route, request: Request) -> Result<Re
     Ok(response)
 }
 
-/// Frees the attachments, and returns their memory to the budget for bodies. The answer may take hours.
+/// Frees the attachments, and returns their memory to the budget for bodies, because the answer may take hours.
 fn forget_bytes(conversation: &mut Conversation, memory: Option<&Share>) {
     conversation.forget_bytes();
     if let Some(memory) = memory {
@@ -434,7 +434,8 @@ async fn tell(
         match next(shared, &mut follower).await? {
             Update::Progress(told) => {
                 let reached = say(pieces, writer.reasoning(&format!("{}\n", told.text()))).await;
-                // A message that the client did not get is not marked as shown, so the person gets to see it later.
+                // If the client did not get a message, the message is not marked as shown. The person then sees the
+                // message later.
                 if let (Progress::Said(message, _), Reached::Yes) = (told, reached) {
                     society.mark_shown(message).await.map_err(|error| Problem::of_store(&error))?;
                 }
@@ -444,8 +445,8 @@ async fn tell(
                 if let Ok(answer) = &answer {
                     say(pieces, writer.answer(answer)).await;
                 }
-                // Record the answer before the last piece is sent. Then a client that gets the last piece can continue
-                // the conversation at once.
+                // Record the answer before sending the last piece, so that a client that has got the last piece can
+                // continue the conversation at once.
                 give(society, asked, sent, &message, &answer).await?;
                 let answer = answer?;
                 say(pieces, writer.end(&answer, follower.usage())).await;

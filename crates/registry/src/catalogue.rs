@@ -43,7 +43,7 @@ pub enum Why {
     Named,
     /// The role names this id, but no such service exists, so the default was chosen.
     NamedIsGone(ServiceId),
-    /// The service meets some or all of the requirements, and no other service meets more of them.
+    /// The service meets some or all of the requirements. No other service meets more requirements.
     Matched {
         /// The requirements that the service does not meet.
         missing: Vec<String>,
@@ -92,13 +92,13 @@ impl Catalogue {
         &self.default
     }
 
-    /// Returns the service with that id; `None` if there is none.
+    /// Returns the service with that id; `None` if no service has the id.
     pub fn service(&self, id: &ServiceId) -> Option<&Arc<Service>> {
         self.services.iter().find(|service| service.id == *id)
     }
 
-    /// Returns the service that a role or a task names. If the role or task names none, or if the named service does
-    /// not exist, returns the default.
+    /// Returns the service that a role or a task names. If `id` is `None`, or if the named service does not exist,
+    /// returns the default service.
     pub fn service_for(&self, id: Option<&ServiceId>) -> &Arc<Service> {
         id.and_then(|id| self.service(id)).unwrap_or_else(|| self.default_service())
     }
@@ -126,7 +126,7 @@ impl Catalogue {
         self.services.iter().filter(|service| service.capabilities.has(capability, direction)).collect()
     }
 
-    /// Returns the names of all capabilities (input and output) and all tags of the services, each name once.
+    /// Returns the names of all capabilities (input and output) and all tags of the services, without duplicates.
     pub fn available(&self) -> Vec<&str> {
         let mut all: Vec<&str> = Vec::new();
         for name in self.services.iter().flat_map(|service| names(service)) {
@@ -137,8 +137,9 @@ impl Catalogue {
         all
     }
 
-    /// Chooses the service that the role names; else the service that meets most of its requirements; else the default.
-    /// Among equally good services the default wins, then the first one in the file.
+    /// Chooses the service that the role names; else the service that meets the largest number of the role's
+    /// requirements; else the default service. If several services meet the same number, the default service is
+    /// preferred, then the service that comes first in the file.
     pub fn choose(&self, wish: ServiceWish<'_>) -> Chosen {
         let default = |why: Why| Chosen { service: Arc::clone(&self.default), why };
         if let Some(id) = wish.service_id {

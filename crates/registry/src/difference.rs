@@ -52,7 +52,7 @@ fn settings(before: &Settings, after: &Settings, lines: &mut Vec<String>) {
     lines.extend(gone.map(|name| format!("MCP server {name} removed")));
 }
 
-/// Adds a line for each field of an MCP server that changed. The values may be secrets, so no line contains them.
+/// Adds a line for each changed field of an MCP server. The values may be secrets, so the lines do not contain them.
 fn server_lines(name: &ServerName, before: &ServerSettings, after: &ServerSettings, lines: &mut Vec<String>) {
     let (was, is) = (show_tools::server(before), show_tools::server(after));
     let texts = |server: &ServerSettings| {

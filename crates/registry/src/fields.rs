@@ -50,8 +50,8 @@ pub(crate) struct Fields<'a> {
     file: &'a str,
     pointer: String,
     rest: Map<String, Value>,
-    /// The names of all fields that the code has read so far. After the last read, these are all names that the
-    /// object may have.
+    /// The names of all fields that the code has read so far. After the last read, the list contains every field name
+    /// that the object may have.
     known: Vec<String>,
     problems: &'a mut Vec<Problem>,
 }
@@ -67,7 +67,8 @@ impl<'a> Fields<'a> {
         Self { file, pointer: pointer.into(), rest: object, known: Vec::new(), problems }
     }
 
-    /// Reports a problem with a field. `done` says what polity did about it, such as `the default is used`.
+    /// Reports a problem with a field. `done` says what polity does because of the problem, such as `the default is
+    /// used`.
     pub(crate) fn report(&mut self, severity: Severity, field: &str, what: impl Into<String>, done: &str) {
         let place = Place::Pointer(self.pointer_to(field));
         let file = self.file.to_owned();
@@ -124,8 +125,8 @@ impl<'a> Fields<'a> {
         self.rest.get(field).is_some_and(Value::is_null)
     }
 
-    /// Removes a field and converts its value with `read`. If the conversion fails, reports the error, with `done` as
-    /// the consequence, and returns `None`.
+    /// Removes a field and converts its value with `read`. If the conversion fails, reports a problem and returns
+    /// `None`. `done` is the consequence that the problem names.
     pub(crate) fn read<T, E: Into<String>>(
         &mut self,
         field: &str,
@@ -158,7 +159,7 @@ impl<'a> Fields<'a> {
         Some(Fields::new(self.file, pointer, object, self.problems))
     }
 
-    /// Opens an item of a list, which must be an object. The list is the value of a field.
+    /// Opens an item of a list. The item must be an object, and the list is the value of a field.
     pub(crate) fn open_item(
         &mut self,
         (field, index): (&str, usize),
@@ -177,7 +178,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads a field that must be there.
+    /// Reads a required field.
     pub(crate) fn required<T, E: Into<String>>(
         &mut self,
         field: &str,
@@ -285,13 +286,13 @@ pub(crate) fn switch<T: From<bool>>(value: Value) -> Result<T, &'static str> {
     value.as_bool().map(T::from).ok_or("must be true or false")
 }
 
-/// Reads a value that must be one of a closed set of names.
+/// Reads a name that must belong to a fixed set of names.
 pub(crate) fn member<T: VariantArray + Copy + Into<&'static str>>(value: Value) -> Result<T, String> {
     let is_meant = |member: &T| value.as_str() == Some((*member).into());
     T::VARIANTS.iter().copied().find(is_meant).ok_or_else(not_a_member::<T>)
 }
 
-/// Returns the error text for a value that is not in a closed set of names. The text lists all names of the set.
+/// Returns the error text for a name that does not belong to a fixed set of names. The text lists the whole set.
 pub(crate) fn not_a_member<T: VariantArray + Copy + Into<&'static str>>() -> String {
     let quoted = |member: &T| {
         let name: &str = (*member).into();

@@ -12,7 +12,8 @@ const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Reads a file, and returns `None` if it does not exist. Problems show `name` as the name of the file.
 ///
-/// Symbolic links are followed, because tools for dotfiles and mounted ConfigMaps use them.
+/// Symbolic links are followed, because tools that manage configuration files create such links. Kubernetes does the
+/// same when it mounts a ConfigMap.
 pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
     match read_text(path, Links::Followed, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),

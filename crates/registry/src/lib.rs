@@ -3,7 +3,8 @@
 //! This crate must not know agents, the database, or how a model is called.
 //! Parsing and validation are plain functions over text. Only `registry`, `files`, `reading` and `watch` use the disk.
 //!
-//! Data flows one way: text → `fields` → `services`, `settings`, `prompts` → `sources` → `catalogue` → `registry`.
+//! Data flows in one direction: text → `fields` → `services`, `settings`, `prompts` → `sources` → `catalogue` →
+//! `registry`.
 //! `fields` reads each field on its own, so that one bad field does not invalidate the others.
 //! `similar` guesses what a misspelt name means. `sources` chooses where the services come from.
 //! `registry` publishes the result as an immutable snapshot.

@@ -1,4 +1,4 @@
-//! Problems in hand-written files: where each one is, what is wrong, and what polity did about it.
+//! Problems in hand-written files. Each problem tells where it is, what is wrong, and what polity does because of it.
 
 use serde::Serialize;
 use std::fmt;

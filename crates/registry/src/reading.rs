@@ -20,8 +20,8 @@ const SETTLING: Duration = Duration::from_millis(20);
 const SETTLING_ROUNDS: u32 = 50;
 
 impl Reading {
-    /// Reads the files in use; the settings name the directory of the prompts.
-    /// Together the files contain a few kilobytes, so it is cheap to read them before each model call.
+    /// Reads the files in use. The settings name the directory of the prompts. Together the files contain a few
+    /// kilobytes, so it costs little to read them before each model call.
     pub(crate) fn of(config_dir: &Path, settings: &Settings) -> Self {
         let mut texts: Vec<_> = [settings::FILE, services::FILE]
             .into_iter()

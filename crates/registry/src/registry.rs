@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::{Mutex, broadcast};
 
-/// Looks for a model server on this machine.
-/// The registry calls it only if no service is declared and the settings allow it.
+/// Looks for a model server on this machine. The registry calls this function only if no service is declared and the
+/// settings allow the search.
 pub type Discovery = Box<dyn Fn() -> BoxFuture<'static, Option<Discovered>> + Send + Sync>;
 
-/// Number of reports that wait for a slow listener before it loses the oldest ones.
+/// Maximum number of reports that wait for a slow listener. If there are more, the listener loses the oldest reports.
 const REPORTS: usize = 64;
 
 /// Keeps the latest valid revision of the configuration that the files in a directory declare.
@@ -55,8 +55,8 @@ pub enum ReloadOutcome {
     Taken,
     /// The configuration in force did not change, because the change is invalid.
     Kept,
-    /// The configuration in force did not change, and no change was refused.
-    /// For example, somebody repaired a broken file, added a field with its default value, or caused a new warning.
+    /// The configuration in force did not change, and no change was refused. For example, somebody restored the old
+    /// content of a broken file, added a field with its default value, or caused a new warning.
     Unchanged,
 }
 
@@ -75,7 +75,7 @@ pub enum Reloaded {
 pub struct LoadError {
     /// The configuration directory.
     pub config_dir: PathBuf,
-    /// All problems found, including those that alone would not prevent a start.
+    /// All problems that were found, including problems that would not prevent a start.
     pub problems: Vec<Problem>,
 }
 
@@ -99,7 +99,8 @@ impl fmt::Debug for Registry {
 }
 
 impl Registry {
-    /// Reads a configuration directory for the first time. The returned problems are those of the first snapshot.
+    /// Reads a configuration directory for the first time. Also returns the problems that the first snapshot
+    /// contains.
     ///
     /// # Errors
     ///
@@ -156,7 +157,7 @@ impl Registry {
         &self.config_dir
     }
 
-    /// Looks up each `${NAME}` of the services, the MCP servers and the search in force with the function `variable`.
+    /// Takes each `${NAME}` in the configured services, MCP servers and web search, and looks it up with `variable`.
     /// Returns a warning for each variable that is unset, or empty in a key or header of a service.
     /// A snapshot does not contain these warnings, because environment variables are read when they are used.
     pub async fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
@@ -174,8 +175,8 @@ impl Registry {
     }
 
     /// Reloads the files if they have changed, and returns the snapshot in force.
-    /// Without a change, this costs reading a few kilobytes.
-    /// After a change, it first waits until the files stop changing, for about a second at most.
+    /// Without a change, this function only reads a few kilobytes. After a change, it first waits until the files
+    /// stop changing, for about a second at most.
     pub async fn refresh(&self) -> Arc<Snapshot> {
         let current = self.current();
         let reading = Reading::of(&self.config_dir, &current.settings);
@@ -189,9 +190,10 @@ impl Registry {
         self.current()
     }
 
-    /// Reads the directory again and puts the valid parts in force. A file that cannot be used changes nothing.
-    /// A deleted file changes nothing either, because tools that replace a file often delete it first.
-    /// Prompt files are an exception: if one is deleted, the built-in prompt is used again.
+    /// Reads the directory again and puts the valid parts in force. If a file cannot be used, its earlier content
+    /// stays in force. If a file was deleted, its earlier content stays in force too, because tools that replace a
+    /// file often delete the old file first. Prompt files are an exception: if a prompt file was deleted, the
+    /// built-in prompt is used again.
     pub async fn reload(&self) -> Reloaded {
         let mut accepted = self.accepted.lock().await;
         let before = self.current();
@@ -218,8 +220,9 @@ impl Registry {
             let says_other = !services::same(services.text.as_deref(), accepted.services_text.as_deref());
             let taken = match services.declared {
                 Declared::Services(taken) if says_other => Some(taken),
-                // Otherwise keep the server that was found before: if the server is just restarting, a new search
-                // would not find it, and the agents would get another model.
+                // Search again only if the file or the setting `discover` has changed. Otherwise keep the server that an
+                // earlier search found: if that server is restarting, a new search would not find it, and the agents
+                // would get another model.
                 Declared::Nothing if says_other || settings.discover != before.settings.discover => {
                     Some(found(settings.discover, &self.discovery).await)
                 }
@@ -330,7 +333,7 @@ impl Services {
     }
 }
 
-/// Returns `false` if a file has been deleted since it was last used, and reports that in `problems`.
+/// Returns `false` if a file was used before and has been deleted since then. Reports the deletion in `problems`.
 fn is_there(
     file: &str,
     text: &Option<String>,
@@ -350,8 +353,8 @@ fn is_there(
     !gone
 }
 
-/// Returns the services of this machine: those of a model server, if the settings allow a search and the search finds
-/// a server; otherwise the built-in models.
+/// Returns the services of this machine. If the settings allow a search and the search finds a model server, returns
+/// its service; otherwise returns the built-in models.
 async fn found(discover: Discover, discovery: &Discovery) -> Taken {
     let discovered = match discover {
         Discover::On => discovery().await,

@@ -38,7 +38,8 @@ impl SecretText {
         expand_variables(self.written(), variable)
     }
 
-    /// Returns what may be shown of the text: `none` for an empty text, a single `${NAME}` as it is, else `set`.
+    /// Returns what may be shown instead of the text: `none` for an empty text, the text itself if it is a single
+    /// `${NAME}`, and `set` for any other text.
     pub fn whence(&self) -> &str {
         whence(self.written())
     }
@@ -60,7 +61,8 @@ impl fmt::Debug for SecretText {
     }
 }
 
-/// Returns what to show for a secret: `none` if it is empty, a single `${NAME}` as it is, `set` for everything else.
+/// Returns what to show instead of a secret: `none` if the secret is empty, the secret itself if it is a single
+/// `${NAME}`, and `set` for any other secret.
 pub(crate) fn whence(secret: &str) -> &str {
     let is_reference = secret.starts_with("${") && secret.ends_with('}') && secret.matches("${").count() == 1;
     match secret {
@@ -70,7 +72,8 @@ pub(crate) fn whence(secret: &str) -> &str {
     }
 }
 
-/// Returns the names of all `${NAME}` in a text. It skips invalid names, which could be parts of a secret.
+/// Returns the names of all `${NAME}` in a text. Skips invalid names, because an invalid name could be a part of a
+/// secret.
 pub(crate) fn variables(text: &str) -> impl Iterator<Item = &str> {
     let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
     names.map(|(name, _)| name).filter(|name| fields::is_variable_name(name))

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroUsize;
 
-/// The name of the file in the configuration directory. Problems name the file in the same way.
+/// The name of the file in the configuration directory. Problems show the same name.
 pub(crate) const FILE: &str = "llmservices.json";
 
 /// A model that the society can use, with its declared properties.
@@ -33,9 +33,9 @@ pub struct Service {
     pub description: String,
     /// Words by which a role can require this service.
     pub capability_tags: Vec<String>,
-    /// What the model accepts as input and produces as output.
+    /// The capabilities of the model: what it accepts as input, and what it produces as output.
     pub capabilities: Capabilities,
-    /// Whether the file declares the capabilities, or they are assumed.
+    /// Whether the file declares the capabilities, or polity assumes them.
     pub declared: Declaration,
     /// The server and the model, and how to call them.
     pub endpoint: Endpoint,
@@ -43,16 +43,17 @@ pub struct Service {
     pub max_concurrent: Option<NonZeroUsize>,
     /// Maximum number of tokens of a request and its answer together; `None` if unknown.
     pub context_window: Option<u64>,
-    /// The service to ask when this one fails, always another service of the same catalogue.
+    /// The service to ask when this service fails. It is always another service of the same catalogue.
     pub fallback: Option<ServiceId>,
     /// The MIME types that the model accepts as files: `type/subtype`, `type/*` or `*/*`, in lower case.
     pub file_types: Vec<MimePattern>,
-    /// Maximum bytes of an image before it is encoded in base64; `None` if not declared.
+    /// Maximum size of an image in bytes, before the image is encoded as base64; `None` if the file declares no
+    /// limit.
     pub max_image_bytes: Option<u64>,
-    /// Maximum length of the longer side of an image, in pixels; `None` if not declared.
+    /// Maximum length of the longer side of an image, in pixels; `None` if the file declares no limit.
     pub max_image_edge: Option<u32>,
-    /// Maximum bytes of the media in a request, in base64; `None` if not declared. A value above the general limit
-    /// has no effect.
+    /// Maximum size of all media in a request together, as base64, in bytes; `None` if the file declares no limit. A
+    /// value above `limits.maxRequestBytes` has no effect.
     pub max_request_bytes: Option<u64>,
     /// Whether to remove metadata such as EXIF from images before sending them.
     pub strip_metadata: StripMetadata,
@@ -62,7 +63,7 @@ pub struct Service {
     pub unknown: UnknownFields,
 }
 
-/// Which of its capabilities a service declares.
+/// Whether a service declares its capabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Declaration {
     /// The `capabilities` of the service are valid and include `output`.
@@ -88,7 +89,7 @@ impl From<bool> for StripMetadata {
     }
 }
 
-/// The price of a million tokens. The currency can be any, but all services must use the same.
+/// The price of a million tokens. The user chooses the currency, but all services must use the same currency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
     /// Price of a million tokens of requests.
@@ -139,8 +140,8 @@ impl Service {
         }
     }
 
-    /// Returns whether the model gets tools. Only a file that declares an `output` without `tool_calling` denies
-    /// tools to the model.
+    /// Returns whether the model gets tools. The model gets no tools only if the file declares an `output` without
+    /// `tool_calling`.
     pub fn tools_allowed(&self) -> bool {
         match self.declared {
             Declaration::Declared => self.capabilities.has(&Capability::TOOL_CALLING, Direction::Output),
@@ -181,7 +182,7 @@ fn read(text: &str) -> Result<(Vec<Declared>, Vec<Problem>), Vec<Problem>> {
         _ => Err("must be a list"),
     });
     file.finish("it has no effect");
-    // A missing list is allowed. A value that is not a list was reported as an error.
+    // The file may lack the list. If the value is not a list, that was already reported as an error.
     let Some(listed) = listed else {
         let broken = problems.iter().any(|problem| problem.severity == Severity::Error);
         return if broken { Err(problems) } else { Ok((Vec::new(), problems)) };
@@ -232,7 +233,7 @@ fn read_service(
     let left_out = format!("{whose} is left out");
     let mut fields = Fields::new(FILE, pointer, object, problems);
 
-    // Read all three before giving up on the service, so that all their problems are reported at once.
+    // Read all three required fields before leaving the service out, so that the problems of all three are reported.
     let id = fields.required("id", &left_out, fields::name).map(ServiceId::new);
     let base_url = fields.required("baseURL", &left_out, connection::base_url);
     let model = fields.required("model", &left_out, fields::name);

@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use strum::{IntoStaticStr, VariantArray};
 
-/// The name of the file in the configuration directory. Problems name the file in the same way.
+/// The name of the file in the configuration directory. Problems show the same name.
 pub(crate) const FILE: &str = "app.json";
 
 /// The content of `app.json`, with defaults for missing fields.
@@ -66,7 +66,7 @@ impl Settings {
         ToolGroup::deniable().chain(self.server_groups().all())
     }
 
-    /// Returns the MCP servers with the further groups that they are in.
+    /// Returns the MCP servers, each with the further groups to which it belongs.
     pub fn server_groups(&self) -> ServerGroups {
         ServerGroups::new(self.servers.iter().map(|(name, server)| (name.clone(), server.groups.clone())))
     }
@@ -76,7 +76,7 @@ impl Settings {
         Rights::of(&self.tools.root, chain).with_servers(self.server_groups())
     }
 
-    /// Looks up each `${NAME}` of the MCP servers and the search with the function `variable`.
+    /// Looks up each `${NAME}` in the settings of the MCP servers and of the web search with the function `variable`.
     /// Returns a warning for each variable that is unset.
     pub(crate) fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
         let of_servers = self.servers.iter().flat_map(|(name, server)| {
@@ -152,7 +152,7 @@ pub enum Synchronous {
 /// When and how often failed model calls are retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Number of attempts per call, including the first one and those with fallback services.
+    /// Number of attempts per call. The first attempt and the attempts with fallback services count too.
     pub max_attempts: u32,
     /// The pause after the first failure. It doubles with each further failure.
     pub base_delay: Duration,
@@ -171,9 +171,11 @@ impl Default for Retry {
 pub struct Retention {
     /// Number of days that events are kept; `None` keeps them for ever.
     pub events_days: Option<u32>,
-    /// Number of newest events that are kept; `None` keeps all.
+    /// Maximum number of events that are kept: the newest events stay, older events are deleted. `None` keeps all
+    /// events.
     pub max_events: Option<u32>,
-    /// Bytes of the database above which polity deletes the content of the oldest finished tasks; `None` for no limit.
+    /// Maximum size of the database, in bytes. If the database is larger, polity deletes the content of the oldest
+    /// finished tasks. `None` means no limit.
     pub max_database_bytes: Option<u64>,
 }
 

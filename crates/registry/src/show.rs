@@ -25,8 +25,8 @@ impl Snapshot {
     }
 }
 
-/// Returns a service as JSON, with the field names of the file.
-/// The patterns list every field, so that the compiler reports a field that this function forgets.
+/// Returns a service as JSON, with the field names of the file. The patterns list every field, so that the compiler
+/// reports a new field that this function does not handle.
 pub(crate) fn service(service: &Service) -> Value {
     let Service {
         id,
@@ -96,8 +96,8 @@ pub(crate) fn service(service: &Service) -> Value {
     shown
 }
 
-/// Returns the settings as JSON, with the field names of the file.
-/// The patterns list every field, so that the compiler reports a field that this function forgets.
+/// Returns the settings as JSON, with the field names of the file. The patterns list every field, so that the
+/// compiler reports a new field that this function does not handle.
 pub(crate) fn settings(settings: &Settings) -> Value {
     let Settings {
         language,

@@ -1,5 +1,5 @@
 //! Shows the settings of tools and MCP servers as JSON, without secrets.
-//! The patterns list every field, so that the compiler reports a field that a function forgets.
+//! The patterns list every field, so that the compiler reports a new field that a function does not handle.
 
 use crate::secret::{SecretText, whence};
 use crate::settings::{
@@ -84,7 +84,7 @@ fn sources(texts: &BTreeMap<String, SecretText>) -> Map<String, Value> {
     texts.iter().map(|(name, text)| (name.clone(), json!(text.whence()))).collect()
 }
 
-/// Shows an address up to its host, because some servers take a key in the path.
+/// Shows an address only up to its host, because the addresses of some servers contain a key in the path.
 fn address(url: &SecretText) -> String {
     let written = url.written();
     match Url::parse(written) {

@@ -3,8 +3,8 @@
 use polity_society::content::{Capability, KnownCapability};
 use strum::{IntoStaticStr, VariantArray};
 
-/// Minimum similarity, from 0 to 1, for which a name counts as a misspelling of another. The similarity matters only
-/// if the names differ in more than case and punctuation and are not listed as synonyms.
+/// Minimum similarity, from 0 to 1, of two names if one name counts as a misspelling of the other name. The
+/// similarity matters only if the names differ in more than case and punctuation, and are not listed as synonyms.
 const NEAR: f64 = 0.8;
 
 /// A name, and its synonyms in the form that [`fold`] returns.
@@ -102,8 +102,8 @@ fn side_of(known: KnownCapability) -> Side {
     }
 }
 
-/// Returns the known name that equals `written` apart from case and punctuation; else the known name that has `written`
-/// as a synonym; else the most similar known name, if it is similar enough.
+/// Returns the known name that equals `written` if case and punctuation are ignored. If there is none, returns the
+/// known name that has `written` as a synonym; otherwise the most similar known name, if it is similar enough.
 fn meant<'k>(written: &str, known: &[&'k str], words: &[OtherWords]) -> Option<&'k str> {
     let written = fold(written);
     if let Some(same) = known.iter().find(|name| fold(name) == written) {
@@ -166,7 +166,7 @@ mod tests {
         check("capabilitie", Some("capabilities"));
         check("maxImageByte", Some("maxImageBytes"));
         check("extra_body", Some("extraBody"));
-        // A synonym of `language`, which is not a field of a service.
+        // `lang` is a synonym of `language`, but a service has no field `language`.
         check("lang", None);
         check("colour", None);
         check("version", None);
@@ -207,7 +207,7 @@ mod tests {
         output("json", "structured_output");
         output("json_schema", "structured_output");
         output("structured_outputs", "structured_output");
-        // An output capability among the inputs: the guess names the list of outputs.
+        // The known name is an output capability, so the guess names the list of outputs.
         check("tools", Side::Input, Some(("tool_calling", Side::Output)));
         // No guess, because a model may really produce pictures or speech.
         check("image", Side::Output, None);
@@ -219,7 +219,8 @@ mod tests {
         }
     }
 
-    /// A synonym that is not folded would never be found. Of two equal synonyms, only the first would be found.
+    /// A synonym that contains other characters than `fold` returns would never be found. If two synonyms were equal,
+    /// only the first would be found.
     #[test]
     fn other_words_are_folded_and_each_stands_for_one_name() {
         for words in [FIELDS, INPUTS, OUTPUTS] {

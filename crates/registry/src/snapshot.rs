@@ -6,7 +6,8 @@ use crate::prompts::Prompts;
 use crate::settings::Settings;
 use std::sync::Arc;
 
-/// One complete revision of the configuration. It is immutable, so its holder never sees a half-applied change.
+/// One complete revision of the configuration. A snapshot never changes, so the code that uses a snapshot never sees
+/// one half of a change.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// A number that rises with every change of the catalogue, the settings or the prompts.
@@ -17,6 +18,7 @@ pub struct Snapshot {
     pub settings: Arc<Settings>,
     /// The prompts in the language of the settings, including the files that replace built-in ones.
     pub prompts: Arc<Prompts>,
-    /// All problems of the files as they are now, including files that are not in force because they cannot be used.
+    /// All problems in the current files. Problems of files that cannot be used, and so are not in force, are
+    /// included.
     pub problems: Vec<Problem>,
 }

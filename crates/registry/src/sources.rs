@@ -1,5 +1,5 @@
-//! Chooses where the services come from: the file, else the environment,
-//! else a model server on this machine, else the built-in rehearsal models.
+//! Chooses the source of the services. The first source that has services is used: the file, the environment, a model
+//! server on this machine, or the built-in rehearsal models.
 
 use crate::problem::{Place, Problem, Severity};
 use crate::services::{self, Declaration, Service};
@@ -101,7 +101,7 @@ pub(crate) struct Taken {
 /// What the file and the environment declare.
 #[derive(Debug)]
 pub(crate) enum Declared {
-    /// At least one service; only these services are used.
+    /// At least one service. Only the declared services are used.
     Services(Taken),
     /// No service, so the services of this machine are used.
     Nothing,
@@ -112,8 +112,8 @@ pub(crate) enum Declared {
 ///
 /// # Errors
 ///
-/// Fails with all problems if the file or the environment declares services but none is valid. In this case the next
-/// source is not used, because the user wanted these services.
+/// Fails with all problems if the file or the environment declares services but no valid service. In this case the
+/// next source is not used, because the user wanted the declared services.
 pub(crate) fn declared(
     text: Option<&str>,
     environment: &Environment,

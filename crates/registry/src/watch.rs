@@ -1,8 +1,8 @@
 //! Watches the files of a registry, so that a change is noticed even if no model is called.
 //!
-//! It watches directories instead of files, because tools can replace a file: they rename another file to its name,
-//! swap a symbolic link on its path, or delete and rewrite it. The exact kind of event does not matter: each sign of a
-//! change leads to the same [`Registry::refresh`], which compares the content of the files.
+//! It watches directories instead of files, because tools replace files: they rename a new file to the name of the old
+//! file, change a symbolic link, or delete a file and write it again. The exact kind of event does not matter: each
+//! sign of a change leads to the same [`Registry::refresh`], which compares the content of the files.
 
 use crate::registry::Registry;
 use notify::event::{AccessKind, AccessMode};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::mpsc;
 
-/// The files cannot be watched. They are still compared before each model call.
+/// The files cannot be watched. The registry still compares the files before each model call.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to watch {path}")]
 pub struct WatchError {
@@ -91,7 +91,7 @@ async fn follow(
         let now = directories(&registry);
         let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
         for gone in watched.difference(&now) {
-            // An error is harmless: if the directory has been deleted, the system has removed the watch already.
+            // An error does no harm: the system removes the watch itself when a directory is deleted.
             let _ = watcher.unwatch(gone);
         }
         for new in now.difference(&watched) {

@@ -1,5 +1,4 @@
-//! Snapshots of request bodies: one and the same conversation, as it is sent to each service of
-//! `llmservices.template.json`.
+//! Snapshots of request bodies: polity sends the same conversation to each service of `llmservices.template.json`.
 
 use polity_llm::{Arguments, Body, Data, Dialect, Media, Message, Part, Request, Tool, ToolCall, ToolChoice};
 use polity_registry::{Environment, Registry};

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// Call fields that the API defines. All other fields are kept as `extra`.
 const STANDARD: [&str; 4] = ["index", "id", "type", "function"];
 
-/// Maximum number of calls in one answer. Each delta looks for its call among all calls.
+/// Maximum number of calls in one answer. It bounds the work, because all calls are searched for each delta.
 const MOST_CALLS: usize = 512;
 /// Memory that a call takes in addition to its texts and fields, in bytes.
 const CALL: usize = 2 * size_of::<Piece>();
@@ -30,13 +30,14 @@ struct Piece {
 }
 
 impl Calls {
-    /// Adds a call that arrived in one piece. Returns the memory that it takes, in bytes. Fails if there are too many.
+    /// Adds a call that arrived in one piece. Returns the memory that the call takes, in bytes. Fails if there are
+    /// too many calls.
     pub(super) fn push_whole(&mut self, call: Map<String, Value>) -> Result<usize, Failure> {
         self.push(Piece::read(call))
     }
 
-    /// Adds a delta to the call that it continues, or begins a new call with it. Returns the memory that it takes, in
-    /// bytes. Fails if there are too many calls.
+    /// Adds a delta to the call that the delta continues, or begins a new call. Returns the memory that the delta
+    /// takes, in bytes. Fails if there are too many calls.
     pub(super) fn push_delta(&mut self, delta: Map<String, Value>) -> Result<usize, Failure> {
         let piece = Piece::read(delta);
         match self.call_of(&piece) {
@@ -64,7 +65,7 @@ impl Calls {
         !self.0.is_empty() && self.0.iter().all(is_whole)
     }
 
-    /// Ends the calls and parses their arguments.
+    /// Parses the arguments of the calls, and returns the finished calls.
     pub(super) fn finish(self) -> Vec<ToolCall> {
         let finish = |call: Piece| ToolCall {
             id: call.id,
@@ -77,7 +78,8 @@ impl Calls {
 
     /// Finds the call that a piece continues. Returns `None` if the piece begins a new call.
     fn call_of(&mut self, piece: &Piece) -> Option<&mut Piece> {
-        // Search from the newest call: some servers give all their calls the same index.
+        // Search from the newest call: some servers give all calls the same index, and a piece then belongs to the
+        // newest call.
         let mut candidates = self.0.iter_mut().rev();
         match (piece.index, piece.id.as_str()) {
             (Some(index), _) => {
@@ -102,8 +104,8 @@ fn begins_another(call: &Piece, piece: &Piece) -> bool {
 }
 
 impl Piece {
-    /// Appends a piece. Ids and names arrive whole, so the first id and the first name are kept; arguments arrive in
-    /// pieces. Returns the memory that the call takes in addition, in bytes.
+    /// Appends a piece to this call. The arguments arrive in many pieces. An id or a name always arrives whole, so
+    /// only the first id and the first name are kept. Returns the additional memory that the call takes, in bytes.
     fn join(&mut self, piece: Piece) -> usize {
         let texts = piece.texts();
         if self.id.is_empty() {

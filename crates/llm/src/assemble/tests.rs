@@ -318,8 +318,8 @@ impl ModelAnswer {
             deltas.push(call);
         }
         let in_order = match style {
-            // The calls send their pieces in turn. The id or index in every piece tells to which call the piece
-            // belongs.
+            // The stream contains a piece of each call in turn. The id or index in every piece tells to which call
+            // the piece belongs.
             Style::Full | Style::IdOnce | Style::NoIndex => interleave(deltas),
             Style::NoIndexIdOnce => deltas.concat(),
         };

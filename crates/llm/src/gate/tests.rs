@@ -269,8 +269,8 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![Just(Act::Enter), any::<usize>().prop_map(Act::Leave), (0..6_usize).prop_map(Act::Limit)]
 }
 
-/// The calls of one agent, one after the other: how many milliseconds each takes, and whether it succeeds. With `None`,
-/// the agent drops the pass without a result.
+/// The calls of one agent, in order. For each call: its length in milliseconds, and whether the call succeeds. `None`
+/// means that the agent drops the pass without a result.
 type Calls = Vec<(u64, Option<bool>)>;
 
 /// An event of the agent with this number.
@@ -301,7 +301,7 @@ async fn play(limit: usize, agents: Vec<Calls>) -> Vec<(Seen, Instant)> {
             }
         }
     });
-    // Only a caller that is never woken takes this long.
+    // This time passes only if a caller is never woken.
     let all = futures::future::join_all(plays);
     tokio::time::timeout(Duration::from_secs(3_600 * 24 * 365), all).await.expect("no caller waits forever");
     let seen = seen.lock().unwrap();
@@ -315,8 +315,8 @@ fn paused() -> tokio::runtime::Runtime {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Every caller is either let in or told that the server is down. This does not depend on what the server does or
-    /// on which other callers leave.
+    /// The gate either lets a caller in or tells the caller that the server is down, whatever the server does and
+    /// whichever other callers leave.
     #[test]
     fn nobody_waits_for_ever(
         limit in 0..4_usize,

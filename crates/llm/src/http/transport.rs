@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 
-/// Limit for the bytes that are read from the body of a failure: enough for complete JSON.
+/// Maximum number of bytes that are read from the body of a failed response. A complete JSON error fits into this
+/// limit.
 const MAX_FAILURE: usize = 64 * 1024;
 
 /// Sends requests without retrying anything.
@@ -59,7 +60,8 @@ impl Slot {
 pub(super) enum Answered {
     /// A stream of events. Its bytes are read only as fast as its events are taken.
     Events(Pieces),
-    /// A whole body, and how long the server asks the caller to wait if it reports a failure.
+    /// A whole body. It may report a failure, so the answer also contains the time that the server asks the caller to
+    /// wait.
     Whole(Bytes, Option<Duration>),
 }
 
@@ -209,21 +211,21 @@ impl Transport {
 
 /// The pieces of a body.
 pub(super) struct Pieces {
-    /// A piece that has already arrived.
+    /// A piece that has already arrived; empty if there is none.
     first: Bytes,
     response: Option<Response>,
     stages: Stages,
-    /// Bytes that may still come.
+    /// Number of bytes that may still arrive before the body is too large.
     left: usize,
 }
 
 impl Pieces {
-    /// Takes the pieces of a body while it arrives.
+    /// Creates the pieces of a body that is still arriving.
     fn coming(response: Response, stages: Stages) -> Self {
         Self { first: Bytes::new(), response: Some(response), stages, left: MAX_ANSWER }
     }
 
-    /// Takes a body that has arrived as its only piece.
+    /// Creates the only piece of a body that has arrived completely.
     fn come(body: Bytes, stages: Stages) -> Self {
         Self { first: body, response: None, stages, left: MAX_ANSWER }
     }

@@ -6,12 +6,12 @@ use super::shape::{ARGUMENTS, BESIDE, NAMES, WRAPPERS};
 use super::tools::{Context, has_parameter};
 use serde_json::Value;
 
-/// Limit for the fields and brackets that are skipped on the way to the arguments, so that a long text is not searched
-/// to its end.
+/// Maximum number of fields and brackets that are skipped before the arguments. Without this limit, a long text would
+/// be searched to its end.
 const STEPS: usize = 16;
 
-/// Returns the tool that a text begins to call. The text must contain the tool's name and the beginning of its
-/// arguments; in a tag form, the name is enough.
+/// Returns the tool that the model meant to call in an unreadable text. The text must contain the tool's name and the
+/// beginning of the arguments; in a tag form, the name is enough.
 pub(super) fn tool(text: &str, context: Context<'_>) -> Option<String> {
     let mut cursor = Cursor::new(text);
     let mut name = None;

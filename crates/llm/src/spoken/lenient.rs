@@ -1,10 +1,12 @@
-//! Reads JSON as models write it. Accepts deviations that have only one meaning: trailing commas, single quotes, names
-//! without quotes, Python literals, line breaks in strings, comments, and missing brackets at the very end.
+//! Reads JSON as models write it. Accepts deviations from JSON whose meaning is clear: trailing commas, single
+//! quotes, names without quotes, Python literals, line breaks in strings, comments, and missing brackets at the very
+//! end.
 
 use super::cursor::Cursor;
 use serde_json::{Map, Number, Value};
 
-/// Deepest nesting that is read. Limited because the reader recurses; no tool needs more.
+/// Maximum depth of nested values. It is limited because the reader calls itself for each level. The arguments of
+/// tools have fewer levels.
 const DEEPEST: usize = 64;
 
 /// Maximum number of characters that the description of a problem quotes from the text.

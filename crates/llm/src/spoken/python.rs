@@ -7,7 +7,7 @@ use super::tools::{Context, has_parameter};
 use super::{Offered, SpokenCall};
 use serde_json::{Map, Value};
 
-/// Limit for the nesting of lists in lists and of calls inside `print`.
+/// Maximum depth to which lists are nested in lists, or calls are nested in `print`.
 const DEEPEST: usize = 3;
 
 /// Whether the text continues with a name and an opening parenthesis.
@@ -138,8 +138,9 @@ fn keyword<'a>(cursor: &mut Cursor<'a>) -> Option<&'a str> {
     Some(name)
 }
 
-/// Decides whether a call that cannot be read is broken or prose. `start` is its opening parenthesis. In prose such as
-/// `finish(status) ends the task`, nothing in the parentheses looks like an argument, or words follow them.
+/// Decides whether an unreadable text is a broken call or prose. `start` is the position of the opening parenthesis.
+/// In prose such as `finish(status) ends the task`, the parentheses contain nothing like an argument, or words follow
+/// the closing parenthesis.
 fn broken<'a>(
     cursor: &mut Cursor<'a>,
     start: Cursor<'a>,

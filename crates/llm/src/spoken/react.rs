@@ -50,7 +50,7 @@ pub(super) fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<Opti
 /// Reads an input that is not a JSON object, up to the end of its line. The meaning of such an input is clear only if
 /// the input is empty or the tool has one parameter.
 fn plain(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
-    // The input is empty: the label of the observation follows at once.
+    // If the label `Observation:` follows at once, the input is empty.
     let line = if cursor.starts_with("Observation:") {
         ""
     } else {

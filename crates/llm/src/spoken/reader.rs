@@ -8,8 +8,8 @@ use super::tools::{Context, Tools};
 use super::{Spoken, SpokenCall};
 use super::{begun, lenient, named, python, react, shape, xml};
 
-/// Reads calls up to the end of the text. It tries each form at most once at each place, so that the work grows
-/// linearly with the length of the text.
+/// Reads calls up to the end of the text. It tries each form at most once at each position in the text, so that the
+/// work grows linearly with the length of the text.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     cursor: Cursor<'a>,
@@ -17,7 +17,7 @@ pub(super) struct Reader<'a> {
     is_tagged: bool,
     is_after_prose: bool,
     calls: Vec<SpokenCall>,
-    /// The first broken call. Ignored if the rest of the text shows that the text is not a call.
+    /// The first broken call. The reader ignores it if the rest of the text shows that the model meant no call.
     broken: Option<Broken>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         Spoken::Text
     }
 
-    /// Decides what the whole text is, if a part of it begins like a call but could not be read.
+    /// Decides what the whole text is after one part of the text could not be read as a call.
     fn judge(&self, stop: Stop) -> Spoken {
         let is_doubtful = self.is_after_prose || !self.calls.is_empty();
         match stop {

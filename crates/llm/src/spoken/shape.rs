@@ -88,8 +88,8 @@ fn wrapper(fields: &Map<String, Value>) -> Option<&'static str> {
     is_alone.then_some(wrapper)
 }
 
-/// Takes the calls out of `multi_tool_use.parallel`. GPT models know this tool from their training. It calls several
-/// tools.
+/// Returns the calls inside a call of `multi_tool_use.parallel`. GPT models know this tool from their training; its
+/// arguments are calls of other tools.
 fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     let is_parallel =
         |key: &&str| fields.get(*key).and_then(Value::as_str) == Some("multi_tool_use.parallel");
@@ -206,7 +206,7 @@ pub(super) fn no_object(name: &str) -> Stop {
     Stop::broken(Some(name), problem, When::NothingElseFollows)
 }
 
-/// Recognizes an object that has the arguments of exactly one tool but not its name.
+/// Recognizes an object that contains the arguments of exactly one tool, but not the name of this tool.
 fn bare_arguments(fields: &Map<String, Value>, context: Context<'_>) -> Option<Stop> {
     let tool = context.tools.only_one_with(fields)?;
     if fields.len() < 2 && !context.is_tagged {

@@ -18,7 +18,7 @@ pub(super) struct Broken {
     pub(super) problem: String,
 }
 
-/// What the rest of the text must look like, so that the answer is reported as a broken call.
+/// The condition for the rest of the text. If it is met, the answer is reported as a broken call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum When {
     /// No condition.

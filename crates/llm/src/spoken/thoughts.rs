@@ -15,7 +15,8 @@ const BLOCKS: [(&str, &str); 9] = [
     ("<|channel>thought", "<channel|>"),
 ];
 
-/// Closing marks that may come alone, because some chat templates write the opening mark themselves.
+/// Closing marks that may occur without an opening mark, because some chat templates already contain the opening
+/// mark.
 const LONE: [&str; 4] = ["</think>", "</thinking>", "[/THINK]", "</seed:think>"];
 
 /// Tokens that may follow a Harmony message.

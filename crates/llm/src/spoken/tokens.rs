@@ -22,7 +22,8 @@ const OPENERS: [&str; 33] = [
     "<|START_ACTION|>",
     // Used by Llama.
     "<|python_tag|>",
-    // Used by DeepSeek: with the special bars and blanks of its tokenizer, or with plain characters in their place.
+    // Used by DeepSeek. Its tokenizer has special characters for bars and blanks; some models write plain characters
+    // instead.
     "<｜tool▁calls▁begin｜>",
     "<｜tool▁call▁begin｜>",
     "<|tool▁calls▁begin|>",
@@ -47,7 +48,7 @@ const OPENERS: [&str; 33] = [
     "<antml:invoke name=",
 ];
 
-/// Number of openers, at the end of the list, that are part of the call itself.
+/// Number of openers at the end of `OPENERS` that are part of the call itself.
 const PARTS_OF_CALL: usize = 3;
 
 /// Beginnings of a Harmony header. Only a header that names a recipient is a call.
@@ -83,8 +84,8 @@ const CLOSERS: [&str; 32] = [
     "</longcat_tool_call>",
     "</antml:function_calls>",
     "</antml:invoke>",
-    // Qwen2.5-Coder repeats the tag around the list of tools in its prompt. Ordinary XML may contain this tag too, so
-    // it does not prove a call.
+    // Qwen2.5-Coder sees this tag in its prompt, around the list of tools, and repeats the tag around its calls.
+    // Ordinary XML may contain this tag too, so the tag does not prove that a call follows.
     "<tools>",
     "</tools>",
     "</tool>",
@@ -145,7 +146,8 @@ pub(super) enum Token {
     Other,
 }
 
-/// Moves past one token. If `is_between`, at least one call was read, so separators and surplus brackets may follow.
+/// Moves past one token. `is_between` tells whether at least one call was read; if so, separators and surplus
+/// brackets are skipped too.
 pub(super) fn skip(cursor: &mut Cursor<'_>, is_between: bool) -> Option<Token> {
     let own = OPENERS.len() - PARTS_OF_CALL;
     if cursor.eat_any(&OPENERS[..own]) {

@@ -35,13 +35,13 @@ impl<'a> Tools<'a> {
         Self { offered }
     }
 
-    /// Finds the offered tool that a name means.
+    /// Finds the offered tool with this name. The name may begin with one of the `PREFIXES`.
     pub(super) fn find(&self, name: &str) -> Option<&'a Offered<'a>> {
         let exact = |name: &str| self.offered.iter().find(|tool| tool.name == name);
         exact(name).or_else(|| PREFIXES.iter().find_map(|prefix| exact(name.strip_prefix(prefix)?)))
     }
 
-    /// Returns the tool that has all these parameters, if there is exactly one.
+    /// Returns the tool that has all these parameters. Returns `None` if no tool or more than one tool has them.
     pub(super) fn only_one_with(&self, fields: &Map<String, Value>) -> Option<&'a Offered<'a>> {
         let has_all = |tool: &&Offered<'_>| fields.keys().all(|key| has_parameter(tool, key));
         let mut tools = self.offered.iter().filter(has_all);

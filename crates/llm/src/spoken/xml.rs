@@ -85,7 +85,8 @@ fn invoked(
     invoked_as(cursor, name, prefix, &format!("</{prefix}invoke>"))
 }
 
-/// Reads the parameters, and moves past the closing tag if it comes next. Otherwise the reader skips that tag later.
+/// Reads the parameters. If the closing tag comes next, moves past this tag; otherwise the reader skips the tag
+/// later.
 fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str) -> Result<SpokenCall, Stop> {
     let mut arguments = Map::new();
     loop {

@@ -143,7 +143,8 @@ impl<'a> AssistantContent<'a> {
 impl Serialize for AssistantContent<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        // Without text, leave `content` out: `null` is legal beside calls, but not every server accepts it.
+        // If there is no text, leave `content` out. The API allows `null` in a message with calls, but some servers
+        // refuse `null`.
         if let Some(text) = self.text {
             map.serialize_entry("content", text)?;
         }

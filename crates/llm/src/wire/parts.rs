@@ -1,4 +1,4 @@
-//! Parts of a message as they go over the wire, with media in base64.
+//! Parts of a message in the form in which the server gets them, with media in base64.
 
 use crate::chat::{Media, Part};
 use crate::data::Data;

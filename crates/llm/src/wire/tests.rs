@@ -96,7 +96,7 @@ fn the_extra_body_has_the_last_word() {
     let endpoint = Endpoint { extra_body, ..endpoint() };
     check(&request(), &endpoint, json!({"temperature": 0, "model": "other", "stream": false}));
     assert_eq!(stream_of(&endpoint), Stream::Whole);
-    // A field is written only once: if it came twice, a server might use either value.
+    // Each field must occur only once: if a field occurred twice, a server might use either value.
     let text = serde_json::to_string(&Body::new(&request(), &endpoint)).unwrap();
     assert_eq!(text.matches("\"model\"").count(), 1);
 }

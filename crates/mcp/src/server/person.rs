@@ -18,29 +18,30 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use tokio::sync::mpsc;
 
-/// How often a call is answered with questions. Clients give up a call after ten rounds, so the questions that come
-/// later are asked during the next call.
+/// Maximum number of times that the server answers the same call with questions. Clients give up a call after ten
+/// rounds, so the server asks any further questions during the next call.
 const MOST_ROUNDS: u32 = 8;
 
-/// What the client brings back with a repeated call. It is not secret, and a client that changes it only changes what
-/// its own user is asked.
+/// Data that the client gets with the questions, and sends back when it repeats the call. The data are not secret. If
+/// a client changes the data, this affects only the questions to its own user.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct State {
-    /// How often this call was answered with questions.
+    /// Number of times that the server has answered this call with questions.
     rounds: u32,
     put_off: BTreeSet<ApprovalId>,
 }
 
-/// Returns how the client of a call can ask the person, and the questions that it is to ask meanwhile.
+/// Returns how the client of a call can ask the person, and the queue of the questions that the client must show
+/// during the call.
 pub(super) fn of(
     request: &CallToolRequestParams,
     context: &RequestContext<RoleServer>,
 ) -> (Person, mpsc::Receiver<Inquiry>) {
-    // One question at a time is shown.
+    // The client shows one question at a time.
     let (inquiries, receiver) = mpsc::channel(1);
     let elicitation = context.client_capabilities().and_then(|capabilities| capabilities.elicitation);
-    // A client that names no mode can show forms; that was the only mode once.
+    // A client that names no mode can show forms: in the first versions of the protocol, forms were the only mode.
     let can_ask = elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none());
     if !can_ask {
         return (Person::Absent, receiver);
@@ -62,7 +63,7 @@ pub(super) fn of(
     (person, receiver)
 }
 
-/// Returns how often a call was answered with questions before.
+/// Returns the number of times that the server has already answered a call with questions.
 pub(super) fn rounds(request: &CallToolRequestParams) -> u32 {
     state(request).rounds
 }
@@ -86,8 +87,8 @@ pub(super) fn required(questions: Questions, rounds: u32) -> InputRequiredResult
     InputRequiredResult::new(Some(requests), serde_json::to_string(&state).ok())
 }
 
-/// Has the client show a question, and passes the reply on. If the question ends elsewhere meanwhile, the client is told
-/// to take it away.
+/// Asks the client to show a question, and passes the person's reply to the tool. If the question ends in another way
+/// before the reply, tells the client to remove the question.
 pub(super) async fn ask(peer: &Peer<RoleServer>, inquiry: Inquiry) {
     let Inquiry { approval, reply: mut wanted } = inquiry;
     let Some(params) = params(&approval) else { return };
@@ -104,11 +105,11 @@ pub(super) async fn ask(peer: &Peer<RoleServer>, inquiry: Inquiry) {
         replied = shown.reply() => replied,
         () = wanted.closed() => return,
     };
-    // Fails if nobody wants the reply any more.
+    // Sending fails only if the tool no longer waits for the reply.
     let _ = wanted.send(replied);
 }
 
-/// A question that the client shows. Dropping it takes the question away.
+/// A question that the client shows. When this value is dropped, the client is told to remove the question.
 struct Shown(Option<RequestHandle<RoleServer>>);
 
 impl Shown {
@@ -118,7 +119,7 @@ impl Shown {
         self.0 = None;
         match response {
             Ok(Ok(ClientResult::ElicitResult(result))) => reply(&result),
-            // The client could not ask, or answered something else, or has gone.
+            // The client could not ask the person, answered with something else, or has disconnected.
             Ok(_) | Err(_) => Reply::PutOff,
         }
     }
@@ -127,10 +128,10 @@ impl Shown {
 impl Drop for Shown {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
-        // Without a runtime, the connection is gone too.
+        // If no async runtime is running, the connection is closed too, and nobody needs to be told.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                // Fails if the client has gone.
+                // Fails only if the client has disconnected.
                 let _ = handle.cancel(Some("the question has ended".to_owned())).await;
             });
         }

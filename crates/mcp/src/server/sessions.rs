@@ -1,9 +1,9 @@
-//! The route `/mcp`: requests that stand alone, and sessions for clients that can ask their user.
+//! The route `/mcp`: requests without a session, and sessions for clients that can ask their user.
 //!
-//! Before protocol 2026-07-28, only a session can tell the server what the client can do, and carry an answer of the
-//! user back to the call that asked. So a client gets a session if it says at the beginning that it can ask, and no
-//! other client does. The server remembers nothing about a session: after a restart it makes the session again when the
-//! client uses it.
+//! Before protocol 2026-07-28, two things need a session: the server must know what the client can do, and the user's
+//! answer must reach the call that asked. So a client gets a session if its first message says that it can ask its
+//! user. All other clients get no session. The server stores no session: if a client uses a session after a restart,
+//! the server creates the session again.
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -30,14 +30,15 @@ use tokio_util::sync::CancellationToken;
 /// Largest request, in bytes: room for a file in base64 and some text.
 const LARGEST_REQUEST: usize = 96 << 20;
 
-/// Largest `initialize` request that can get a session, in bytes. Larger ones are served without.
+/// Maximum size of an `initialize` request that can get a session, in bytes. A larger request is served without a
+/// session.
 const LARGEST_BEGINNING: usize = 64 << 10;
 
 /// Header with the id of a session.
 const SESSION: &str = "mcp-session-id";
 
-/// A session without any message is forgotten after this long, and made again when it is used. Longer than the longest
-/// call waits.
+/// The server forgets a session after this time without a message, and creates the session again when the client uses
+/// it. No call waits as long as this.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(1_200);
 
 /// Builds the route `/mcp`. `new` makes a handler for each request or session. `ending` is cancelled when the daemon ends.
@@ -71,7 +72,8 @@ pub(super) fn router<S: ServerHandler>(
         match way {
             Way::Alone => alone.handle(request).await.map(Body::new),
             Way::Session if is_stream => {
-                // The stream carries what belongs to no answer, and would keep the daemon from ending.
+                // This stream carries the messages that belong to no answer. It must end with the daemon: otherwise
+                // the daemon would wait for the stream and never end.
                 let ended = ending.clone().cancelled_owned();
                 let open = sessions.handle(request).await.map(Body::new);
                 open.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
@@ -117,7 +119,8 @@ fn can_ask(message: &Bytes) -> bool {
     message["method"] == "initialize" && message["params"]["capabilities"]["elicitation"].is_object()
 }
 
-/// Makes lost sessions again. All sessions are of clients that can ask their user, so none needs to be remembered.
+/// Creates lost sessions again. The server needs no stored data for this: every session belongs to a client that can
+/// ask its user.
 struct Remade;
 
 impl SessionStore for Remade {
@@ -133,7 +136,8 @@ impl SessionStore for Remade {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(ElicitationCapability::default());
         let client = Implementation::new("unknown", "0");
-        // The first version with questions to the user; the later ones do not differ in what this server uses.
+        // This is the first version of the protocol with questions to the user. Later versions do not change the
+        // features that this server uses.
         let began = InitializeRequestParams::new(capabilities, client)
             .with_protocol_version(ProtocolVersion::V_2025_06_18);
         Box::pin(async { Ok(Some(SessionState::new(began))) })

@@ -19,7 +19,7 @@ pub(crate) struct GiveTask {
     pub(crate) prompt: String,
     /// Files to attach.
     pub(crate) attachments: Option<Vec<Attached>>,
-    /// A key of your choice: the same task given again under the same key is the same task.
+    /// A key of your choice. If you give the same task again with the same key, no second task begins.
     pub(crate) key: Option<String>,
 }
 
@@ -55,15 +55,16 @@ pub(crate) struct FollowTask {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct SendMessage {
-    /// The id of an agent; root with a task continues that task, root without one begins a new task.
+    /// The id of an agent. A message to root continues the task in the field `task`; without this field, it begins a
+    /// new task.
     pub(crate) to: String,
     /// The text of the message.
     pub(crate) text: String,
-    /// The task; for agents other than root, the one that they were hired for.
+    /// The task. For an agent other than root, this is the task that the agent was hired for.
     pub(crate) task: Option<TaskId>,
     /// Files to attach.
     pub(crate) attachments: Option<Vec<Attached>>,
-    /// A key of your choice: the same message under the same key is sent once.
+    /// A key of your choice. If you send the same message again with the same key, it is delivered only once.
     pub(crate) key: Option<String>,
 }
 
@@ -196,7 +197,7 @@ impl Steer {
 }
 
 impl Attached {
-    /// Converts the argument into a new file to store, or a reference to a stored one.
+    /// Converts the argument into a new file to store, or into a reference to a stored artifact.
     pub(crate) fn into_attachment(self) -> Result<Attachment, Refusal> {
         let invalid = |message: &str| {
             Err(Refusal { code: "invalid_arguments".to_owned(), message: message.to_owned(), details: None })

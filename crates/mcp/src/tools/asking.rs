@@ -19,14 +19,15 @@ pub(crate) enum Person {
     Between(Told),
 }
 
-/// A question for the client to show. The reply is no longer wanted once its receiver is dropped.
+/// A question that the client must show. If the receiver of `reply` is dropped, the tool no longer waits for the
+/// reply.
 #[derive(Debug)]
 pub(crate) struct Inquiry {
     pub(crate) approval: ApprovalView,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
-/// What the person has said before a repeated call.
+/// The replies that the person gave before the client repeated a call.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) replies: Vec<(ApprovalId, Reply)>,
@@ -41,7 +42,7 @@ pub(super) struct Asking<'a> {
     inquiries: Option<mpsc::Sender<Inquiry>>,
     /// The question that the client shows now.
     shown: Option<(ApprovalId, oneshot::Receiver<Reply>)>,
-    /// Questions that the person has put off. They are not asked again during this call.
+    /// Questions that the person has put off. The client does not show these questions again during this call.
     put_off: BTreeSet<ApprovalId>,
 }
 
@@ -54,8 +55,9 @@ impl<'a> Asking<'a> {
         Self { society, task, inquiries, shown: None, put_off: BTreeSet::new() }
     }
 
-    /// Returns the open questions of the task, oldest first. A question that has ended is withdrawn from the client,
-    /// and the oldest of the others is shown.
+    /// Returns the open questions of the task, oldest first. If the question that the client shows is no longer open,
+    /// the client must remove it. If the client shows no question, it must show the oldest open question that the
+    /// person has not put off.
     pub(super) async fn look(&mut self) -> Result<Vec<ApprovalView>, Refusal> {
         let filter = ApprovalFilter {
             task: Some(self.task.clone()),
@@ -72,7 +74,7 @@ impl<'a> Asking<'a> {
             && let Some(next) = open.iter().find(|approval| !self.put_off.contains(&approval.id))
         {
             let (reply, receiver) = oneshot::channel();
-            // Fails if the client has gone; then its call ends too.
+            // Fails only if the client has disconnected. In this case its call ends too.
             if inquiries.send(Inquiry { approval: next.clone(), reply }).await.is_ok() {
                 self.shown = Some((next.id.clone(), receiver));
             }
@@ -80,12 +82,12 @@ impl<'a> Asking<'a> {
         Ok(open)
     }
 
-    /// Returns whether the person is looking at a question.
+    /// Returns whether the client shows a question now.
     pub(super) fn is_waiting(&self) -> bool {
         self.shown.is_some()
     }
 
-    /// Waits for the reply to the question that is shown; for ever if none is.
+    /// Waits for the reply to the question that the client shows. If the client shows no question, waits for ever.
     pub(super) async fn reply(&mut self) -> (ApprovalId, Reply) {
         let Some((id, receiver)) = &mut self.shown else { return std::future::pending().await };
         let reply = receiver.await.unwrap_or(Reply::PutOff);
@@ -94,7 +96,7 @@ impl<'a> Asking<'a> {
         (id, reply)
     }
 
-    /// Takes a reply of the person. If the question was answered elsewhere before, that answer counts.
+    /// Records a reply of the person. If the question already has an answer, the earlier answer counts.
     pub(super) async fn take(&mut self, id: ApprovalId, reply: Reply) -> Result<(), Refusal> {
         let answer = match reply {
             Reply::Answer(answer) => answer,
@@ -113,7 +115,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Takes what the person said before this call. Returns the questions that the person has put off.
+    /// Records the replies that the person gave before this call. Returns the questions that the person has put off.
     pub(super) async fn take_told(&mut self, told: Told) -> Result<BTreeSet<ApprovalId>, Refusal> {
         self.put_off = told.put_off;
         for (id, reply) in told.replies {

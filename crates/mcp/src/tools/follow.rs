@@ -66,8 +66,8 @@ pub(crate) struct TaskMessage {
     pub(crate) attachments: Vec<ArtifactView>,
 }
 
-/// Waits until the person gets a message, the task is idle, or the time is over. While the person is looking at a
-/// question about a call, the wait goes on up to [`LONGEST_WAIT_SECONDS`].
+/// Waits until the person gets a message, the task is idle, or the waiting time is over. While the client shows a
+/// question about a call, the wait continues for at most [`LONGEST_WAIT_SECONDS`].
 pub(crate) async fn follow(
     society: &Society,
     arguments: FollowTask,
@@ -86,7 +86,7 @@ pub(crate) async fn follow(
     let (mut happened, mut heard) = (Vec::new(), Vec::new());
     let (inquiries, before) = match person {
         Person::Absent => (None, None),
-        // Nobody is asked by a call that does not wait.
+        // If the call does not wait, it asks no questions.
         Person::During(inquiries) => ((wait > 0).then_some(inquiries), None),
         Person::Between(told) => (None, Some(told)),
     };
@@ -101,7 +101,8 @@ pub(crate) async fn follow(
         let open = asking.look().await?;
         // Reads the state before the events: when a task is idle, all its events have been written.
         let stands = society.task(&task).await?.ok_or_else(unknown)?;
-        // A question that came between the two is in the second list only.
+        // Reads the questions again. If the two lists of questions differ, a question was asked or answered meanwhile,
+        // and this loop starts again.
         let approvals = asking.look().await?;
         if let Some(put_off) = &put_off {
             let new: Vec<ApprovalView> =

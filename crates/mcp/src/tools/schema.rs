@@ -22,8 +22,8 @@ impl Schema {
         Self::of::<T>(Contract::Serialize)
     }
 
-    /// Generates a schema without `$schema`, because some clients know only older dialects and reject others. The
-    /// schema also omits `format`, for the same reason.
+    /// Generates a schema without `$schema` and `format`, because some clients know only older versions of JSON
+    /// Schema and reject schemas that contain these fields.
     fn of<T: JsonSchema>(contract: Contract) -> Self {
         let mut settings = SchemaSettings::draft2020_12();
         settings.meta_schema = None;

@@ -1,4 +1,4 @@
-//! The person is asked about calls of agents through the client, by the official client over HTTP and over streams.
+//! Tests that the client asks the person about calls of agents. Uses the official client, over HTTP and over streams.
 
 use crate::World;
 use futures::FutureExt;
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
 
-/// The longest wait of a test for something that must happen.
+/// Maximum time that a test waits for something that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A model that stores as many artifacts as it is told to, one after another, and then closes the turn.
+/// A model that stores the given number of artifacts, one after another, and then ends the turn.
 struct Storing {
     left: AtomicUsize,
 }
@@ -97,7 +97,7 @@ struct Client {
     does: Mutex<VecDeque<Does>>,
     /// Receives each question that is shown.
     shown: mpsc::UnboundedSender<ElicitRequestParams>,
-    /// Receives a word for each question that is taken away.
+    /// Receives a signal for each question that the client removes.
     taken_away: mpsc::UnboundedSender<()>,
 }
 
@@ -308,7 +308,8 @@ async fn the_first_answer_counts() {
         let mode = Generation::Current.mode();
         let mut client = connect(&world, over, mode, can_ask(), vec![Does::Ponders]).await;
         let task = client.give().await;
-        // The client has the question and asks, while somebody denies it. Then the client brings a yes.
+        // While the client shows the question, somebody else denies the call. Then the person allows the call in the
+        // client.
         let asked = client.client.peer().call_tool_once(follow(&task)).await.unwrap();
         let rmcp::model::CallToolResponse::InputRequired(asked) = asked else { panic!("{asked:?}") };
         let (id, _) = asked.input_requests.unwrap().pop_first().unwrap();
@@ -369,7 +370,7 @@ async fn a_client_is_asked_after_a_restart_without_beginning_anew() {
     assert_eq!(world.send(Some(&session), hello).await.status(), 202);
     let given = world.call("give_task", json!({"prompt": "write notes"})).await;
     world.open_question().await;
-    // A second router knows nothing of the first one, as after a restart.
+    // The second router does not know the sessions of the first router, as after a restart of the daemon.
     let world = World::of(Arc::clone(&world.society), world.directory);
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
         "name": "follow_task", "arguments": {"task": given["task"], "waitSeconds": 50}}});

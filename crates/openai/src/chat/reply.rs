@@ -6,7 +6,7 @@ use crate::question::UsageChunk;
 use crate::serve::{Frame, Opening};
 use serde_json::{Value, json};
 
-/// The parts of a completion that stay the same from its first chunk to its last.
+/// The fields that are the same in all chunks of a completion.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
     id: String,
@@ -59,7 +59,8 @@ impl Head {
         vec![self.chunk(delta, None)]
     }
 
-    /// Returns the last chunks: the end, and the usage if the client asked for it.
+    /// Returns the last chunks: the chunk that ends the answer, and the chunk with the usage if the client asked for
+    /// the usage.
     pub(crate) fn end(&self, usage: Usage) -> Vec<Frame> {
         let mut frames = vec![self.chunk(json!({}), Some("stop"))];
         if self.usage == UsageChunk::Wanted {
@@ -71,7 +72,7 @@ impl Head {
         frames
     }
 
-    /// Returns the chunks that report a failure. Clients report the failure even if they got other chunks before.
+    /// Returns the chunks that report a failure. Clients show the failure even if they got parts of an answer before.
     pub(crate) fn failed(&self, problem: &Value) -> Vec<Frame> {
         vec![Frame::data(problem.to_string()), Frame::data("[DONE]".to_owned())]
     }
@@ -164,7 +165,7 @@ mod tests {
         let usage = read(&end[1]);
         assert_eq!((&usage["choices"], &usage["usage"]["prompt_tokens"]), (&json!([]), &json!(3)));
         assert_eq!(end[2].data, "[DONE]");
-        // Without a request for the usage, the field is absent.
+        // If the client does not ask for the usage, the chunks have no field `usage`.
         let unwanted = head(UsageChunk::Unwanted);
         assert_eq!(read(&unwanted.begin()[0]).get("usage"), None);
         assert_eq!(unwanted.end(Usage::default()).len(), 2);

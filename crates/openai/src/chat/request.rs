@@ -53,7 +53,7 @@ impl Body {
         Delivery::Streamed(if usage == Some(true) { UsageChunk::Wanted } else { UsageChunk::Unwanted })
     }
 
-    /// Refuses fields that cannot be ignored, because the client would misread the answer.
+    /// Refuses the fields that the route must not ignore: otherwise the client would misread the answer.
     fn check(&self) -> Result<(), Problem> {
         self.common.check()?;
         check_choice("function_call", self.function_call.as_ref())?;

@@ -76,7 +76,7 @@ fn a_conversation_that_ends_with_results_of_tools_asks_what_the_person_said_last
     let before = conversation.background().remove("conversation").unwrap();
     assert_eq!(before[3], json!({"role": "tool", "text": "a.txt"}));
     assert_eq!(conversation.ending(with(&root())), None, "those tools were called for another model");
-    // Once the question is answered, the conversation can continue from the answer.
+    // After the agent has answered the question, the conversation can continue from the answer.
     let reply = conversation.reply(with(&root()), "a.txt is in it");
     messages.as_array_mut().unwrap().extend([
         json!({"role": "assistant", "content": "a.txt is in it"}),
@@ -141,7 +141,8 @@ fn pictures_agents_and_people_make_another_conversation() {
     assert_ne!(one.request(with(&root)), one.request(Between { agent: &root, person: "ann" }));
 }
 
-/// Generates similar texts, so that two lists of texts often differ only in where one text ends and the next begins.
+/// Generates similar texts. As a result, two lists often contain the same characters, divided into texts at different
+/// places.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof!["[ab]{1,2}", "(user|assistant|tool)a?", "\\PC{1,8}"]
         .prop_filter("says something", |text| !text.trim().is_empty())
@@ -205,7 +206,7 @@ proptest! {
         }
     }
 
-    /// Any input is either parsed or refused.
+    /// The parser either accepts or refuses any input, and never panics.
     #[test]
     fn nothing_that_is_sent_panics(role in "user|assistant|system|x", text in any::<String>(), kind in "text|image_url|file|input_audio|refusal") {
         let part = json!({"type": kind, "text": text, "image_url": {"url": text}, "file": {"file_data": text},

@@ -53,7 +53,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Question, Problem> {
 }
 
 impl Body {
-    /// Refuses fields that cannot be ignored, because the client would misread the answer.
+    /// Refuses the fields that the route must not ignore: otherwise the client would misread the answer.
     fn check(&self) -> Result<(), Problem> {
         self.common.check()?;
         if self.conversation.as_ref().is_some_and(|conversation| !conversation.is_null()) {

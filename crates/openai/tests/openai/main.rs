@@ -94,14 +94,14 @@ async fn conversations_that_read_the_same_never_get_into_one_task() {
     let world = World::new().await;
     let (one, two) = (world.chat(json!([user("一")])).await, world.chat(json!([user("一")])).await);
     assert_ne!(one.task(), two.task(), "each was answered, so the second is not a repetition");
-    // Both tasks have the same messages: the first client to continue gets one of the tasks, and the second gets the
-    // other.
+    // Both tasks have the same messages. The first client that continues gets one of the tasks, and the second client
+    // gets the other task.
     let (one_text, two_text) = (one.text(), two.text());
     let first = world.chat(json!([user("一"), assistant(&one_text), user("二")])).await;
     let second = world.chat(json!([user("一"), assistant(&two_text), user("三")])).await;
     assert_ne!(first.task(), second.task());
-    // Both tasks now contain a question after the first answer. A client that continues from a first answer gets a new
-    // task.
+    // Both tasks now contain a second question. A client that continues from the first answer, without the second
+    // question, gets a new task.
     let branch = world.chat(json!([user("一"), assistant(&one_text), user("四")])).await;
     assert!(![one.task(), two.task()].contains(&branch.task()));
 }
@@ -556,7 +556,8 @@ async fn a_streamed_response_tells_what_happens_and_then_the_answer() {
     assert!(failed.contains("event: response.failed") && failed.contains("agent_paused"), "{failed}");
 }
 
-/// Root gives its answer while a helper still works, and has nothing to add when the helper is done.
+/// Root answers the person while a helper still works. When the helper is done, root has nothing to add to its
+/// answer.
 #[tokio::test]
 async fn an_answer_that_was_interim_first_is_given_in_its_form() {
     for last in ["{\"city\": \"Paris\"}", ""] {

@@ -103,7 +103,7 @@ fn call(name: &str, arguments: Map<String, Value>) -> ToolCall {
     }
 }
 
-/// A response with its whole body.
+/// A response whose body has arrived completely.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,

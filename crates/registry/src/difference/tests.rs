@@ -31,7 +31,7 @@ fn full_app() -> Value {
     })
 }
 
-/// An `app.json` with the same fields, each with another value.
+/// An `app.json` with the fields of `full_app`, each with another value.
 fn other_app() -> Value {
     json!({
         "language": "zh", "defaultService": "b", "discover": true, "prompts": "others",
@@ -125,7 +125,7 @@ fn full_service() -> Value {
     })
 }
 
-/// A service with the same fields, each with another value.
+/// A service with the fields of `full_service`, each with another value.
 fn other_service() -> Value {
     json!({
         "id": "z", "name": "other name", "baseURL": "http://other.example/v1", "model": "other", "apiKey": "sk-secret-2",

@@ -285,7 +285,7 @@ async fn a_report_says_whether_the_change_was_taken() {
     let services = "llmservices.json";
     check(services, Some(&three), ReloadOutcome::Taken, &["service c added"], 0).await;
     check(services, Some("{"), ReloadOutcome::Kept, &[], 1).await;
-    // The problem reported before is in another file, so this change is not refused.
+    // The problem that was reported before is in another file, so the registry does not refuse this change.
     check(
         "app.json",
         Some(r#"{"language": "en"}"#),

@@ -7,8 +7,8 @@ use crate::similar::{self, Side};
 use polity_society::content::{Capabilities, Capability};
 use serde_json::Value;
 
-/// Reads the capabilities, or reports why they cannot be used. One bad entry invalidates all of them, because half of a
-/// declaration would mean something that its author did not intend.
+/// Reads the capabilities, or reports why they cannot be used. One bad entry invalidates all capabilities of the
+/// service, because half of a declaration would mean something that its author did not intend.
 pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<(Capabilities, Declaration)> {
     let done = format!("{whose} is assumed to support only text");
     let mut object = fields.open("capabilities", &done)?;
@@ -29,7 +29,7 @@ pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<(Capabilities
     Some((capabilities, declared))
 }
 
-/// A side of a declaration cannot be used; its problems have been reported.
+/// The error if the list `input` or `output` cannot be used. Its problems have been reported already.
 struct BadSide;
 
 fn read_side(object: &mut Fields<'_>, side: Side, done: &str) -> Result<Option<Vec<Capability>>, BadSide> {

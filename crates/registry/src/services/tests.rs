@@ -48,7 +48,7 @@ const SEED_EXAMPLE: &str = r#"{
   ]
 }"#;
 
-/// Returns a file with one service that has the required fields and the fields of `more`.
+/// Returns the text of a file with one service. The service has the required fields and the fields of `more`.
 fn file_with(more: Value) -> String {
     let mut service = json!({"id": "a", "baseURL": "https://a.example/v1", "model": "m"});
     if let (Value::Object(service), Value::Object(more)) = (&mut service, more) {

@@ -1,4 +1,4 @@
-//! Checks that the environment variables that keys and headers refer to are set.
+//! Checks that each environment variable is set to which a key or a header of a service refers.
 
 use crate::fields;
 use crate::problem::{Place, Problem, Severity};

@@ -13,9 +13,9 @@ pub(super) type Servers = BTreeSet<ServerName>;
 
 /// Reads the rules.
 ///
-/// A mistake in a rule must not widen what agents may do. So a rule that allows is left out if one of its conditions
-/// is wrong; a rule that asks or denies loses the wrong condition, and fits more calls. A rule without a valid
-/// `decide` asks the person.
+/// A mistake in a rule must not give agents more rights. So if a condition is wrong in a rule that allows calls, the
+/// whole rule is left out. If a condition is wrong in a rule that asks or denies, only the condition is left out, and
+/// the rule fits more calls. A rule without a valid `decide` asks the person.
 pub(super) fn read(tools: &mut Fields<'_>, servers: &Servers) -> Vec<Rule> {
     let Some(items) = tools.read("policy", "there are no rules", list) else { return Vec::new() };
     let mut rules = Vec::new();
@@ -86,7 +86,7 @@ fn read_seen(rule: &mut Fields<'_>, done: &str) -> Vec<Source> {
     }
 }
 
-/// Warns of conditions that no call meets.
+/// Warns of each condition that no call can meet.
 fn warn_of_names(fields: &mut Fields<'_>, rule: &Rule, servers: &Servers) {
     const NEVER: &str = "the rule never fits";
     if rule.tool.as_ref().is_some_and(|tool| !is_tool(tool, servers)) {
@@ -104,7 +104,7 @@ fn warn_of_names(fields: &mut Fields<'_>, rule: &Rule, servers: &Servers) {
 
 fn is_tool(pattern: &Pattern, servers: &Servers) -> bool {
     let built_in = prompts::built_in_tools().iter().any(|tool| pattern.fits(tool));
-    // The names of a server's tools are known only while it runs.
+    // The tools of an MCP server are known only while the server runs, so only the server's name is checked.
     let of_server = || match pattern.as_str().split_once("__") {
         Some((server, _)) => servers.iter().any(|name| Pattern::new(server).fits(name.as_str())),
         None => pattern.as_str().contains('*') && !servers.is_empty(),

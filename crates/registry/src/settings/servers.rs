@@ -23,16 +23,17 @@ pub struct ServerSettings {
     pub groups: BTreeSet<ServerName>,
 }
 
-/// How an MCP server is started or reached. `T` is a text as written, or with its variables replaced.
+/// How an MCP server is started or reached. `T` is the type of its texts: as the file contains them, or with all
+/// variables replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerLaunch<T> {
-    /// A program that speaks over its standard input and output.
+    /// A program that exchanges messages over its standard input and output.
     Process {
         /// The program to start.
         command: T,
         /// The arguments of the program.
         args: Vec<T>,
-        /// Environment variables that the program gets besides the usual ones.
+        /// Environment variables that the program gets in addition to the usual variables.
         env: BTreeMap<String, T>,
         /// The directory in which the program starts, relative to the configuration directory.
         cwd: Option<T>,
@@ -116,7 +117,7 @@ impl ServerSettings {
     }
 }
 
-/// Reads `mcpServers`. A server with a mistake in how it is started or reached is left out.
+/// Reads `mcpServers`. If polity could not start or reach a server because of a mistake, the server is left out.
 pub(super) fn read(fields: &mut Fields<'_>) -> BTreeMap<ServerName, ServerSettings> {
     let mut servers = BTreeMap::new();
     let Some(mut object) = fields.open("mcpServers", "there are no MCP servers") else {
@@ -143,8 +144,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> BTreeMap<ServerName, ServerSettin
 }
 
 fn read_server(server: &mut Fields<'_>, left_out: &str) -> Option<ServerSettings> {
-    // Some desktop clients also write the transport. The other fields already determine the transport, so only `sse`
-    // matters here.
+    // In the configurations of some desktop clients, `type` names the transport. The other fields already determine
+    // the transport, so only the unsupported transport `sse` matters here.
     let transport = server.read("type", left_out, fields::name);
     if transport.is_some_and(|transport| transport == "sse") {
         let what = "the transport sse is not spoken (remove the field if the server speaks streamable HTTP)";
@@ -241,7 +242,7 @@ fn list(value: Value) -> Result<Vec<SecretText>, &'static str> {
 fn url(value: Value) -> Result<SecretText, &'static str> {
     const WRONG: &str = "must be an http or https URL";
     let text = not_empty(value)?;
-    // An address with variables is checked when the server is reached.
+    // If the address contains variables, it is checked later, before polity connects to the server.
     if !text.written().contains("${") {
         let url = Url::parse(text.written()).map_err(|_| WRONG)?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -280,8 +281,8 @@ fn read_groups(server: &mut Fields<'_>) -> BTreeSet<ServerName> {
     groups
 }
 
-/// Removes and reports groups that have the name of another server: a role that may use that server could otherwise
-/// use this one too.
+/// Removes and reports each group that has the name of another server. Otherwise, a role that may use the other
+/// server could also use the server that is in the group.
 fn drop_groups_that_are_servers(object: &mut Fields<'_>, servers: &mut BTreeMap<ServerName, ServerSettings>) {
     let names: BTreeSet<ServerName> = servers.keys().cloned().collect();
     for (name, server) in servers {

@@ -13,14 +13,14 @@ use std::time::Duration;
 /// Which tools agents have, and which of their calls the person must allow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSettings {
-    /// The groups of tools that root has; every other agent has at most these.
+    /// The groups of tools that root has. No other agent has a group that root does not have.
     pub root: Vec<Grant>,
     /// The rules about calls. The first rule that fits a call decides about it.
     pub policy: Vec<Rule>,
     /// The time after which a question to the person expires. The answer is then no.
     pub approval_timeout: Duration,
-    /// If the definitions of all MCP tools would take more than this share of the context window, agents must search
-    /// for these tools.
+    /// If the definitions of all MCP tools would take more than this share of the context window, a request contains
+    /// only the MCP tools that its agent has searched for and found.
     pub defer_above: Percent,
     /// The network, the files and the limits of commands.
     pub sandbox: SandboxSettings,
@@ -51,7 +51,7 @@ impl Percent {
         (percent <= 100).then_some(Self(percent))
     }
 
-    /// Returns the number of percent.
+    /// Returns the share as a number from 0 to 100.
     pub fn get(self) -> u8 {
         self.0
     }
@@ -59,7 +59,7 @@ impl Percent {
     /// Returns this share of a whole, rounded down.
     pub fn of(self, whole: u64) -> u64 {
         let share = u128::from(whole) * u128::from(self.0) / 100;
-        // The share is at most the whole.
+        // The share is never larger than the whole, so it fits into `u64`.
         u64::try_from(share).unwrap_or(whole)
     }
 

@@ -99,7 +99,7 @@ fn read_search(object: &mut Fields<'_>) -> Option<SearchSettings> {
     const NONE: &str = "there is no search";
     if object.is_object("search") {
         let mut search = object.open("search", NONE)?;
-        // Read both, so that the problems of both are reported at once.
+        // Read the provider and the key before returning, so that the problems of both are reported.
         let provider = search.required("provider", NONE, fields::member::<SearchProvider>);
         let key = search.required("key", NONE, read_key);
         search.finish("it has no effect");
