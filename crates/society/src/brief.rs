@@ -136,7 +136,7 @@ pub(crate) fn schema_in(fields: &Map<String, Value>) -> Option<Value> {
     written::object(schema).map(Value::Object).or_else(|| schema.as_bool().map(Value::Bool))
 }
 
-/// Copies required fields that a brief lacks from the message that is sent with the brief.
+/// If a brief lacks required fields, copies these fields from the message that is sent with the brief.
 /// The message may contain such a field among its own fields, in its `taskBrief`, or as a line of its text.
 /// Returns the new brief and a note for each copied field.
 /// Returns `None` if no field was copied or the brief cannot be read.

@@ -81,9 +81,10 @@ pub enum Notice {
         /// The artifacts that the agent stored while it worked on the requests; the reader of the notice may open them.
         artifacts: Vec<Stored>,
     },
-    /// An agent has answered or failed, and left texts or artifacts for the reader that it did not deliver.
+    /// An agent has answered a request or failed, but has not delivered all texts and artifacts that it made for the
+    /// reader.
     Leftover {
-        /// The agent that left the texts or artifacts.
+        /// The agent that made the texts or artifacts.
         agent: AgentId,
         /// The texts that the agent wrote and did not deliver.
         notes: Vec<String>,
@@ -210,7 +211,7 @@ pub struct Branch {
     pub calls: u64,
     /// Number of tokens, input and output together.
     pub tokens: u64,
-    /// Money, in the currency of the services' prices; absent if none of the services has a price.
+    /// The cost, in the currency of the services' prices; absent if none of the services has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Number>,
 }
@@ -331,7 +332,7 @@ impl Notice {
                 if !lines.trim().is_empty() {
                     text.push('\n');
                     text.push_str(texts.get(TextKey::NoticeCommandLines));
-                    // A quoted line begins with a mark, so that it cannot pass for a line of the system.
+                    // A quoted line begins with a mark, so that no reader mistakes it for a line of the system.
                     let quoted = lines.split(is_line_break).map(|line| format!("\n> {line}"));
                     text.extend(quoted);
                 }

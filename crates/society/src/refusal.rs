@@ -59,7 +59,7 @@ pub enum Refusal {
         /// The names of the tools that exist, the most similar first.
         tools: Vec<String>,
     },
-    /// The caller may not use the tool, or it lacks groups of tools that it wants to give to a role.
+    /// The caller may not use the tool, or the caller lacks groups of tools that it wants to give to a role.
     ToolNotPermitted {
         /// The name of the tool that was called.
         tool: String,
@@ -72,7 +72,7 @@ pub enum Refusal {
     DeniedByPolicy {
         /// The name of the tool that was called.
         tool: String,
-        /// The place of the rule in `tools.policy`, from 0.
+        /// The index of the rule in the list `tools.policy`.
         rule: usize,
     },
     /// The person refused the call.
@@ -176,7 +176,7 @@ impl Refusal {
         Self::UnknownTool { tool: tool.to_owned(), tools: tools.into_iter().map(str::to_owned).collect() }
     }
 
-    /// Returns the code in JSON.
+    /// Returns the code that JSON contains, such as `unknown_contact`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownContact { .. } => "unknown_contact",

@@ -52,7 +52,7 @@ pub enum Thing {
         /// Whether the tool could change something.
         effect: Effect,
     },
-    /// Another tool that acts outside.
+    /// Another tool that acts outside the society.
     Other {
         /// Whether the call could change something.
         effect: Effect,

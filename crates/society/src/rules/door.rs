@@ -25,7 +25,7 @@ pub struct Draft {
     pub payload: Payload,
     /// How the door finds the requests that the message answers.
     pub answering: Answering,
-    /// When the message is due; `None` for at once.
+    /// When the message is due; `None` means at once.
     pub due_at: Option<Timestamp>,
 }
 
@@ -34,7 +34,7 @@ pub struct Draft {
 pub enum Answering {
     /// The draft answers the requests that its `request_id` names, else the oldest open request of the receiver.
     AsWritten,
-    /// The draft is a closing text, which asks for nothing. The caller specifies what it answers or follows.
+    /// The draft is a closing text, which asks for nothing. The caller specifies what the text answers or follows.
     Closing(Subject),
 }
 
@@ -43,7 +43,7 @@ pub enum Answering {
 pub enum Acquaintance {
     /// The receiver has the sender among its contacts.
     Known,
-    /// The receiver has never heard of the sender.
+    /// The receiver does not have the sender among its contacts.
     New,
 }
 
@@ -210,8 +210,8 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     let bearing = payload.message_type.bearing();
     let has_asked = facts.open_requests.iter().any(|request| request.from == *receiver);
     let answers = if has_asked { Answers::ARequest } else { Answers::Nothing };
-    // The writer of an answer can name only requests of the receiver. The writer of a request can name a request of any
-    // asker: the new request is made on behalf of the named one.
+    // The writer of an answer can name only requests of the receiver. The writer of a request can name a request of
+    // any asker: the new request is made on behalf of the named request.
     let asks = payload.message_type.asks(answers);
     let open = facts.open_requests.iter();
     let among = open.filter(|request| asks || request.from == *receiver);

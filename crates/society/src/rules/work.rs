@@ -11,7 +11,7 @@ pub struct OpenRequest {
     pub id: MessageId,
     /// The party that asked.
     pub from: AgentId,
-    /// The requests on whose behalf this request was made, directly or through others. The direct one comes first.
+    /// The requests on whose behalf this request was made, directly or through other requests. The nearest is first.
     pub chain: Vec<MessageId>,
 }
 
@@ -53,7 +53,7 @@ pub struct RequestRow {
 }
 
 /// Returns the requests that a message answers or is about.
-/// If the message begins a turn, [`works_on`] derives from them which request the turn works on.
+/// If the message begins a turn, [`works_on`] derives from these requests which request the turn works on.
 pub fn subjects(message: &Message) -> impl Iterator<Item = &MessageId> {
     message.in_reply_to.iter().chain(&message.about)
 }

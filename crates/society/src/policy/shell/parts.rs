@@ -27,7 +27,7 @@ impl Part {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut was_unknown = true;
         for word in words {
-            // The shell may expand an unknown word to no word or to several words, so no space is certain beside it.
+            // The shell may expand an unknown word to no word or to several words, so perhaps no space is beside it.
             if !was_unknown && !word.is_unknown() {
                 pieces.push(Piece::Char(' '));
             }
@@ -88,7 +88,7 @@ impl Found {
                 Some(())
             };
         };
-        // All reserved words but `[[` can precede a command, as in `then git push`. So can an assignment.
+        // An assignment can precede a command. So can all reserved words except `[[`, as in `then git push`.
         if RESERVED.contains(&name.as_str()) && name != "[[" || head.is_assignment() {
             self.command(&words[1..], depth)?;
         }

@@ -163,7 +163,7 @@ proptest! {
         }
     }
 
-    /// In a circle, the agent that got the last request can speak: it made no request on behalf of this request.
+    /// In a circle, the agent that got the last request can answer: it made no request on behalf of this request.
     #[test]
     fn a_circle_is_broken_by_whoever_was_asked_last(facts in any_facts(), last in 100i64..200) {
         let asker = "lead-1111";
