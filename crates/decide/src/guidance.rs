@@ -8,7 +8,7 @@ use polity_llm::Tool;
 /// and more tools would confuse small models.
 const SMALL_WINDOW: u64 = 8_192;
 
-/// The tools that no agent can do without, even in a small window.
+/// The tools that every agent needs, even in a small window.
 const ESSENTIAL: [&str; 5] =
     ["spawn_agent_with_task", "send_message", "list_contacts", "put_artifact", "get_artifact"];
 
@@ -38,7 +38,7 @@ impl Guidance {
         self != Self::Full
     }
 
-    /// Returns those of a role's tools that a request with this guidance contains.
+    /// Chooses the tools that a request with this guidance contains, from the tools of the role.
     pub fn choose(self, tools: Vec<Tool>) -> Vec<Tool> {
         match self {
             Self::Full | Self::ShortRules => tools,
@@ -56,8 +56,8 @@ impl Guidance {
     }
 }
 
-/// Chooses the guidance for a window. `cost` returns the tokens that the rules and tools of a request take. If they
-/// take more than half of the window, too little is left for the work itself.
+/// Chooses the guidance for a window. `cost` returns the tokens that the rules and tools of a request take. If the
+/// rules and tools take more than half of the window, too little room is left for the work itself.
 pub fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance {
     let Some(window) = window else { return Guidance::Full };
     if window <= SMALL_WINDOW {

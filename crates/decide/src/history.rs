@@ -1,4 +1,4 @@
-//! Decides which part of a conversation requests still show to the model, and which part a summary replaces. Pure.
+//! Decides which part of a conversation the model still sees in requests, and which part a summary replaces. Pure.
 
 use polity_llm::{Arguments, estimate_tokens};
 use polity_society::id::{ArtifactId, TurnId};
@@ -17,7 +17,7 @@ pub struct History {
     pub records: Vec<(TurnId, Record)>,
     /// The messages that the agent has heard, by id.
     pub messages: HashMap<String, Message>,
-    /// The first words of each request that one of these messages answers or is about.
+    /// The first words of each request that one of the messages in `messages` answers or is about.
     pub asked: FirstWords,
     /// The requests to the agent that are not answered yet. They stay visible even if a summary replaces their records.
     pub open: HashSet<String>,
@@ -123,7 +123,8 @@ fn start_after(
     start
 }
 
-/// Returns whether a history may begin with this record. A tool result must not: its call would be missing.
+/// Returns whether a history may begin with this record. A history must not begin with a tool result, because the
+/// call would be missing.
 fn begins_something(record: &Record) -> bool {
     matches!(record, Record::Heard { .. } | Record::Noticed { .. } | Record::Replied(_))
 }
@@ -151,7 +152,7 @@ pub fn fitting(records: &[(TurnId, Record)], costs: &[u64], room: u64) -> Option
 const ENTRY_CHARS: usize = 4_000;
 
 /// Writes the newest summary and the first `drop` records as text to sum up, one entry per line. Shortens every entry
-/// until the text is estimated at no more than `tokens`. If that is not enough, the text loses its oldest lines.
+/// until the text is estimated at no more than `tokens`. If that is not enough, drops the oldest lines of the text.
 pub fn transcript(
     told: &VisibleHistory<'_>,
     drop: usize,

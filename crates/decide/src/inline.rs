@@ -171,7 +171,7 @@ pub fn without_bytes(text: String) -> String {
     replace(&text, &mut |_| None).unwrap_or(text)
 }
 
-/// Returns whether a value contains binary data that somebody wrote as text.
+/// Returns whether a JSON value contains binary data that somebody wrote as text.
 pub fn holds_bytes(value: &Value) -> bool {
     match value {
         Value::String(text) => !find(text).is_empty(),

@@ -53,9 +53,9 @@ impl Intake {
 
 /// Returns how many of the waiting messages a turn takes in, oldest first.
 ///
-/// The turn takes in as many as fit beside the `unseen` messages, which it took in before and which no model has
-/// read. If there are no unseen messages, the turn takes in at least one message, so that a model reads even a
-/// message that is too large.
+/// The turn takes in as many messages as fit together with the `unseen` messages. The turn took in the `unseen`
+/// messages before, and no model has read them. If there are no unseen messages, the turn takes in at least one
+/// message, so that a model reads even a message that is too large.
 pub fn taken(unseen: &[Size], waiting: &[Size], most: Intake) -> usize {
     let mut count = unseen.len();
     let mut tokens = unseen.iter().fold(0, |sum: u64, size| sum.saturating_add(tokens_of(*size)));

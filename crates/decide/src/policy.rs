@@ -11,14 +11,15 @@ use std::time::Duration;
 /// for a longer pause, the call fails, and the reason contains the time when the pause ends.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// Callers leave a service alone for at most this long, even if it asks for more: some servers ask for absurd pauses.
+/// Callers send no request to a service for at most this long, even if the service asks for a longer pause: some
+/// servers ask for absurd pauses.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// How often a call may send its request again to one service with a line that explains how to call tools.
 const MOST_REWORDED: u32 = 2;
 
-/// What one model call has tried so far. It covers all attempts of the call, also after a change to another service,
-/// after media were replaced by descriptions, and after older history was summed up.
+/// What one model call has tried so far. This includes all attempts of the call, also after a change to another
+/// service, after media were replaced by descriptions, and after older history was summed up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// The number of attempts so far, at all services together.
@@ -95,11 +96,11 @@ impl Tried {
         self.media = MediaUse::Shown;
         self.reworded = 0;
         self.suspected = None;
-        // The new service has its own context window, so room may be made again.
+        // The new service has its own context window, so older history may be summed up again.
         self.room = Room::Untouched;
     }
 
-    /// Makes the next requests describe media, because a request with these media failed. `revision` is the
+    /// Makes the next requests describe media in text, because a request with these media failed. `revision` is the
     /// catalogue's revision for which the failed request was made.
     pub fn describe_media(&mut self, failure: &CallError, media: Vec<ArtifactId>, revision: u64) {
         self.media = MediaUse::Described;
@@ -210,7 +211,7 @@ fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
     }
 }
 
-/// Returns how long all callers leave a service alone that asked for a pause.
+/// Returns how long all callers send no request to a service that asked for a pause.
 pub fn shared_pause(asked: Duration) -> Duration {
     asked.min(ASKED_AGAIN_AFTER)
 }

@@ -160,7 +160,7 @@ pub fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
     }
 }
 
-/// Decides how an artifact is shown, now that its content is loaded or is known to be missing.
+/// Decides how an artifact is shown after the runtime has tried to load its content.
 fn route_of_fetched(fetched: &Fetched, sight: &Sight<'_>) -> Route {
     let route = route_of(&fetched.artifact, sight);
     match (&route, &fetched.bytes) {
@@ -223,7 +223,8 @@ pub fn render(history: &History, fetched: &HashMap<ArtifactId, Fetched>, sight: 
     Rendered { messages, shown: content.shown(), spans }
 }
 
-/// Returns the message for a notice of the system within a turn, or about a turn that ended early.
+/// Returns the message that shows the model a notice of the system: a notice within a turn, or about a turn that
+/// ended early.
 fn noticed(notice: &Notice, texts: &Texts) -> Wire {
     let header = texts.get(TextKey::MessageFromSystem);
     Wire::User(vec![Part::Text(format!("{header}\n{}", defuse(&notice.text(texts), texts)))])
@@ -342,10 +343,10 @@ fn with_ignored(text: String, ignored: &[String]) -> String {
     }
 }
 
-/// The reason for describing media that would fit if they were alone.
+/// The reason why a request only describes media although each medium alone would fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Crowded {
-    /// The media are older than others, and the request has no room for all.
+    /// The media are older than other media, and the request has no room for all media.
     Out,
     /// The media of the same message or tool result together are too large for a request.
     Together,
@@ -354,9 +355,9 @@ enum Crowded {
 /// Finds the records whose media do not fit into a request. Returns their positions, each with the reason. Media that
 /// would not fit even alone do not count: the route already replaced them by descriptions.
 ///
-/// If the media take more than the request has room for, the oldest are left out until the rest takes at most half of
-/// the room. So the next media fit without another change to earlier messages, and a server that caches the beginning
-/// of a prompt can still use its cache.
+/// If the media take more than the request has room for, the oldest media are left out until the other media take at
+/// most half of the room. So the next media fit without another change to earlier messages, and a server that caches
+/// the beginning of a prompt can still use its cache.
 fn too_old(
     records: &[&Record],
     history: &History,

@@ -1,8 +1,8 @@
 //! Compares an answer with the JSON Schema that its request asks for. Pure.
 //!
-//! Schemas come from people and from models, so they may be hostile. This module never loads anything that a schema
-//! refers to outside itself, matches patterns in linear time, and refuses a schema that would take long to compare
-//! ([`cost`]).
+//! Schemas come from people and from models, so a schema may be an attack. If a schema refers to another document,
+//! this module never loads the document. It matches patterns in linear time, and refuses a schema that would take
+//! long to compare ([`cost`]).
 
 mod cost;
 

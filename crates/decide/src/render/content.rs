@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) struct ArtifactRenderer<'a> {
     sight: &'a Sight<'a>,
     fetched: &'a HashMap<ArtifactId, Fetched>,
-    /// The positions of the records whose media do not fit beside others, each with the reason.
+    /// The positions of the records whose media do not fit beside other media, each with the reason.
     old: BTreeMap<usize, Crowded>,
     shown: Vec<Shown>,
 }
@@ -41,7 +41,8 @@ impl<'a> ArtifactRenderer<'a> {
         self.shown
     }
 
-    /// Shows an attachment of a message: a label with the medium, a label with the text, or a block that describes it.
+    /// Shows an attachment of a message: a label with the medium, a label with the text, or a block with a
+    /// description.
     pub(super) fn attachment(&mut self, id: &ArtifactId, position: usize) -> Vec<Part> {
         let texts = self.sight.texts;
         let Some(fetched) = self.fetched.get(id) else {

@@ -287,7 +287,7 @@ proptest! {
         prop_assert_eq!(media_of(&story.shown_to(service("all"), PLENTY)), expect(true));
     }
 
-    /// Media that do not fit are described, beginning with the oldest. The media that are shown fit together.
+    /// If the media do not all fit, the oldest media are described first. The media that are shown fit together.
     #[test]
     fn media_beyond_the_budget_are_described_oldest_first(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);
