@@ -1,4 +1,5 @@
-//! Finds out, from the records of a conversation, which tools its agent has found by searching. Pure.
+//! Finds out, from the records of a conversation, which tools its agent has found by a search. The functions are
+//! pure.
 
 use polity_society::id::TurnId;
 use polity_store::record::{Content, Record, ToolResult};

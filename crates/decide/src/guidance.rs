@@ -1,5 +1,5 @@
 //! Decides how many of the rules and tools a request contains: all if the window is large enough, otherwise fewer.
-//! Pure.
+//! The functions are pure.
 
 use crate::found::SEARCH_TOOLS;
 use polity_llm::Tool;
@@ -12,7 +12,7 @@ const SMALL_WINDOW: u64 = 8_192;
 const ESSENTIAL: [&str; 5] =
     ["spawn_agent_with_task", "send_message", "list_contacts", "put_artifact", "get_artifact"];
 
-/// The tools that an agent also gets in a small window if it cannot hire others to do its work.
+/// The tools that an agent also gets in a small window if it cannot hire other agents to do its work.
 const OF_WORKERS: [&str; 4] = ["str_replace_editor", "bash", "fetch_page", "web_search"];
 
 /// Separates the name of an MCP server from the name of its tool, as in `hub__search`. Only the names of MCP tools

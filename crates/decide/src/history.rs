@@ -1,4 +1,5 @@
-//! Decides which part of a conversation the model still sees in requests, and which part a summary replaces. Pure.
+//! Decides which part of a conversation the model still sees in requests, and which part a summary replaces. The
+//! functions are pure.
 
 use polity_llm::{Arguments, estimate_tokens};
 use polity_society::id::{ArtifactId, TurnId};
@@ -72,9 +73,9 @@ impl History {
 pub struct VisibleHistory<'h> {
     /// The newest summary.
     pub summary: Option<&'h str>,
-    /// The messages before the cut that are not answered yet.
+    /// The messages that are not answered yet, although the summary replaces the records around them.
     pub pinned: Vec<&'h Record>,
-    /// The records after the cut, shown in full.
+    /// The records that the summary does not replace. The model is shown these records in full.
     pub records: &'h [(TurnId, Record)],
 }
 
@@ -112,8 +113,8 @@ fn start_after(
         Keeps::Newest => kept,
     };
     let may_begin = |record: &Record| match keeps {
-        // The cut is before a message (`Heard`). So the turn that asked for the summary stays whole, and no call is
-        // separated from its result.
+        // The first record that stays is a message (`Heard`). So the turn that asked for the summary stays whole, and
+        // no call is separated from its result.
         Keeps::Turn => matches!(record, Record::Heard { .. }),
         Keeps::Newest => begins_something(record),
     };
@@ -229,7 +230,7 @@ fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> 
     }
 }
 
-/// Returns the notice to an agent that one of its turns ended early.
+/// Returns the notice that tells an agent that one of its turns ended early.
 pub fn turn_failed(reason: &str) -> Notice {
     Notice::TurnFailed { reason: reason.to_owned() }
 }

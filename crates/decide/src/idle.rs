@@ -23,7 +23,7 @@ pub enum Background {
     Running,
 }
 
-/// Decides what to do about a task with this standing.
+/// Decides what to do about a task in this state.
 ///
 /// A command in the background keeps the task open until the command ends or exceeds its time limit, because the end
 /// of the command wakes an agent. If the task cannot go on, for example because it has reached a limit, the command

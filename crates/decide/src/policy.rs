@@ -1,5 +1,5 @@
 //! Decides what to do after a model call that got no answer: the only retry policy of polity (contract section 4).
-//! Pure.
+//! The functions are pure.
 
 use crate::render::MediaUse;
 use polity_llm::{CallError, FailureKind, Patience, WhileOpen};
@@ -260,7 +260,8 @@ pub fn next(failure: &CallError, tried: &Tried, situation: Situation, retry: &Re
     }
 }
 
-/// Returns how many of the remaining attempts a service gets: all, or half of them, rounded up, if there is a fallback.
+/// Returns how many of the remaining attempts a service gets. If there is a fallback, the service gets half of the
+/// attempts, rounded up; otherwise it gets all attempts.
 fn share(left: u32, fallback: Fallback) -> u32 {
     match fallback {
         Fallback::Untried => left.div_ceil(2),
@@ -269,7 +270,8 @@ fn share(left: u32, fallback: Fallback) -> u32 {
 }
 
 /// Returns the pause after this many failures in a row. The pause doubles with each failure up to the configured
-/// maximum, and `jitter` shortens the pause by up to half. The pause is never shorter than the server asked for.
+/// maximum, and `jitter` shortens the pause by up to half. The pause is never shorter than `asked`, the pause that
+/// the server asked for.
 pub fn pause(asked: Option<Duration>, failures: u32, retry: &Retry, jitter: f64) -> Duration {
     let doubled = retry.base_delay.saturating_mul(1 << failures.saturating_sub(1).min(20));
     let spread = doubled.min(retry.max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);

@@ -41,7 +41,7 @@ pub struct Sight<'a> {
     pub limits: &'a Limits,
     /// The texts in the current language.
     pub texts: &'a Texts,
-    /// The contacts of the agent whose model gets the request. The agent could forward content to them.
+    /// The contacts of the agent whose model gets the request. The agent could forward content to its contacts.
     pub contacts: &'a [KnownParty],
     /// The service of each contact.
     pub contact_services: &'a HashMap<AgentId, ServiceId>,
@@ -390,7 +390,7 @@ fn too_old(
         if taken <= room {
             continue;
         }
-        // The media of the newest record always stay, because they fit if all others are left out.
+        // The media of the newest record always stay, because they fit without the media of other records.
         while taken > room / 2 && shown.len() > 1 {
             let Some((position, encoded)) = shown.pop_front() else { break };
             old.insert(position, Crowded::Out);

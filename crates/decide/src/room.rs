@@ -1,4 +1,5 @@
-//! Decides when a conversation is too long for a model's context window, and which part is summed up then. Pure.
+//! Decides when a conversation is too long for a model's context window, and which part is summed up then. The
+//! functions are pure.
 
 use crate::history::{History, end, fitting, transcript};
 use crate::policy::Room;
@@ -12,7 +13,7 @@ use polity_store::record::Record;
 /// below 100 because estimates are rough and the answer needs room too.
 const FULL_PERCENT: u64 = 80;
 
-/// If a request takes more than this share of the window, in percent, it tells the agent how full the window is.
+/// If a request takes more than this share of the window, in percent, the agent is told how full the window is.
 const FILLING_PERCENT: u64 = 70;
 
 /// Returns whether to tell an agent how full its window is.

@@ -50,7 +50,7 @@ impl Kind {
     }
 
     /// Returns the kind with this name.
-    /// An unknown name gives `Other`, because any model can at least get a description of such content.
+    /// An unknown name gives `Other`, because any model can at least get a description of content of this kind.
     pub fn from_name(name: &str) -> Self {
         name.parse().unwrap_or(Self::Other)
     }
@@ -77,8 +77,8 @@ pub enum KnownCapability {
     Vision,
     /// Understanding sound.
     Audio,
-    /// Understanding video. This is not one of [`Capability::STANDARD`], but the decision table in contract section 2
-    /// uses it.
+    /// Understanding video. [`Capability::STANDARD`] does not contain this capability, but the decision table in
+    /// contract section 2 uses it.
     Video,
     /// Reading files.
     File,

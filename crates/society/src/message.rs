@@ -67,7 +67,7 @@ pub struct SelfIntroduction {
 }
 
 /// The facts that an introduction shows about the introduced agent.
-/// The system takes them from its own records, never from a model's text.
+/// The system takes these facts from its own records, never from a model's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Introduced {
@@ -101,7 +101,7 @@ pub struct Introduced {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Finality {
-    /// More will follow: the message is a report, or its writer still waits for others.
+    /// More will follow: the message is a report, or its writer still waits for other parties.
     Interim,
     /// Nothing more will follow.
     Final,

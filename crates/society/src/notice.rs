@@ -70,7 +70,8 @@ pub enum Notice {
         /// The artifacts that the reader stored for the asker and never named.
         artifacts: Vec<Stored>,
     },
-    /// An agent gave no answer although it was reminded. The notice contains its texts and artifacts for the request.
+    /// An agent gave no answer although it was reminded. The notice contains the agent's texts and artifacts for the
+    /// request.
     Unanswered {
         /// The agent that gave no answer.
         agent: AgentId,
@@ -119,10 +120,10 @@ pub enum Notice {
     Repetition {
         /// The name of the tool.
         tool: String,
-        /// Number of these calls in a row.
+        /// Number of equal calls in a row.
         times: u64,
     },
-    /// The reader's answer was not sent, because it does not fit the JSON Schema that was asked for.
+    /// The reader's answer was not sent, because it does not fit the JSON Schema that the request contains.
     ResultDoesNotFit {
         /// What is wrong with the answer.
         errors: Vec<String>,

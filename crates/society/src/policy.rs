@@ -1,4 +1,4 @@
-//! The policy of tools that reach outside the society: which calls run at once, which calls need an answer of the
+//! The policy of tools that act outside the society: which calls run at once, which calls need an answer of the
 //! person first, and which calls are refused.
 
 mod facts;

@@ -44,7 +44,7 @@ pub enum Refusal {
     InvalidTaskBrief(Vec<FieldProblem>),
     /// The payload lacks something that its type needs.
     InvalidMessage(Vec<FieldProblem>),
-    /// The answer does not fit the JSON Schema that was asked for.
+    /// The answer does not fit the JSON Schema that the request contains.
     /// The agent's next answer is sent even if it does not fit.
     ResultDoesNotFit {
         /// What is wrong with the answer.
@@ -260,7 +260,8 @@ impl Refusal {
         }
     }
 
-    /// Returns the fields of [`Refusal::to_json`] other than `error` and `message`, or `None` if there are no others.
+    /// Returns the fields of [`Refusal::to_json`] except `error` and `message`; `None` if there are no further
+    /// fields.
     pub fn details(&self, texts: &Texts) -> Option<Value> {
         let Value::Object(mut object) = self.to_json(texts) else { return None };
         object.remove("error");

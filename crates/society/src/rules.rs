@@ -1,5 +1,5 @@
-//! Who may do what. Each rule is a plain function. It takes what a party wants to do, and the facts that the decision
-//! needs. It returns changes or a refusal.
+//! Who may do what. Each rule is a plain function that takes what a party wants to do and the facts that the decision
+//! needs, and returns changes or a refusal.
 
 mod closing;
 mod door;

@@ -333,7 +333,7 @@ text_keys! {
     NoticeSumUp = "notice.sum_up" ["limit"];
     /// To an agent that makes the same call again and again, with the same result.
     NoticeRepetition = "notice.repetition" ["tool", "times"];
-    /// To an agent whose answer does not fit the schema that was asked for.
+    /// To an agent whose answer does not fit the schema that the request contains.
     NoticeResultDoesNotFit = "notice.result_does_not_fit" ["errors"];
     /// To an agent: its previous turn failed or was stopped.
     NoticeTurnFailed = "notice.turn_failed" ["reason"];

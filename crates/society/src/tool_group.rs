@@ -62,7 +62,7 @@ impl fmt::Display for ServerName {
 pub enum ToolGroup {
     /// Making roles, hiring and ending agents.
     Organization,
-    /// Writing to others and listing the agent's own contacts.
+    /// Writing to other parties and listing the agent's own contacts.
     /// Every agent has this group, whether or not its role names it.
     Messages,
     /// Storing and reading artifacts.

@@ -12,7 +12,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// A type that an argument can have. It provides the schema, and reads the value that a model wrote.
+/// A type that an argument can have: it provides the schema, and reads the value that a model wrote.
 pub(super) trait Argument: Sized {
     /// Whether a call must have the argument.
     const REQUIRED: bool = true;
@@ -91,8 +91,8 @@ impl<'a> Reader<'a> {
     }
 
     /// If the model wrote attachments beside a message, moves the attachments into the message.
-    /// If the message assigns a task to an agent that the same call hires, and has no brief, copies the brief of the
-    /// call into the message.
+    /// If a call hires an agent, and its message assigns a task without a brief, copies the brief of the call into
+    /// the message.
     pub(super) fn gather(&mut self, message: &'static str, brief: Option<&'static str>) {
         let Some(mut fields) = self.object.get(message).and_then(Payload::open) else { return };
         let mut is_changed = false;

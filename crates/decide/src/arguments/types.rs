@@ -167,7 +167,7 @@ fn one_of_names<T: Copy + Into<&'static str>>(all: &[T]) -> Schema {
     json_schema!({"type": "string", "enum": names})
 }
 
-/// Reads one of the known values, ignoring case.
+/// Reads one of the known values. Upper and lower case do not matter.
 fn one_of<T>(value: &Value, all: impl Iterator<Item = (&'static str, T)> + Clone) -> Read<T> {
     let is_meant = |(name, _): &(&str, T)| {
         value.as_str().is_some_and(|written| written.trim().eq_ignore_ascii_case(name))
@@ -180,7 +180,7 @@ fn one_of<T>(value: &Value, all: impl Iterator<Item = (&'static str, T)> + Clone
 
 impl Argument for ToolGroup {
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        // The request lists the groups that the caller may give.
+        // The request lists the groups that the caller may give to a role.
         json_schema!({"type": "string"})
     }
 

@@ -97,8 +97,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns where a file or a data URL begins in a segment: at the start of the segment or later. A segment is a
-    /// run of digits.
+    /// Returns the place in a run of digits (`segment`) where a file or a data URL begins.
     fn place(&mut self, start: usize, segment: &Segment, standing: Standing) -> Option<Place> {
         if segment.length() < LINE {
             return None;

@@ -60,8 +60,7 @@ impl Stream {
         }
     }
 
-    /// Decodes the digits. If the base64 was cut off and a single digit is left, drops it, because it encodes no
-    /// byte.
+    /// Decodes the digits. Drops a single digit that is left at the end, because a single digit encodes no byte.
     pub(super) fn bytes(mut self) -> Vec<u8> {
         if self.digits.len() % 4 == 1 {
             self.digits.pop();
@@ -106,7 +105,8 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
 }
 
 /// Returns the end of a `+` or of up to three slashes at `start`, if a separator follows: then the `+` joins two
-/// strings, or the slashes begin a comment. Otherwise these characters are digits of base64: `None`.
+/// strings, or the slashes begin a comment. Otherwise these characters are digits of base64, and the result is
+/// `None`.
 fn joint(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();

@@ -113,7 +113,7 @@ fn a_certificate_is_a_text() {
     check_replaced(&format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"), None);
 }
 
-/// The search must stay fast even for a text that looks at every place like the beginning of a file.
+/// The search must stay fast even if every place of the text looks like the beginning of a file.
 #[test]
 fn a_text_made_to_take_long_is_looked_through_in_passing() {
     for piece in [
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(run_left(&replaced, &bytes), None, "{} in {}: {}", form.0, surroundings.0, replaced);
     }
 
-    /// A text without bytes stays byte for byte as it is.
+    /// The search does not change a text that contains no binary data.
     #[test]
     fn other_texts_stay_as_they_are(text in other_texts(), value in other_values()) {
         prop_assert_eq!(replace(&text, &mut |_| Some(String::new())), None);

@@ -171,7 +171,7 @@ impl<'a> ArtifactRenderer<'a> {
             (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, routing(&route));
                 // The text is shown exactly as it was stored, without marks before lines that look like a header.
-                // Agents store texts such as source code in artifacts because these stay unchanged.
+                // Agents store texts such as source code in artifacts because artifacts stay unchanged.
                 return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted), Vec::new());
             }
             (Route::Describe(_), _) => Material::Withheld,
@@ -226,8 +226,8 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    /// Finds agents that could read an artifact for the reader: its contacts whose service takes the artifact,
-    /// or an agent to hire.
+    /// Finds agents that could read an artifact for the reader: contacts of the reader whose service takes the
+    /// artifact, or an agent that the reader could hire.
     fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
         let others: Vec<_> = self
             .sight
@@ -248,7 +248,7 @@ impl<'a> ArtifactRenderer<'a> {
             (false, _, _) => Help::Contacts(contacts),
             (true, None, _) => Help::Nobody,
             (true, Some(_), Reason::MissingCapability(_)) => Help::Hire,
-            // The reader's own service has the capability, so the help must name another service to hire on.
+            // The reader's own service has the capability, so the help must name another service for a new agent.
             (true, Some(other), _) => Help::HireOn(other.id.clone()),
         }
     }

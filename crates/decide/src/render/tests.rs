@@ -62,7 +62,7 @@ fn system(service: &Service) -> String {
         workspace: None,
         guidance: Guidance::Full,
     });
-    // Short marks replace the prompts, because this test is only about their places in the message.
+    // Short marks replace the prompts, because this test is only about the places of the prompts in the message.
     let role = prompts.role.fill(&[("role_name", "读者"), ("role_prompt", "你读图。")]);
     system
         .replace(prompts.base.trim(), "(base)")

@@ -1,4 +1,4 @@
-//! Refuses schemas that would take long to compare with an answer. Pure.
+//! Refuses schemas that would take long to compare with an answer. The functions are pure.
 //!
 //! The validator follows each reference wherever it occurs. So if `d0` refers to `d1` twice, `d1` to `d2` twice, and
 //! so on, a few lines lead to more comparisons than anybody can wait for. The same happens if a schema refers to

@@ -202,8 +202,8 @@ impl World {
         Ok(())
     }
 
-    /// Takes all steps that need neither the model nor the outside world, as one transaction does. Returns the next
-    /// step.
+    /// Takes all steps that need neither the model nor the outside world, and adds their records and effects to one
+    /// transaction. Returns the next step.
     fn follow(&mut self, turn: &mut Turn, happened: Option<Record>, into: &mut Transaction) -> Step {
         let mut write = |turn: &mut Turn, record: Record| {
             turn.apply(&record);

@@ -1,6 +1,6 @@
 //! Decides whether the pattern of a rule, such as `git push*`, fits the text of a shell command.
-//! A rule that allows fits only if it is certain what the text runs. A rule that asks or denies also fits if this is
-//! uncertain.
+//! A rule that allows fits only if it is certain what the text runs. A rule that asks or denies also fits if it is
+//! uncertain what the text runs.
 
 use super::pattern::Pattern;
 use super::shell::{self, Part, Piece};

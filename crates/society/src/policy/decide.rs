@@ -51,9 +51,9 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Often {
-    /// At each call. The answer *yes* allows this call only.
+    /// Polity asks at each call. The answer *yes* allows only the call that the question is about.
     EachTime,
-    /// Once in a task. The answer *yes* allows all calls of this tool in this task.
+    /// Polity asks once in a task. The answer *yes* allows all calls of this tool in this task.
     OncePerTask,
 }
 

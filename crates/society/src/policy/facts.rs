@@ -132,7 +132,7 @@ impl Reach {
     }
 
     /// Returns whether the call can change something outside the workspace. A command that runs in a full sandbox
-    /// without a network cannot do so.
+    /// without a network cannot change anything there.
     pub fn changes_outside(&self) -> bool {
         match self {
             Self::Society | Self::ReadsWorkspace | Self::ChangesWorkspace => false,

@@ -283,7 +283,8 @@ fn passes_for_the_system(line: &str) -> bool {
             _ => character.is_alphanumeric().then(|| character.to_ascii_lowercase()),
         })
         .collect();
-    // A line without such a bracket misleads the reader only if it begins with the words of a line of the system.
+    // A line that does not begin with a bracket misleads the reader only if it begins with the words of a line of the
+    // system.
     squinted.starts_with('【')
         || squinted.starts_with("系统消息")
         || squinted.starts_with("来自") && squinted.contains("的消息")

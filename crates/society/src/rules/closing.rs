@@ -24,7 +24,7 @@ pub enum Prompting {
     Deadlock,
 }
 
-/// Whether a message to the person is final even if the agent still waits for others.
+/// Whether a message to the person is final even if the agent still waits for other parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastWord {
     /// The message is final even if the agent waits, because the person has heard nothing final yet.
@@ -96,8 +96,8 @@ pub enum Timing {
     Final,
     /// The text is delivered to the person now, as an interim text. The person hears more later.
     Interim,
-    /// The text is delivered later, when the agent no longer waits for others on behalf of the requests that the text
-    /// answers.
+    /// The text is delivered later, when the agent no longer waits for other parties on behalf of the requests that
+    /// the text answers.
     Held,
 }
 
@@ -138,7 +138,7 @@ pub fn address(facts: &ClosingFacts) -> Option<Address> {
 }
 
 /// Returns when a text is delivered.
-/// While the agent waits for others on behalf of the requests that the text answers or follows,
+/// While the agent waits for other parties on behalf of the requests that the text answers or follows,
 /// a text to an agent is held, and a text to the person is interim.
 fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let works_on = facts.works_on.as_ref().map(|request| &request.id);

@@ -64,7 +64,7 @@ pub struct DoorFacts {
     pub works_on: Option<MessageId>,
     /// What the sender waits for.
     pub pending: Vec<Pending>,
-    /// Whether a message to the person is final even if the sender still waits for others.
+    /// Whether a message to the person is final even if the sender still waits for other parties.
     pub last_word: LastWord,
     /// Number of messages in the receiver's mailbox.
     pub queued: u64,

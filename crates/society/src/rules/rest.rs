@@ -10,7 +10,7 @@ use crate::rules::Pending;
 pub enum Cause {
     /// A turn of the agent has ended.
     TurnEnded,
-    /// The agent no longer waits for some party, and no message tells the agent about this.
+    /// The agent has stopped waiting for another party, and no message tells the agent about this.
     WaitEnded,
 }
 
@@ -100,7 +100,7 @@ pub enum Due {
         /// The open requests, oldest first. If no request is open: the requests for which the agent stored artifacts.
         requests: Vec<MessageId>,
     },
-    /// Tell the asker that no answer will come, and give it the texts and artifacts that exist.
+    /// Tell the asker that no answer will follow, and give the asker the texts and artifacts that the agent made.
     GiveUp {
         /// The asker that waits.
         asker: AgentId,

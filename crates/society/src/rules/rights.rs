@@ -2,8 +2,8 @@
 //!
 //! Root has the groups that the settings grant. An agent never has a group that its parent lacks,
 //! nor a group that the creator of its role lacks. The rights are computed at every tool call.
-//! So if the person removes a group from a role or from the settings, all agents that depend on it lose the group at
-//! once.
+//! So if a role or the settings no longer contain a group, all agents that depend on this role or on the settings
+//! lose the group at once.
 //!
 //! The tools of an MCP server are in the server's own group, and in the groups that the settings put the server into.
 //! A role or the settings can give these tools under the name of any of these groups. The right to a group that

@@ -14,7 +14,7 @@ pub struct RoleWish {
     pub name: Name,
     /// The prompt that tells the role's agents what their work is.
     pub prompt: String,
-    /// What the role offers to others, if the caller described it.
+    /// What the role offers to other parties, if the caller described it.
     pub interface_spec: Option<InterfaceSpec>,
     /// The capabilities that the role's model must have.
     pub required_capabilities: Vec<String>,

@@ -156,7 +156,7 @@ impl Found {
         let mut takes_text = false;
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            // If the shell expands the word, the word may become `-c` and a command. So this is uncertain.
+            // If the shell expands the word, the word may become `-c` and a command. So it is uncertain what runs.
             let text = word.exact()?;
             if matches!(text.as_str(), "--version" | "--help") {
                 return Some(());

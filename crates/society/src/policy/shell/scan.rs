@@ -6,8 +6,8 @@ pub(super) fn arithmetic(text: &[char]) -> Result<Option<usize>, Uncertain> {
     let mut depth = 0_usize;
     for (at, character) in text.iter().enumerate() {
         match character {
-            // A parenthesis inside quotes or a comment does not count. This function does not parse quotes and
-            // comments.
+            // A parenthesis inside quotes or a comment does not count. This function does not parse quotes or
+            // comments, so it returns `Err`.
             '\'' | '"' | '\\' | '`' | '#' => return Err(Uncertain),
             '(' => depth += 1,
             ')' if depth > 0 => depth -= 1,
