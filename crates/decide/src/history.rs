@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 pub struct History {
     /// Records in order, each with the id of its turn. Records that were summed up long ago may be missing.
     pub records: Vec<(TurnId, Record)>,
-    /// The messages that the agent has heard, by id.
+    /// The messages that the agent has read. The key is the id of the message.
     pub messages: HashMap<String, Message>,
     /// The first words of each request that one of the messages in `messages` answers or is about.
     pub asked: FirstWords,
@@ -80,14 +80,15 @@ pub struct VisibleHistory<'h> {
 }
 
 impl<'h> VisibleHistory<'h> {
-    /// Returns the records that a model is shown. The pinned records come first.
+    /// Returns the records that a model is shown: first the records in `pinned`, then the records that are shown in
+    /// full.
     pub fn all(&self) -> impl Iterator<Item = &'h Record> {
         self.pinned.clone().into_iter().chain(self.records.iter().map(|(_, record)| record))
     }
 }
 
-/// Returns the newest summary, and the index of the first record that it does not replace. Records that an earlier
-/// summary replaced stay replaced.
+/// Returns the newest summary, and the index of the first record that this summary does not replace. Records that an
+/// earlier summary replaced stay replaced.
 fn cut(records: &[(TurnId, Record)]) -> (Option<&str>, usize) {
     let mut newest = (None, 0);
     for (index, (turn, record)) in records.iter().enumerate() {

@@ -8,7 +8,7 @@ use polity_view::Outcome;
 pub enum Verdict {
     /// Do nothing: there is work, or the task is idle already.
     Leave,
-    /// Remind root that the person has heard nothing final.
+    /// Remind root that the person has received no final message.
     Nudge,
     /// Declare the task idle.
     Idle(Outcome),

@@ -1,8 +1,8 @@
 //! Builds a request from a conversation, for the service that is configured now. The result is never stored.
 //!
-//! [`artifacts_of`] lists the artifacts that the conversation shows. The module `fetch` of the runtime then loads the
-//! artifacts that [`route_of`] does not describe. [`render`] builds the messages. The functions of this module are
-//! plain: the same conversation, service and artifacts give the same request.
+//! [`artifacts_of`] lists the artifacts that the conversation shows. The module `fetch` of the runtime then loads
+//! these artifacts, except those for which [`route_of`] chooses a description. [`render`] builds the messages. The
+//! functions of this module are plain: the same conversation, service and artifacts give the same request.
 
 mod content;
 mod system;
@@ -109,7 +109,7 @@ pub struct Rendered {
     pub messages: Vec<Wire>,
     /// How each artifact is shown, in order.
     pub shown: Vec<Shown>,
-    /// For each record that is shown, the range of `messages` that comes from it.
+    /// For each record that is shown, the range of `messages` that shows this record.
     pub spans: Vec<Range<usize>>,
 }
 

@@ -91,9 +91,10 @@ pub struct Turn {
     beginning: Expects,
     phase: Phase,
     calls: VecDeque<ToolCall>,
-    /// The results of calls that are refused without being run, by call id.
+    /// The results of calls that are refused without being run. The key is the id of the call.
     refused: Map<String, Value>,
-    /// The wrong tool names that the model used, by call id. The recorded calls have the corrected names.
+    /// The wrong tool names that the model used. The key is the id of the call. The recorded calls have the right
+    /// names.
     called_as: BTreeMap<String, String>,
     /// The text that the model wrote beside its latest calls.
     last_text: Option<String>,
@@ -101,7 +102,8 @@ pub struct Turn {
     before_reminder: Option<String>,
     /// The calls that were started and have no result, with the evidence that their tools prepared.
     started: BTreeMap<String, Value>,
-    /// The calls about which the person was asked, by call id. The judgement is `None` until the question ends.
+    /// The questions to the person about calls. The key is the id of the call. The judgement is `None` until the
+    /// question ends.
     questions: BTreeMap<String, Option<Judgement>>,
     /// Whether a tool that acts outside the society has run in this turn.
     acted_outside: bool,
@@ -395,7 +397,7 @@ impl Turn {
         self.unseen = 0;
         if self.misfit_told == WasTold::Yes {
             // A notice told the model before this answer that an earlier answer does not fit its schema. If this
-            // answer does not fit either, it is sent, with the reasons.
+            // answer does not fit either, this answer is sent together with the reasons.
             self.misfit = Misfit::Marked;
         }
         if replied.taken == Taken::BrokenCall {

@@ -5,7 +5,7 @@
 //! ([`message::Payload`], [`brief::TaskBrief`], [`name::Name`]).
 //! The [`rules`] are functions that take a parsed value and the facts that they need for a decision. A rule returns a
 //! [`refusal::Refusal`], or a list of [`change::Change`]s, which only need to be written.
-//! [`present`] puts stored messages into words, with the texts of the current language.
+//! [`present`] makes texts from stored messages, in the current language.
 //!
 //! This crate must not know about async, SQL, files, HTTP, models, the clock or randomness.
 //! Callers pass ids and times as arguments.

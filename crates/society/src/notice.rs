@@ -1,5 +1,5 @@
 //! Notices: what the system itself says to agents and to the person.
-//! The store keeps a notice as facts. The facts are put into words when somebody reads the notice.
+//! The store keeps a notice as facts. Polity makes a text from these facts when somebody reads the notice.
 
 use crate::command::CommandEnd;
 use crate::defuse::in_one_line;
@@ -56,7 +56,7 @@ pub enum Notice {
         /// The request, which will not be answered.
         message: MessageId,
     },
-    /// Reminds root that the task is idle and the person has heard nothing final.
+    /// Reminds root that the task is idle and the person has received no final message.
     Nudge,
     /// Reminds the reader that it owes a party an answer, or that it stored artifacts for a party and never named them.
     /// The text that ends the reader's turn then goes to the asker.
@@ -240,7 +240,7 @@ fn made(notes: &[String], artifacts: &[Stored], texts: &Texts) -> Vec<String> {
 }
 
 impl Notice {
-    /// Puts the notice into words, without the header line.
+    /// Returns the text of the notice, without the header line.
     ///
     /// Each quotation is joined into one line, so that no quoted line can look like a line of the system.
     /// Only the notes of `Unanswered` and `Leftover` keep their line breaks.

@@ -30,7 +30,7 @@ pub type FirstWords = BTreeMap<MessageId, String>;
 /// Maximum number of characters that a message quotes from a request.
 const QUOTED_CHARS: usize = 60;
 
-/// Puts a message into words for its receiver.
+/// Makes the text that the receiver of a message reads.
 /// `asked` contains the first words of the requests that the message answers or is about.
 pub fn present(message: &Message, asked: &FirstWords, texts: &Texts) -> Presentation {
     let mut lines = vec![header(message, texts)];

@@ -325,7 +325,7 @@ text_keys! {
     NoticeReceiverFailed = "notice.receiver_failed" ["id", "message", "reason"];
     /// To the parent, or the person: an agent's model call failed and will not be retried.
     NoticeAgentFailed = "notice.agent_failed" ["id", "role", "service", "reason"];
-    /// To root: the task is idle and the person has heard nothing final.
+    /// To root: the task is idle and the person has received no final message.
     NoticeNudge = "notice.nudge" [];
     /// To an agent whose turn ends before it has written to all children that it hired.
     NoticeUnwrittenChildren = "notice.unwritten_children" ["ids"];

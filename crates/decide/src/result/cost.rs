@@ -1,9 +1,9 @@
 //! Refuses schemas that would take long to compare with an answer. The functions are pure.
 //!
 //! The validator follows each reference wherever it occurs. So if `d0` refers to `d1` twice, `d1` to `d2` twice, and
-//! so on, a few lines lead to more comparisons than anybody can wait for. The same happens if a schema refers to
-//! itself in two ways for the same value. The validator does not limit the number of comparisons. So this module
-//! counts the schemas first.
+//! so on, a schema of a few lines would need years of comparisons. The same happens if a schema refers to itself in
+//! two ways for the same value. The validator does not limit the number of comparisons. So this module counts the
+//! schemas first.
 
 use serde_json::{Map, Value};
 

@@ -18,7 +18,7 @@ pub struct WorkedOn {
 pub enum Prompting {
     /// The turn began with a message that does not affect the closing text.
     Ordinary,
-    /// The turn began with the nudge. The person has heard nothing final, so the closing text is final.
+    /// The turn began with the nudge. The person has received no final message, so the closing text is final.
     Nudge,
     /// The turn began with the notice of a deadlock. The agents wait for each other, so one agent must answer first.
     Deadlock,
@@ -27,7 +27,7 @@ pub enum Prompting {
 /// Whether a message to the person is final even if the agent still waits for other parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastWord {
-    /// The message is final even if the agent waits, because the person has heard nothing final yet.
+    /// The message is final even if the agent waits, because the person has received no final message yet.
     Yes,
     /// The message is interim if the agent waits, else final.
     UnlessWaiting,
@@ -49,7 +49,7 @@ pub struct ClosingFacts {
     pub works_on: Option<WorkedOn>,
     /// How the turn began.
     pub prompting: Prompting,
-    /// The open requests of this task that the agent has heard, oldest first.
+    /// The open requests of this task that the agent has read, oldest first.
     pub open_requests: Vec<OpenRequest>,
     /// What the agent still waits for.
     pub pending: Vec<Pending>,
@@ -94,7 +94,7 @@ impl Subject {
 pub enum Timing {
     /// The text is delivered now, as a final text.
     Final,
-    /// The text is delivered to the person now, as an interim text. The person hears more later.
+    /// The text is delivered to the person now, as an interim text. The person gets a further text later.
     Interim,
     /// The text is delivered later, when the agent no longer waits for other parties on behalf of the requests that
     /// the text answers.

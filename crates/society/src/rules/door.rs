@@ -58,7 +58,7 @@ pub struct DoorFacts {
     pub contacts: Vec<KnownParty>,
     /// Whether the receiver knows the sender.
     pub acquaintance: Acquaintance,
-    /// The open requests that the sender has heard, from all askers, oldest first.
+    /// The open requests of all askers that the sender has read, oldest first.
     pub open_requests: Vec<OpenRequest>,
     /// The request that the sender works on, if there is one.
     pub works_on: Option<MessageId>,
@@ -246,7 +246,7 @@ fn on_behalf_of(payload: &Payload, facts: &DoorFacts) -> Option<MessageId> {
     named.map(|request| request.id.clone()).or_else(|| facts.works_on.clone())
 }
 
-/// Returns whether the person will hear more after this message: the message is a report,
+/// Returns whether the person will get a further message after this message: the message is a report,
 /// or a request that was made on behalf of the person's request is still open.
 fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     if facts.last_word == LastWord::Yes {

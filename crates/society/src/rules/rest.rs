@@ -23,7 +23,7 @@ pub enum Reminded {
     Yes,
 }
 
-/// A request that the agent has heard and not answered.
+/// A request that the agent has read and not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owed {
     /// The id of the request.

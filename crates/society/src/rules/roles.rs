@@ -49,7 +49,7 @@ pub fn create_role(
     (role.clone(), vec![Change::RoleCreated(role)])
 }
 
-/// Finds the role that an agent means, by id, else by name. `usable` contains the roles that it may hire into.
+/// Finds the role that an agent means, by id, else by name. `usable` contains the roles that the agent may hire into.
 /// Roles that the agent made take precedence over roles that its descendants made.
 /// Refuses a name that several roles of its descendants have.
 pub fn find_role(usable: Vec<Role>, agent: &AgentId, meant: &str) -> Result<Option<Role>, Refusal> {

@@ -4,7 +4,7 @@
 use crate::id::{AgentId, MessageId};
 use crate::message::{Expects, Message, Sender};
 
-/// An open request that its receiver has heard: a turn of the receiver has taken the request in.
+/// An open request that its receiver has read: a turn of the receiver has taken the request in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
     /// The id of the request.
