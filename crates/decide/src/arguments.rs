@@ -148,8 +148,8 @@ pub struct Parsed {
     pub understood: Vec<String>,
 }
 
-/// Returns the synonyms for a tool's arguments, each with its argument. A synonym counts only if the call does not
-/// contain the argument under its own name.
+/// Returns the synonyms for a tool's arguments as pairs: the synonym, and the name of the argument. A synonym counts
+/// only if the call does not contain the argument under its own name.
 pub fn synonyms_of(tool: &str) -> &'static [(&'static str, &'static str)] {
     match tool {
         "create_role" => &[
@@ -190,7 +190,7 @@ impl Call {
         };
         let object = match &call.arguments {
             Arguments::Object(object) => object.clone(),
-            // The refusal quotes the text, so that the model sees what it wrote. Encoded bytes in it are left out.
+            // The refusal quotes the text, so that the model sees what it wrote. The quotation omits encoded bytes.
             Arguments::Malformed(text) => {
                 let quoted: String = text.chars().take(500).collect();
                 let problem = inline::leave_out(&format!("not a JSON object: {quoted}"));
@@ -239,7 +239,7 @@ impl CreateRole {
         let (refusal, ignored) = reader.finish();
         let problems = match refusal {
             Some(Refusal::InvalidArguments(problems)) => problems,
-            // A role contains neither a brief nor a message, so there is no other refusal.
+            // A role contains neither a brief nor a message, so only the refusal `InvalidArguments` is possible.
             Some(_) | None => Vec::new(),
         };
         (role.filter(|_| problems.is_empty()), problems, ignored)

@@ -23,7 +23,7 @@ pub struct Reached {
 pub enum Leave {
     /// The call may be made.
     Granted,
-    /// The call may fit later, if calls in progress turn out to cost less than they have reserved.
+    /// The call may fit later, if calls in progress cost less than they have reserved.
     Later,
     /// The call would exceed this limit.
     Refused(Reached),
@@ -61,14 +61,15 @@ pub fn judge(spent: Spent, reserved: Spent, need: Spent, limits: &Limits) -> Lea
     later
 }
 
-/// Returns whether any limit depends on what was spent.
+/// Returns whether the calls, the tokens or the cost of a task are limited.
 pub fn is_bounded(limits: &Limits) -> bool {
     limits.max_model_calls_per_task.is_some()
         || limits.max_tokens_per_task.is_some()
         || limits.max_cost_per_task.is_some()
 }
 
-/// Returns the limit with this name and its present value; `None` if the limit was removed, or is not a limit of tasks.
+/// Returns the limit with this name, and the value that the limit has now. Returns `None` if the limit was removed,
+/// or if it is not a limit of tasks.
 pub fn named(name: &str, limits: &Limits) -> Option<Reached> {
     let all = [
         ("maxModelCallsPerTask", limits.max_model_calls_per_task.map(Number::from)),
@@ -101,7 +102,7 @@ pub fn still_reached(
 }
 
 /// Returns the most that a call should cost: its estimated prompt, and the longest answer that the service may give.
-/// Without `maxTokens` nobody knows how long the answer gets, so only the prompt counts.
+/// If the service has no `maxTokens`, the maximum length of the answer is unknown, so only the prompt counts.
 pub fn need(prompt_tokens: u64, service: &Service) -> Spent {
     let answer = service.endpoint.max_tokens.map_or(0, u64::from);
     let cost = service.price.map_or(0.0, |price| cost_of(price, prompt_tokens, answer));
@@ -142,7 +143,7 @@ pub fn branches(shares: &[Share], parents: &HashMap<AgentId, AgentId>) -> Vec<Br
         agent: agent.clone(),
         calls,
         tokens,
-        // Rounded to a millionth, to hide the errors of floating-point sums.
+        // The cost is rounded to a millionth, to hide the errors of floating-point sums.
         cost: cost.and_then(|cost| Number::from_f64((cost * 1e6).round() / 1e6)),
     };
     let mut branches: Vec<Branch> = branches.into_iter().map(read).collect();

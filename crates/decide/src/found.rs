@@ -1,4 +1,5 @@
-//! Finds out, from the records of a conversation, which tools its agent has found by searching. Pure.
+//! Finds out, from the records of a conversation, which tools its agent has found by a search. The functions are
+//! pure.
 
 use polity_society::id::TurnId;
 use polity_store::record::{Content, Record, ToolResult};
@@ -12,8 +13,8 @@ pub const FOUND: &str = "tools";
 
 /// Returns the names of the tools that an agent has found by a search, or has called.
 ///
-/// If there are many MCP tools, requests to the model contain the definitions of only these. The records are the only
-/// place that remembers the found tools, so a restart forgets none.
+/// If there are many MCP tools, requests to the model contain the definitions of only these tools. The names of the
+/// found tools are stored only in the records, so they survive a restart.
 pub fn found_tools(records: &[(TurnId, Record)]) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let mut called: HashMap<&str, &str> = HashMap::new();

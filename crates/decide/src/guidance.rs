@@ -1,5 +1,5 @@
 //! Decides how many of the rules and tools a request contains: all if the window is large enough, otherwise fewer.
-//! Pure.
+//! The functions are pure.
 
 use crate::found::SEARCH_TOOLS;
 use polity_llm::Tool;
@@ -8,11 +8,11 @@ use polity_llm::Tool;
 /// and more tools would confuse small models.
 const SMALL_WINDOW: u64 = 8_192;
 
-/// The tools that no agent can do without, even in a small window.
+/// The tools that every agent needs, even in a small window.
 const ESSENTIAL: [&str; 5] =
     ["spawn_agent_with_task", "send_message", "list_contacts", "put_artifact", "get_artifact"];
 
-/// The tools that an agent also gets in a small window if it cannot hire others to do its work.
+/// The tools that an agent also gets in a small window if it cannot hire other agents to do its work.
 const OF_WORKERS: [&str; 4] = ["str_replace_editor", "bash", "fetch_page", "web_search"];
 
 /// Separates the name of an MCP server from the name of its tool, as in `hub__search`. Only the names of MCP tools
@@ -38,7 +38,7 @@ impl Guidance {
         self != Self::Full
     }
 
-    /// Returns those of a role's tools that a request with this guidance contains.
+    /// Chooses the tools that a request with this guidance contains, from the tools of the role.
     pub fn choose(self, tools: Vec<Tool>) -> Vec<Tool> {
         match self {
             Self::Full | Self::ShortRules => tools,
@@ -56,8 +56,8 @@ impl Guidance {
     }
 }
 
-/// Chooses the guidance for a window. `cost` returns the tokens that the rules and tools of a request take. If they
-/// take more than half of the window, too little is left for the work itself.
+/// Chooses the guidance for a window. `cost` returns the tokens that the rules and tools of a request take. If the
+/// rules and tools take more than half of the window, too little room is left for the work itself.
 pub fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance {
     let Some(window) = window else { return Guidance::Full };
     if window <= SMALL_WINDOW {

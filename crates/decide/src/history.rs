@@ -1,4 +1,5 @@
-//! Decides which part of a conversation requests still show to the model, and which part a summary replaces. Pure.
+//! Decides which part of a conversation the model still sees in requests, and which part a summary replaces. The
+//! functions are pure.
 
 use polity_llm::{Arguments, estimate_tokens};
 use polity_society::id::{ArtifactId, TurnId};
@@ -15,9 +16,9 @@ use std::collections::{HashMap, HashSet};
 pub struct History {
     /// Records in order, each with the id of its turn. Records that were summed up long ago may be missing.
     pub records: Vec<(TurnId, Record)>,
-    /// The messages that the agent has heard, by id.
+    /// The messages that the agent has read. The key is the id of the message.
     pub messages: HashMap<String, Message>,
-    /// The first words of each request that one of these messages answers or is about.
+    /// The first words of each request that one of the messages in `messages` answers or is about.
     pub asked: FirstWords,
     /// The requests to the agent that are not answered yet. They stay visible even if a summary replaces their records.
     pub open: HashSet<String>,
@@ -72,21 +73,22 @@ impl History {
 pub struct VisibleHistory<'h> {
     /// The newest summary.
     pub summary: Option<&'h str>,
-    /// The messages before the cut that are not answered yet.
+    /// The messages that are not answered yet, although the summary replaces the records around them.
     pub pinned: Vec<&'h Record>,
-    /// The records after the cut, shown in full.
+    /// The records that the summary does not replace. The model is shown these records in full.
     pub records: &'h [(TurnId, Record)],
 }
 
 impl<'h> VisibleHistory<'h> {
-    /// Returns the records that a model is shown. The pinned records come first.
+    /// Returns the records that a model is shown: first the records in `pinned`, then the records that are shown in
+    /// full.
     pub fn all(&self) -> impl Iterator<Item = &'h Record> {
         self.pinned.clone().into_iter().chain(self.records.iter().map(|(_, record)| record))
     }
 }
 
-/// Returns the newest summary, and the index of the first record that it does not replace. Records that an earlier
-/// summary replaced stay replaced.
+/// Returns the newest summary, and the index of the first record that this summary does not replace. Records that an
+/// earlier summary replaced stay replaced.
 fn cut(records: &[(TurnId, Record)]) -> (Option<&str>, usize) {
     let mut newest = (None, 0);
     for (index, (turn, record)) in records.iter().enumerate() {
@@ -112,8 +114,8 @@ fn start_after(
         Keeps::Newest => kept,
     };
     let may_begin = |record: &Record| match keeps {
-        // The cut is before a message (`Heard`). So the turn that asked for the summary stays whole, and no call is
-        // separated from its result.
+        // The first record that stays is a message (`Heard`). So the turn that asked for the summary stays whole, and
+        // no call is separated from its result.
         Keeps::Turn => matches!(record, Record::Heard { .. }),
         Keeps::Newest => begins_something(record),
     };
@@ -123,7 +125,8 @@ fn start_after(
     start
 }
 
-/// Returns whether a history may begin with this record. A tool result must not: its call would be missing.
+/// Returns whether a history may begin with this record. A history must not begin with a tool result, because the
+/// call would be missing.
 fn begins_something(record: &Record) -> bool {
     matches!(record, Record::Heard { .. } | Record::Noticed { .. } | Record::Replied(_))
 }
@@ -151,7 +154,7 @@ pub fn fitting(records: &[(TurnId, Record)], costs: &[u64], room: u64) -> Option
 const ENTRY_CHARS: usize = 4_000;
 
 /// Writes the newest summary and the first `drop` records as text to sum up, one entry per line. Shortens every entry
-/// until the text is estimated at no more than `tokens`. If that is not enough, the text loses its oldest lines.
+/// until the text is estimated at no more than `tokens`. If that is not enough, drops the oldest lines of the text.
 pub fn transcript(
     told: &VisibleHistory<'_>,
     drop: usize,
@@ -228,7 +231,7 @@ fn line(record: &Record, messages: &HashMap<String, Message>, texts: &Texts) -> 
     }
 }
 
-/// Returns the notice to an agent that one of its turns ended early.
+/// Returns the notice that tells an agent that one of its turns ended early.
 pub fn turn_failed(reason: &str) -> Notice {
     Notice::TurnFailed { reason: reason.to_owned() }
 }

@@ -8,7 +8,7 @@ use polity_view::Outcome;
 pub enum Verdict {
     /// Do nothing: there is work, or the task is idle already.
     Leave,
-    /// Remind root that the person has heard nothing final.
+    /// Remind root that the person has received no final message.
     Nudge,
     /// Declare the task idle.
     Idle(Outcome),
@@ -23,10 +23,11 @@ pub enum Background {
     Running,
 }
 
-/// Decides what to do about a task with this standing.
+/// Decides what to do about a task in this state.
 ///
-/// A command in the background keeps the task open until its time limit, because its end wakes an agent. It does not
-/// keep a task open that cannot go on, for example after a limit was reached.
+/// A command in the background keeps the task open until the command ends or exceeds its time limit, because the end
+/// of the command wakes an agent. If the task cannot go on, for example because it has reached a limit, the command
+/// does not keep it open.
 pub fn verdict(standing: &Standing, background: Background) -> Verdict {
     if !standing.open || standing.turning || standing.mail {
         return Verdict::Leave;
@@ -43,7 +44,7 @@ pub fn verdict(standing: &Standing, background: Background) -> Verdict {
 }
 
 /// Returns whether an interim message of root, which promised more, now counts as final.
-/// This is the case if root has sent the person nothing more after a nudge.
+/// The message counts as final if root has sent the person nothing more after a nudge.
 pub fn interim_is_final(standing: &Standing) -> bool {
     standing.nudged
         && standing.expectant

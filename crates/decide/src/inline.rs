@@ -1,4 +1,4 @@
-//! Finds binary data that somebody wrote as text, in base64 or hexadecimal, and replaces it. Pure.
+//! Finds binary data that somebody wrote as text, in base64 or hexadecimal, and replaces it. The functions are pure.
 //!
 //! No text may contain binary data (contract section 3). So binary data in a text become an artifact, and a reference
 //! replaces them before the text is recorded. Here, "bytes" means binary data of one of two sorts: the content of a
@@ -171,7 +171,7 @@ pub fn without_bytes(text: String) -> String {
     replace(&text, &mut |_| None).unwrap_or(text)
 }
 
-/// Returns whether a value contains binary data that somebody wrote as text.
+/// Returns whether a JSON value contains binary data that somebody wrote as text.
 pub fn holds_bytes(value: &Value) -> bool {
     match value {
         Value::String(text) => !find(text).is_empty(),
@@ -193,8 +193,8 @@ pub fn leave_out_in(value: &mut Value) {
     }
 }
 
-/// Returns a text without bytes and without long runs that may be base64. The runtime uses this for arguments that
-/// should be base64 and cannot be decoded, and for texts that quote such arguments.
+/// Returns a text without bytes and without long runs that may be base64. The runtime uses this function for
+/// arguments that should be base64 and cannot be decoded, and for texts that quote such arguments.
 pub fn leave_out(text: &str) -> String {
     let text = without_bytes(text.to_owned());
     let text = text.as_str();

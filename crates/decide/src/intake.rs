@@ -1,4 +1,4 @@
-//! Decides how much of a mailbox a turn takes in before a model call. Pure.
+//! Decides how much of a mailbox a turn takes in before a model call. The functions are pure.
 //!
 //! Each request shows the model only a bounded amount of new mail. So a hundred thousand messages lead to many requests
 //! of bounded size, and no message is summed up before a model has read it. A message is never split.
@@ -8,7 +8,8 @@ use polity_registry::Service;
 use polity_society::limits::Limits;
 use polity_store::messages::Size;
 
-/// The maximum number of new messages in one request. A message is new until a model has answered a request with it.
+/// The maximum number of new messages in one request. A message is new until a model has answered a request that
+/// contains the message.
 const MESSAGES: usize = 200;
 
 /// New messages may take at most the window divided by this number. After a compaction, half of the window is free,
@@ -22,7 +23,8 @@ const ASSUMED_WINDOW: u64 = 128_000;
 const AROUND: u64 = 40;
 
 /// Returns an upper bound for the estimated tokens of a message. A character outside ASCII takes a whole token and
-/// has at least two bytes, so bytes minus characters is the most characters outside ASCII that the message can have.
+/// has at least two bytes. So the message has at most as many characters outside ASCII as it has bytes minus
+/// characters.
 pub fn tokens_of(size: Size) -> u64 {
     let others = size.bytes.saturating_sub(size.characters).min(size.characters);
     let ascii = size.characters - others;
@@ -53,9 +55,9 @@ impl Intake {
 
 /// Returns how many of the waiting messages a turn takes in, oldest first.
 ///
-/// The turn takes in as many as fit beside the `unseen` messages, which it took in before and which no model has
-/// read. If there are no unseen messages, the turn takes in at least one message, so that a model reads even a
-/// message that is too large.
+/// The turn takes in as many messages as fit together with the `unseen` messages. The turn took in the `unseen`
+/// messages before, and no model has read them. If there are no unseen messages, the turn takes in at least one
+/// message, so that a model reads even a message that is too large.
 pub fn taken(unseen: &[Size], waiting: &[Size], most: Intake) -> usize {
     let mut count = unseen.len();
     let mut tokens = unseen.iter().fold(0, |sum: u64, size| sum.saturating_add(tokens_of(*size)));

@@ -1,7 +1,7 @@
 //! The decisions of the runtime, as plain functions over plain data.
 //!
-//! Nothing here knows tokio, SQL, files or the clock; `tests/daemon/layers.rs` checks this. The driver and the modules
-//! around it read what a decision needs, call the decision, and carry out the result.
+//! This crate does not use tokio, SQL, files or the clock; `tests/daemon/layers.rs` checks this rule. The driver and
+//! the modules around the driver read what a decision needs, call the decision, and carry out the result.
 //!
 //! A model call needs these decisions, in this order: `history` (which records the model is still shown) → `render`
 //! (the request) → `room` (does it fit?) → `budget` (can the task pay for it?) → `policy` (how to go on after a failure)

@@ -1,5 +1,5 @@
 //! Decides what to do after a model call that got no answer: the only retry policy of polity (contract section 4).
-//! Pure.
+//! The functions are pure.
 
 use crate::render::MediaUse;
 use polity_llm::{CallError, FailureKind, Patience, WhileOpen};
@@ -11,14 +11,15 @@ use std::time::Duration;
 /// for a longer pause, the call fails, and the reason contains the time when the pause ends.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// Callers leave a service alone for at most this long, even if it asks for more: some servers ask for absurd pauses.
+/// Callers send no request to a service for at most this long, even if the service asks for a longer pause: some
+/// servers ask for absurd pauses.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// How often a call may send its request again to one service with a line that explains how to call tools.
 const MOST_REWORDED: u32 = 2;
 
-/// What one model call has tried so far. It covers all attempts of the call, also after a change to another service,
-/// after media were replaced by descriptions, and after older history was summed up.
+/// What one model call has tried so far. This includes all attempts of the call, also after a change to another
+/// service, after media were replaced by descriptions, and after older history was summed up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tried {
     /// The number of attempts so far, at all services together.
@@ -95,11 +96,11 @@ impl Tried {
         self.media = MediaUse::Shown;
         self.reworded = 0;
         self.suspected = None;
-        // The new service has its own context window, so room may be made again.
+        // The new service has its own context window, so older history may be summed up again.
         self.room = Room::Untouched;
     }
 
-    /// Makes the next requests describe media, because a request with these media failed. `revision` is the
+    /// Makes the next requests describe media in text, because a request with these media failed. `revision` is the
     /// catalogue's revision for which the failed request was made.
     pub fn describe_media(&mut self, failure: &CallError, media: Vec<ArtifactId>, revision: u64) {
         self.media = MediaUse::Described;
@@ -210,7 +211,7 @@ fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
     }
 }
 
-/// Returns how long all callers leave a service alone that asked for a pause.
+/// Returns how long all callers send no request to a service that asked for a pause.
 pub fn shared_pause(asked: Duration) -> Duration {
     asked.min(ASKED_AGAIN_AFTER)
 }
@@ -259,7 +260,8 @@ pub fn next(failure: &CallError, tried: &Tried, situation: Situation, retry: &Re
     }
 }
 
-/// Returns how many of the remaining attempts a service gets: all, or half of them, rounded up, if there is a fallback.
+/// Returns how many of the remaining attempts a service gets. If there is a fallback, the service gets half of the
+/// attempts, rounded up; otherwise it gets all attempts.
 fn share(left: u32, fallback: Fallback) -> u32 {
     match fallback {
         Fallback::Untried => left.div_ceil(2),
@@ -268,7 +270,8 @@ fn share(left: u32, fallback: Fallback) -> u32 {
 }
 
 /// Returns the pause after this many failures in a row. The pause doubles with each failure up to the configured
-/// maximum, and `jitter` shortens the pause by up to half. The pause is never shorter than the server asked for.
+/// maximum, and `jitter` shortens the pause by up to half. The pause is never shorter than `asked`, the pause that
+/// the server asked for.
 pub fn pause(asked: Option<Duration>, failures: u32, retry: &Retry, jitter: f64) -> Duration {
     let doubled = retry.base_delay.saturating_mul(1 << failures.saturating_sub(1).min(20));
     let spread = doubled.min(retry.max_delay).mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0);

@@ -1,8 +1,8 @@
 //! Builds a request from a conversation, for the service that is configured now. The result is never stored.
 //!
-//! [`artifacts_of`] lists the artifacts that the conversation shows. The module `fetch` of the runtime then loads the
-//! artifacts that [`route_of`] does not describe. [`render`] builds the messages. The functions of this module are
-//! plain: the same conversation, service and artifacts give the same request.
+//! [`artifacts_of`] lists the artifacts that the conversation shows. The module `fetch` of the runtime then loads
+//! these artifacts, except those for which [`route_of`] chooses a description. [`render`] builds the messages. The
+//! functions of this module are plain: the same conversation, service and artifacts give the same request.
 
 mod content;
 mod system;
@@ -41,7 +41,7 @@ pub struct Sight<'a> {
     pub limits: &'a Limits,
     /// The texts in the current language.
     pub texts: &'a Texts,
-    /// The contacts of the agent whose model gets the request. The agent could forward content to them.
+    /// The contacts of the agent whose model gets the request. The agent could forward content to its contacts.
     pub contacts: &'a [KnownParty],
     /// The service of each contact.
     pub contact_services: &'a HashMap<AgentId, ServiceId>,
@@ -109,7 +109,7 @@ pub struct Rendered {
     pub messages: Vec<Wire>,
     /// How each artifact is shown, in order.
     pub shown: Vec<Shown>,
-    /// For each record that is shown, the range of `messages` that comes from it.
+    /// For each record that is shown, the range of `messages` that shows this record.
     pub spans: Vec<Range<usize>>,
 }
 
@@ -160,7 +160,7 @@ pub fn route_of(artifact: &Artifact, sight: &Sight<'_>) -> Route {
     }
 }
 
-/// Decides how an artifact is shown, now that its content is loaded or is known to be missing.
+/// Decides how an artifact is shown after the runtime has tried to load its content.
 fn route_of_fetched(fetched: &Fetched, sight: &Sight<'_>) -> Route {
     let route = route_of(&fetched.artifact, sight);
     match (&route, &fetched.bytes) {
@@ -223,7 +223,8 @@ pub fn render(history: &History, fetched: &HashMap<ArtifactId, Fetched>, sight: 
     Rendered { messages, shown: content.shown(), spans }
 }
 
-/// Returns the message for a notice of the system within a turn, or about a turn that ended early.
+/// Returns the message that shows the model a notice of the system: a notice within a turn, or about a turn that
+/// ended early.
 fn noticed(notice: &Notice, texts: &Texts) -> Wire {
     let header = texts.get(TextKey::MessageFromSystem);
     Wire::User(vec![Part::Text(format!("{header}\n{}", defuse(&notice.text(texts), texts)))])
@@ -342,10 +343,10 @@ fn with_ignored(text: String, ignored: &[String]) -> String {
     }
 }
 
-/// The reason for describing media that would fit if they were alone.
+/// The reason why a request only describes media although each medium alone would fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Crowded {
-    /// The media are older than others, and the request has no room for all.
+    /// The media are older than other media, and the request has no room for all media.
     Out,
     /// The media of the same message or tool result together are too large for a request.
     Together,
@@ -354,9 +355,9 @@ enum Crowded {
 /// Finds the records whose media do not fit into a request. Returns their positions, each with the reason. Media that
 /// would not fit even alone do not count: the route already replaced them by descriptions.
 ///
-/// If the media take more than the request has room for, the oldest are left out until the rest takes at most half of
-/// the room. So the next media fit without another change to earlier messages, and a server that caches the beginning
-/// of a prompt can still use its cache.
+/// If the media take more than the request has room for, the oldest media are left out until the other media take at
+/// most half of the room. So the next media fit without another change to earlier messages, and a server that caches
+/// the beginning of a prompt can still use its cache.
 fn too_old(
     records: &[&Record],
     history: &History,
@@ -389,7 +390,7 @@ fn too_old(
         if taken <= room {
             continue;
         }
-        // The media of the newest record always stay, because they fit if all others are left out.
+        // The media of the newest record always stay, because they fit without the media of other records.
         while taken > room / 2 && shown.len() > 1 {
             let Some((position, encoded)) = shown.pop_front() else { break };
             old.insert(position, Crowded::Out);

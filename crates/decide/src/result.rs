@@ -1,7 +1,7 @@
-//! Compares an answer with the JSON Schema that its request asks for. Pure.
+//! Compares an answer with the JSON Schema that its request contains. The functions are pure.
 //!
-//! Schemas come from people and from models, so they may be hostile. This module never loads anything that a schema
-//! refers to outside itself, matches patterns in linear time, and refuses a schema that would take long to compare
+//! Schemas come from people and from models, so a schema may be an attack. This module never loads a document that a
+//! schema refers to, matches patterns in linear time, and refuses a schema that would take long to compare
 //! ([`cost`]).
 
 mod cost;
@@ -11,7 +11,7 @@ use polity_society::message::Payload;
 use polity_society::written::json_in;
 use serde_json::Value;
 
-/// The maximum number of errors that are reported at once. An agent has to read all of them before it answers again.
+/// The maximum number of errors that are reported at once. An agent has to read all errors before it answers again.
 const MOST_ERRORS: usize = 8;
 
 /// The maximum length of the description of one error, in characters. The validator quotes the value that fails,
@@ -24,7 +24,7 @@ const DEEPEST: usize = 64;
 /// What happens to an answer that does not fit its schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misfit {
-    /// The answer is refused, and its writer is told why. This happens the first time in a turn.
+    /// The answer is refused, and its writer is told why. Only the first such answer in a turn is refused.
     Refused,
     /// The answer is sent, with the reasons why it does not fit.
     Marked,
@@ -45,7 +45,7 @@ pub fn check_schema(schema: &Value) -> Result<(), String> {
     read(schema).map(drop)
 }
 
-/// Returns the content of a message as JSON if it fits all schemas, otherwise the reasons why not.
+/// Returns the content of a message as JSON if it fits all schemas, otherwise the reasons why it does not fit.
 pub fn fit(payload: &Payload, schemas: &[Value]) -> Result<Value, Vec<String>> {
     let said = match payload.content() {
         Some((_, Value::String(text))) => json_in(text),

@@ -1,4 +1,5 @@
-//! Decides when a conversation is too long for a model's context window, and which part is summed up then. Pure.
+//! Decides when a conversation is too long for a model's context window, and which part is summed up then. The
+//! functions are pure.
 
 use crate::history::{History, end, fitting, transcript};
 use crate::policy::Room;
@@ -12,7 +13,7 @@ use polity_store::record::Record;
 /// below 100 because estimates are rough and the answer needs room too.
 const FULL_PERCENT: u64 = 80;
 
-/// If a request takes more than this share of the window, in percent, it tells the agent how full the window is.
+/// If a request takes more than this share of the window, in percent, the agent is told how full the window is.
 const FILLING_PERCENT: u64 = 70;
 
 /// Returns whether to tell an agent how full its window is.
@@ -33,8 +34,8 @@ pub struct Compaction {
     pub tokens: u64,
 }
 
-/// Returns whether a request takes more of a service's window than it should. If the service declares no window,
-/// the result is always false.
+/// Returns whether a request takes so much of a service's window that older history must be summed up first. If the
+/// service declares no window, the result is always false.
 pub fn outgrows(tokens: u64, service: &Service) -> bool {
     bound(service).is_some_and(|bound| tokens > bound)
 }
@@ -95,8 +96,8 @@ pub fn without_a_model(compaction: &Compaction, snapshot: &Snapshot) -> String {
     format!("{heading}\n{}", end(&compaction.transcript, compaction.summary_tokens))
 }
 
-/// Returns the limits for requests to a service. For a small window they are lower, so that no single text fills the
-/// window.
+/// Returns the limits for requests to a service. For a small window, the limits are lower, so that no single text
+/// fills the window.
 pub fn within(limits: &Limits, service: &Service) -> Limits {
     let part = service.context_window.map_or(u64::MAX, |window| (window / 2).max(200));
     Limits {

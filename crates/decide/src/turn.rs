@@ -1,6 +1,6 @@
-//! A turn 回合: what an agent does with one message. A state machine that never does IO.
+//! A turn 回合: what an agent does with one message. The turn is a state machine that never does IO.
 //!
-//! [`Turn::next`] returns what to do next. The driver does it, writes what happened as a record, and passes the
+//! [`Turn::next`] returns the next step. The driver takes the step, writes what happened as a record, and passes the
 //! record to [`Turn::apply`]. After a crash, [`Turn::replay`] rebuilds the same turn from the records.
 
 use crate::result::Misfit;
@@ -21,7 +21,7 @@ pub enum Step {
     CallModel(Tools),
     /// Run this call, which was not started before.
     RunTool(ToolCall),
-    /// Deal with a call that was started and has no result, because the process ended meanwhile.
+    /// Record that a call was interrupted: it was started and has no result, because the process ended meanwhile.
     RecordInterruption(ToolCall),
     /// Answer this call with a refusal, without running it.
     RefuseTool(ToolCall, WhyRefused),
@@ -78,8 +78,8 @@ enum Phase {
     Ended,
 }
 
-/// A turn fails when its model has written this many unreadable calls as text. After the first of them, a notice
-/// tells the model what is wrong.
+/// A turn fails when its model has written this many unreadable calls as text. The refusal of the first
+/// unreadable call tells the model what is wrong.
 const BROKEN_CALLS: u32 = 2;
 
 /// A turn fails when its model has given this many empty answers.
@@ -91,9 +91,10 @@ pub struct Turn {
     beginning: Expects,
     phase: Phase,
     calls: VecDeque<ToolCall>,
-    /// The results of calls that are refused without being run, by call id.
+    /// The results of calls that are refused without being run. The key is the id of the call.
     refused: Map<String, Value>,
-    /// The wrong tool names that the model used, by call id. The recorded calls have the corrected names.
+    /// The wrong tool names that the model used. The key is the id of the call. The recorded calls have the right
+    /// names.
     called_as: BTreeMap<String, String>,
     /// The text that the model wrote beside its latest calls.
     last_text: Option<String>,
@@ -101,7 +102,8 @@ pub struct Turn {
     before_reminder: Option<String>,
     /// The calls that were started and have no result, with the evidence that their tools prepared.
     started: BTreeMap<String, Value>,
-    /// The calls about which the person was asked, by call id. The judgement is `None` until the question ends.
+    /// The questions to the person about calls. The key is the id of the call. The judgement is `None` until the
+    /// question ends.
     questions: BTreeMap<String, Option<Judgement>>,
     /// Whether a tool that acts outside the society has run in this turn.
     acted_outside: bool,
@@ -134,8 +136,8 @@ pub enum Reminded {
     Once,
 }
 
-/// After this many equal calls in a row with equal results, a notice tells the model. After `REPEATED_TOO_OFTEN` such
-/// calls, the turn fails.
+/// After this many equal calls in a row with equal results, a notice tells the model that it repeats itself. After
+/// `REPEATED_TOO_OFTEN` equal calls, the turn fails.
 const REPEATED: u32 = 3;
 const REPEATED_TOO_OFTEN: u32 = 5;
 
@@ -157,8 +159,8 @@ enum WasTold {
     Yes,
 }
 
-/// Removes the ids of messages and artifacts from a tool result. Without the ids, the results are equal if an agent
-/// sends the same message or stores the same content again.
+/// Removes the ids of messages and artifacts from a tool result. Without the ids, two results are equal if an agent
+/// sends the same message twice, or stores the same content twice.
 fn without_ids(result: &str) -> String {
     let is_of_word =
         |character: char| character.is_ascii_alphanumeric() || matches!(character, ':' | '-' | '_');
@@ -198,7 +200,7 @@ impl Repetition {
 }
 
 impl Turn {
-    /// Begins a turn. `beginning` tells whether the message that began it expects an answer.
+    /// Begins a turn. `beginning` tells whether the message that begins the turn expects an answer.
     pub fn new(beginning: Expects) -> Self {
         Self {
             beginning,
@@ -243,7 +245,8 @@ impl Turn {
         self.unseen
     }
 
-    /// Returns whether the agent needs no reminder any more of children that it did not write to.
+    /// Returns whether the agent was reminded of children that it did not write to, or needs no such reminder any
+    /// more.
     pub fn reminded(&self) -> Reminded {
         // A model that is asked to sum up cannot write to anybody any more.
         if self.summing_up == SummingUp::Asked { Reminded::Once } else { self.reminded }
@@ -310,7 +313,7 @@ impl Turn {
         matches!(self.questions.get(&call.id), Some(Some(Judgement::Allowed)))
     }
 
-    /// Returns the calls that have no result yet, the next one first.
+    /// Returns the calls that have no result yet, in the order in which they run.
     pub fn pending(&self) -> impl Iterator<Item = &ToolCall> {
         self.calls.iter()
     }
@@ -381,7 +384,8 @@ impl Turn {
         }
     }
 
-    /// Asks the model again after a notice. The earlier text closes the turn only if the model writes nothing more.
+    /// Asks the model again after a notice. The earlier text becomes the closing text only if the model writes
+    /// nothing more.
     fn ask_again(&mut self) {
         let said = std::mem::replace(&mut self.phase, Phase::Asking);
         if let Phase::Closing(text) = said {
@@ -393,7 +397,7 @@ impl Turn {
         self.unseen = 0;
         if self.misfit_told == WasTold::Yes {
             // A notice told the model before this answer that an earlier answer does not fit its schema. If this
-            // answer does not fit either, it is sent, with the reasons.
+            // answer does not fit either, this answer is sent together with the reasons.
             self.misfit = Misfit::Marked;
         }
         if replied.taken == Taken::BrokenCall {

@@ -59,16 +59,16 @@ const ALIASES: &[(&str, &str)] = &[
     ("compress", "compress_context"),
 ];
 
-/// A reply as the model meant it.
+/// A reply in the form that the model meant.
 #[derive(Debug)]
 pub struct Understood {
     /// The reply: its text contains no thoughts, and its calls have the real names of their tools.
     pub reply: Reply,
-    /// Whether the text was taken as plain text, as calls, or as a broken call.
+    /// Whether polity read the text as plain text, as calls, or as a call that cannot be read.
     pub taken: Taken,
     /// For each call, the wrong tool name that the model used; `None` if the name was right.
     pub called_as: Vec<Option<String>>,
-    /// What is wrong with the only call, if the model wrote it as text that cannot be read.
+    /// The refusal of the only call, if the model wrote this call as text that cannot be read.
     pub refusal: Option<Refusal>,
 }
 
@@ -210,7 +210,7 @@ mod tests {
         check("List-Contacts", "list_contacts");
         check("delegate", "spawn_agent_with_task");
         check("fly", "fly");
-        // These tools are not offered here.
+        // The request of this test does not offer the tools that these names mean, so the names stay as they are.
         check("put_file", "put_file");
         check("save_artifact", "save_artifact");
     }

@@ -1,4 +1,4 @@
-//! Agents, and what others may see of them.
+//! Agents, and the facts about parties that the rules need.
 
 use crate::brief::TaskBrief;
 use crate::content::Capabilities;
@@ -34,7 +34,7 @@ pub struct Agent {
 pub enum Standing {
     /// The agent still takes part.
     Active,
-    /// Somebody ended the agent, or an agent above it.
+    /// Somebody ended the agent itself or one of the agents above it.
     Ended,
 }
 

@@ -31,7 +31,7 @@ pub enum Answer {
     No,
 }
 
-/// How a question ended for the agent that wants to make the call.
+/// The result of a question about a call. The agent that wants to make the call gets this result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "judgement", rename_all = "snake_case")]
 pub enum Judgement {

@@ -136,8 +136,8 @@ pub(crate) fn schema_in(fields: &Map<String, Value>) -> Option<Value> {
     written::object(schema).map(Value::Object).or_else(|| schema.as_bool().map(Value::Bool))
 }
 
-/// Copies required fields that a brief lacks from the message that is sent with the brief.
-/// The message may contain such a field among its own fields, in its `taskBrief`, or as a line of its text.
+/// If a brief lacks required fields, copies these fields from the message that is sent with the brief.
+/// The message may contain a missing field among its own fields, in its `taskBrief`, or as a line of its text.
 /// Returns the new brief and a note for each copied field.
 /// Returns `None` if no field was copied or the brief cannot be read.
 pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<(Value, Vec<String>)> {
@@ -164,7 +164,8 @@ pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<
             Some((place, value.filter(|value| written::says_something(value))?))
         });
         let Some((place, value)) = stated.next() else { continue };
-        // If the message contains different values for a field, it is unclear which one is meant, so none is copied.
+        // If the message contains different values for a field, it is unclear which value is right, so no value is
+        // copied.
         if stated.all(|(_, other)| other == value) {
             brief.insert(field.to_owned(), value.clone());
             taken.push(format!("initialMessage.{place}{field} → taskBrief.{field}"));
@@ -368,7 +369,7 @@ mod tests {
     }
 
     proptest! {
-        /// A brief that lacks required fields is refused, and the refusal names exactly these fields
+        /// A brief that lacks required fields is refused, and the refusal names exactly the missing fields
     /// (seed "agent-communication", requirement 1.4).
         #[test]
         fn missing_fields_are_refused_and_named(missing in proptest::collection::btree_set(0usize..5, 0..5)) {

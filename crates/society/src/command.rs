@@ -8,7 +8,7 @@ use strum::{IntoStaticStr, VariantArray};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum CommandEnd {
-    /// The shell ended with this code; 128 + n for signal n.
+    /// The shell ended with this exit code. The code 128 + n stands for signal n.
     Exited {
         /// The exit code.
         code: i32,
@@ -26,7 +26,7 @@ pub enum CommandEnd {
     Interrupted,
     /// The sandbox could not be built, so nothing of the command has run.
     Failed {
-        /// Why, in words.
+        /// The reason why the sandbox could not be built, in words.
         reason: String,
     },
 }
@@ -72,7 +72,7 @@ impl CommandLimit {
 }
 
 impl CommandEnd {
-    /// Puts the end into words that continue a sentence about the command.
+    /// Tells how the command ended, in words that continue a sentence about the command.
     pub fn text(&self, texts: &Texts) -> String {
         match self {
             Self::Exited { code } => texts.fill(TextKey::NoticeCommandExited, &[("code", &code.to_string())]),

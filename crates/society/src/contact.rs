@@ -33,7 +33,7 @@ pub enum Source {
     Child,
     /// The owner's brief names the contact.
     Preset,
-    /// A party that knew both introduced the contact.
+    /// A party that knew both the owner and the contact introduced the contact to the owner.
     Introduction,
     /// The contact wrote to the owner first.
     FirstMessage,
@@ -87,8 +87,8 @@ impl From<&KnownParty> for ContactLine {
     }
 }
 
-/// Finds the contact that a model named: the contact with the id `meant`, else the contact whose role has this name.
-/// Refuses a role name that several contacts have.
+/// Finds the contact that a model named: the contact with the id `meant`, else the contact with the role `meant`.
+/// Refuses the name if several contacts have a role with this name.
 pub fn find<'a>(contacts: &'a [KnownParty], meant: &str) -> Result<Option<&'a KnownParty>, Refusal> {
     let meant = meant.trim();
     if let Some(by_id) = contacts.iter().find(|contact| contact.party.id.as_str() == meant) {

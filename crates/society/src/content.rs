@@ -50,7 +50,7 @@ impl Kind {
     }
 
     /// Returns the kind with this name.
-    /// An unknown name gives `Other`, because any model can at least get a description of such content.
+    /// An unknown name gives `Other`, because any model can at least get a description of content of this kind.
     pub fn from_name(name: &str) -> Self {
         name.parse().unwrap_or(Self::Other)
     }
@@ -77,8 +77,8 @@ pub enum KnownCapability {
     Vision,
     /// Understanding sound.
     Audio,
-    /// Understanding video. This is not one of [`Capability::STANDARD`], but the decision table in contract section 2
-    /// uses it.
+    /// Understanding video. [`Capability::STANDARD`] does not contain this capability, but the decision table in
+    /// contract section 2 uses it.
     Video,
     /// Reading files.
     File,
@@ -155,11 +155,11 @@ impl fmt::Debug for Capability {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Direction {
-    /// What the model takes.
+    /// The capability is needed for the model's input.
     Input,
-    /// What the model gives.
+    /// The capability is needed for the model's output.
     Output,
-    /// Both input and output.
+    /// The capability is needed for both input and output.
     Both,
 }
 
@@ -183,7 +183,7 @@ pub struct Capabilities {
 }
 
 impl Default for Capabilities {
-    /// Returns text as input and output, which is assumed of a model without declared capabilities.
+    /// Returns the capabilities of a model that declares none: text as input, and text as output.
     fn default() -> Self {
         Self { input: vec![Capability::TEXT], output: vec![Capability::TEXT] }
     }
@@ -214,7 +214,7 @@ pub struct Artifact {
     pub id: ArtifactId,
     /// The kind of the bytes, which decides which models can read them.
     pub kind: Kind,
-    /// The MIME type that detection determined.
+    /// The MIME type that polity detected.
     pub mime_type: MimeType,
     /// The name of the file that the bytes came from, if any.
     pub filename: Option<String>,
@@ -225,7 +225,7 @@ pub struct Artifact {
     pub size: u64,
     /// When the artifact was stored, in milliseconds since 1970.
     pub created_at: i64,
-    /// Further metadata: data that came with the bytes, and findings of detection, such as a wrong declared MIME type.
+    /// Further metadata: data that came with the bytes, and problems that polity detected, such as a wrong MIME type.
     pub meta: serde_json::Map<String, serde_json::Value>,
 }
 

@@ -24,8 +24,8 @@ const OF_THE_SYSTEM: [TextKey; 10] = [
     TextKey::ToolQuoted,
 ];
 
-/// Marks each line that looks like a line of the system, so that no writer can pose as another sender.
-/// Every character that a reader may take for the end of a line becomes a line break.
+/// Marks each line that looks like a line of the system, so that no writer can pretend to be another sender.
+/// Replaces every character that looks like the end of a line by a line break.
 pub fn defuse(text: &str, texts: &Texts) -> String {
     let mark = texts.get(TextKey::MessageQuoteMark);
     let forms = Form::all(texts);
@@ -43,7 +43,7 @@ pub fn defuse(text: &str, texts: &Texts) -> String {
     defused
 }
 
-/// Joins the lines of a text into one, so that the system can quote it within a sentence.
+/// Joins the lines of a text into one line, so that the system can quote the text within a sentence.
 pub(crate) fn in_one_line(text: &str) -> String {
     let lines: Vec<&str> = text.split(is_line_break).map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.join(" ")
@@ -67,10 +67,9 @@ pub fn json_line(value: &impl Serialize) -> String {
 
 /// Returns whether a line looks like a line of the system.
 ///
-/// A line does so if it begins with the words of a line of the system, or if it has a header bracket before its first
-/// letter or digit.
-/// A line with a bidirectional mark before its first letter and a header bracket anywhere counts too, because the mark
-/// may display the bracket at the beginning of the line.
+/// This is so in three cases. The line begins with the words of a line of the system. Or the line has a header
+/// bracket before its first letter or digit. Or the line has a bidirectional mark before its first letter and a
+/// header bracket anywhere: the mark may cause a display to show the bracket at the beginning of the line.
 fn misleads(line: &str, forms: &[Form]) -> bool {
     let words = line.find(is_letter).unwrap_or(line.len());
     // Cannot fail: `find` returns the start of a character.

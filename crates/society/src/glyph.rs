@@ -2,7 +2,7 @@
 
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
-/// Returns whether a reader may take the character for the end of a line.
+/// Returns whether the character looks like the end of a line to a reader.
 pub(crate) fn is_line_break(character: char) -> bool {
     matches!(
         character,
@@ -69,8 +69,8 @@ fn is_modifier_letter(character: char) -> bool {
     )
 }
 
-/// Returns whether a character is a letter or a digit that is visible by itself. A mark does not count, even if
-/// Unicode calls it a letter, such as U+FE70, a space with a fathatan.
+/// Returns whether a character is a letter or a digit that is visible by itself. Returns false for a mark, even if
+/// Unicode calls the mark a letter. For example, U+FE70 is a space with the Arabic mark fathatan.
 pub(crate) fn is_letter(character: char) -> bool {
     let can_be_seen = |character: char| {
         character.is_alphanumeric()

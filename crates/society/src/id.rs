@@ -134,12 +134,12 @@ impl AgentId {
         Self::new("root")
     }
 
-    /// Returns whether this is the person.
+    /// Returns whether this is the id of the person.
     pub fn is_user(&self) -> bool {
         self.0 == "user"
     }
 
-    /// Returns whether this is root.
+    /// Returns whether this is the id of root.
     pub fn is_root(&self) -> bool {
         self.0 == "root"
     }
@@ -193,7 +193,7 @@ pub const MAX_ID_CHARS: usize = 16;
 
 /// Makes a short id that a model can repeat: the ASCII letters and digits of `name` in lower case, then `suffix`.
 ///
-/// A name without ASCII letters or digits, such as a Chinese one, is replaced by `fallback`.
+/// A name without ASCII letters or digits, such as a Chinese name, is replaced by `fallback`.
 pub fn readable(name: &str, fallback: &str, suffix: &str) -> String {
     let mut slug = String::new();
     for character in name.chars() {

@@ -3,9 +3,9 @@
 //! Data flows one way through this crate.
 //! Texts of models and people are parsed into types whose values are always valid
 //! ([`message::Payload`], [`brief::TaskBrief`], [`name::Name`]).
-//! The [`rules`] are functions of such a value and the facts that matter. A rule returns a [`refusal::Refusal`],
-//! or a list of [`change::Change`]s, which only need to be written.
-//! [`present`] puts written messages into words, with the texts of the current language.
+//! The [`rules`] are functions that take a parsed value and the facts that they need for a decision. A rule returns a
+//! [`refusal::Refusal`], or a list of [`change::Change`]s, which only need to be written.
+//! [`present`] makes texts from stored messages, in the current language.
 //!
 //! This crate must not know about async, SQL, files, HTTP, models, the clock or randomness.
 //! Callers pass ids and times as arguments.

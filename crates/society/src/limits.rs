@@ -6,7 +6,7 @@ use crate::refusal::Refusal;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The limits in force. An optional limit that is `None` does not apply.
+/// The limits that apply now. An optional limit that is `None` does not apply.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Limits {
@@ -41,8 +41,8 @@ pub struct Limits {
     pub inline_text_chars: u64,
     /// Maximum size of an artifact, in bytes.
     pub max_artifact_bytes: u64,
-    /// Maximum size of all artifacts of one task together, in bytes. Equal artifacts count each, although their bytes
-    /// are stored once.
+    /// Maximum size of all artifacts of one task together, in bytes. Each of several equal artifacts counts, although
+    /// their bytes are stored only once.
     pub max_artifact_bytes_per_task: u64,
     /// Maximum size of the media in one request to a model, in bytes after base64 encoding.
     pub max_request_bytes: u64,
@@ -54,7 +54,7 @@ pub const ARTIFACT_LIMIT: &str = "maxArtifactBytes";
 /// The name in `app.json` of the limit on the size of all artifacts of a task.
 pub const TASK_ARTIFACTS_LIMIT: &str = "maxArtifactBytesPerTask";
 
-/// An artifact has more bytes than [`ARTIFACT_LIMIT`] allows.
+/// The error for an artifact that has more bytes than [`ARTIFACT_LIMIT`] allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
     /// The size of the artifact, in bytes.

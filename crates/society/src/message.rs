@@ -52,7 +52,7 @@ impl Sender {
 }
 
 /// An introduction of the writer to a receiver that does not know the writer.
-/// The system makes it, and shows it below the header of the writer's first message to this receiver.
+/// The system makes this introduction, and shows it below the header of the writer's first message to the receiver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SelfIntroduction {
@@ -67,7 +67,7 @@ pub struct SelfIntroduction {
 }
 
 /// The facts that an introduction shows about the introduced agent.
-/// The system takes them from its own records, never from a model's text.
+/// The system takes these facts from its own records, never from a model's text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Introduced {
@@ -101,9 +101,9 @@ pub struct Introduced {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Finality {
-    /// More will follow: the message is a report, or its writer still waits for others.
+    /// More will follow: the message is a report, or its writer still waits for other parties.
     Interim,
-    /// The message is the last word.
+    /// Nothing more will follow.
     Final,
 }
 
@@ -141,11 +141,11 @@ pub enum MessageState {
     Done,
     /// The message asked for an answer and has one.
     Answered,
-    /// The message asked for an answer. The receiver gave none, although it was reminded.
+    /// The message asked for an answer. The receiver gave no answer, although it was reminded.
     Unanswered,
     /// The turn that took the message failed.
     Failed,
-    /// The receiver ended before it read the message.
+    /// Somebody ended the receiver before it read the message.
     Bounced,
 }
 
@@ -191,7 +191,7 @@ pub struct Message {
     pub on_behalf_of: Option<MessageId>,
     /// Whether the message asks for an answer.
     pub expects: Expects,
-    /// Whether the message is the last word; matters only for messages to the person.
+    /// Whether more will follow the message. This matters only for messages to the person.
     pub finality: Finality,
     /// At first contact: the sender's self-introduction.
     pub introduction: Option<SelfIntroduction>,

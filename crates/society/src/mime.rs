@@ -145,7 +145,7 @@ fn essence(text: &str) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// Returns whether a text can be a family or a subtype. RFC 6838 allows these characters and 127 bytes.
+/// Returns whether a text can be a family or a subtype. RFC 6838 allows these characters, and at most 127 bytes.
 fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte);
     (1..=127).contains(&text.len()) && text.bytes().all(is_plain)

@@ -13,7 +13,7 @@ pub struct Name(String);
 impl Name {
     const MAX_CHARS: usize = 64;
 
-    /// Reads a name that somebody chose. Space around it is removed.
+    /// Reads a name that somebody chose. Removes the space around the name.
     pub fn parse(text: &str) -> Result<Self, Fault> {
         let text = text.trim();
         if text.is_empty() {

@@ -1,5 +1,5 @@
 //! Notices: what the system itself says to agents and to the person.
-//! The store keeps a notice as facts. The facts are put into words when somebody reads the notice.
+//! The store keeps a notice as facts. Polity makes a text from these facts when somebody reads the notice.
 
 use crate::command::CommandEnd;
 use crate::defuse::in_one_line;
@@ -56,7 +56,7 @@ pub enum Notice {
         /// The request, which will not be answered.
         message: MessageId,
     },
-    /// Reminds root that the task is idle and the person has heard nothing final.
+    /// Reminds root that the task is idle and the person has received no final message.
     Nudge,
     /// Reminds the reader that it owes a party an answer, or that it stored artifacts for a party and never named them.
     /// The text that ends the reader's turn then goes to the asker.
@@ -70,7 +70,8 @@ pub enum Notice {
         /// The artifacts that the reader stored for the asker and never named.
         artifacts: Vec<Stored>,
     },
-    /// An agent gave no answer although it was reminded. The notice contains its texts and artifacts for the request.
+    /// An agent gave no answer although it was reminded. The notice contains the agent's texts and artifacts for the
+    /// request.
     Unanswered {
         /// The agent that gave no answer.
         agent: AgentId,
@@ -81,9 +82,10 @@ pub enum Notice {
         /// The artifacts that the agent stored while it worked on the requests; the reader of the notice may open them.
         artifacts: Vec<Stored>,
     },
-    /// An agent has answered or failed, and left texts or artifacts for the reader that it did not deliver.
+    /// An agent has answered a request or failed, but has not delivered all texts and artifacts that it made for the
+    /// reader.
     Leftover {
-        /// The agent that left the texts or artifacts.
+        /// The agent that made the texts or artifacts.
         agent: AgentId,
         /// The texts that the agent wrote and did not deliver.
         notes: Vec<String>,
@@ -118,10 +120,10 @@ pub enum Notice {
     Repetition {
         /// The name of the tool.
         tool: String,
-        /// Number of these calls in a row.
+        /// Number of equal calls in a row.
         times: u64,
     },
-    /// The reader's answer was not sent, because it does not fit the JSON Schema that was asked for.
+    /// The reader's answer was not sent, because it does not fit the JSON Schema that the request contains.
     ResultDoesNotFit {
         /// What is wrong with the answer.
         errors: Vec<String>,
@@ -210,7 +212,7 @@ pub struct Branch {
     pub calls: u64,
     /// Number of tokens, input and output together.
     pub tokens: u64,
-    /// Money, in the currency of the services' prices; absent if none of the services has a price.
+    /// The cost, in the currency of the services' prices; absent if none of the services has a price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Number>,
 }
@@ -238,7 +240,7 @@ fn made(notes: &[String], artifacts: &[Stored], texts: &Texts) -> Vec<String> {
 }
 
 impl Notice {
-    /// Puts the notice into words, without the header line.
+    /// Returns the text of the notice, without the header line.
     ///
     /// Each quotation is joined into one line, so that no quoted line can look like a line of the system.
     /// Only the notes of `Unanswered` and `Leftover` keep their line breaks.
@@ -331,7 +333,7 @@ impl Notice {
                 if !lines.trim().is_empty() {
                     text.push('\n');
                     text.push_str(texts.get(TextKey::NoticeCommandLines));
-                    // A quoted line begins with a mark, so that it cannot pass for a line of the system.
+                    // A quoted line begins with a mark, so that no reader mistakes it for a line of the system.
                     let quoted = lines.split(is_line_break).map(|line| format!("\n> {line}"));
                     text.extend(quoted);
                 }

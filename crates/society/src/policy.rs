@@ -1,4 +1,5 @@
-//! The policy of tools that reach outside: what a call may do without the person, and what needs their answer.
+//! The policy of tools that act outside the society: which calls run at once, which calls need an answer of the
+//! person first, and which calls are refused.
 
 mod facts;
 

@@ -1,6 +1,7 @@
 //! How a message is presented to its receiver (contract section 7; seed "agent-communication", requirement 10).
 //!
-//! The header contains only data from the envelope. No line of the content can look like a header.
+//! The header contains only facts that the system recorded, such as the sender. No line of the content can look like
+//! a header.
 
 pub(crate) use crate::brief::TaskBrief;
 use crate::contact::Source;
@@ -14,7 +15,7 @@ use crate::written::{in_words, says_something};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A message in words, in two parts. The attachments are placed between them.
+/// A message in words, in two parts. The attachments are placed between the two parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presentation {
     /// Header, kind of message, self-introduction and content.
@@ -29,7 +30,7 @@ pub type FirstWords = BTreeMap<MessageId, String>;
 /// Maximum number of characters that a message quotes from a request.
 const QUOTED_CHARS: usize = 60;
 
-/// Puts a message into words for its receiver.
+/// Makes the text that the receiver of a message reads.
 /// `asked` contains the first words of the requests that the message answers or is about.
 pub fn present(message: &Message, asked: &FirstWords, texts: &Texts) -> Presentation {
     let mut lines = vec![header(message, texts)];
@@ -51,7 +52,7 @@ pub fn present(message: &Message, asked: &FirstWords, texts: &Texts) -> Presenta
     Presentation { opening: lines.join("\n"), closing }
 }
 
-/// Returns the content of a message in words, without the lines that come from its envelope.
+/// Returns the content of a message in words, without the lines that the system adds.
 pub fn said(message: &Message, texts: &Texts) -> String {
     match &message.body {
         Body::Notice(notice) => defuse(&notice.text(texts), texts),
@@ -128,7 +129,7 @@ fn header(message: &Message, texts: &Texts) -> String {
     }
 }
 
-/// Returns the name of a party for its readers. The person and root have names in the language of the prompts.
+/// Returns the role name that readers see for a party. The person and root have names in the language of the prompts.
 /// Every other party has the name of its role.
 pub fn role_name<'a>(id: &AgentId, role: &'a str, texts: &'a Texts) -> &'a str {
     if id.is_user() {
@@ -201,7 +202,7 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
         }
     }
     if !payload.named_requests().is_empty() {
-        // The second line of the message already names these requests.
+        // The second line of the message already names the requests in `request_id`.
         said.push("request_id");
     }
     if let Some(schema) = payload.result_schema().filter(|_| payload.fields.contains_key(RESULT_SCHEMA)) {

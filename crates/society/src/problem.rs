@@ -105,7 +105,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// Returns a required text that is not blank. If there is none, notes the fault and returns an empty text.
+    /// Returns a required text. If the field has no text or a blank text, notes the fault and returns an empty text.
     pub(crate) fn text(&mut self, field: &str) -> String {
         match self.required(field) {
             Some(Value::String(text)) if is_blank(text) => self.fault(field, Fault::Empty),
@@ -116,7 +116,7 @@ impl<'a> Fields<'a> {
         String::new()
     }
 
-    /// Returns a required text or structure with content. If there is none, notes the fault.
+    /// Returns a required text or structure. If the field has another type or no content, notes the fault.
     pub(crate) fn text_or_structure(&mut self, field: &str) -> Value {
         const EXPECTED: Fault = Fault::NotA("a string, an array or an object");
         let Some(value) = self.required(field) else {

@@ -44,7 +44,7 @@ pub enum Refusal {
     InvalidTaskBrief(Vec<FieldProblem>),
     /// The payload lacks something that its type needs.
     InvalidMessage(Vec<FieldProblem>),
-    /// The answer does not fit the JSON Schema that was asked for.
+    /// The answer does not fit the JSON Schema that the request contains.
     /// The agent's next answer is sent even if it does not fit.
     ResultDoesNotFit {
         /// What is wrong with the answer.
@@ -59,7 +59,7 @@ pub enum Refusal {
         /// The names of the tools that exist, the most similar first.
         tools: Vec<String>,
     },
-    /// The caller may not use the tool, or it lacks groups of tools that it wants to give to a role.
+    /// The caller may not use the tool, or the caller lacks groups of tools that it wants to give to a role.
     ToolNotPermitted {
         /// The name of the tool that was called.
         tool: String,
@@ -72,7 +72,7 @@ pub enum Refusal {
     DeniedByPolicy {
         /// The name of the tool that was called.
         tool: String,
-        /// The place of the rule in `tools.policy`, from 0.
+        /// The index of the rule in the list `tools.policy`.
         rule: usize,
     },
     /// The person refused the call.
@@ -176,7 +176,7 @@ impl Refusal {
         Self::UnknownTool { tool: tool.to_owned(), tools: tools.into_iter().map(str::to_owned).collect() }
     }
 
-    /// Returns the code in JSON.
+    /// Returns the code that JSON contains, such as `unknown_contact`.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownContact { .. } => "unknown_contact",
@@ -260,7 +260,8 @@ impl Refusal {
         }
     }
 
-    /// Returns the fields of [`Refusal::to_json`] other than `error` and `message`, or `None` if there are no others.
+    /// Returns the fields of [`Refusal::to_json`] except `error` and `message`; `None` if there are no further
+    /// fields.
     pub fn details(&self, texts: &Texts) -> Option<Value> {
         let Value::Object(mut object) = self.to_json(texts) else { return None };
         object.remove("error");

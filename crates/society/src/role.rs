@@ -1,4 +1,4 @@
-//! Roles 岗位, and what they offer to others.
+//! Roles 岗位, and what the agents of a role do for other parties.
 
 use crate::id::{AgentId, RoleId, ServiceId, TaskId};
 use crate::name::Name;
@@ -22,7 +22,7 @@ pub struct Role {
     pub name: Name,
     /// The prompt that tells the role's agents what their work is.
     pub prompt: String,
-    /// What the role offers to others, if the creator described it.
+    /// What the role offers to other parties, if the creator described it.
     pub interface_spec: Option<InterfaceSpec>,
     /// The model service of the role's agents.
     pub service: ServiceId,
@@ -33,7 +33,7 @@ pub struct Role {
     pub tool_groups: Vec<ToolGroup>,
 }
 
-/// What a role offers to others, and how to ask for it (seed "agent-communication", requirement 4).
+/// What a role offers to other parties, and how they ask for it (seed "agent-communication", requirement 4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct InterfaceSpec {
     /// What the role does for others.

@@ -1,5 +1,5 @@
-//! Who may do what: plain functions that take what a party wants to do and the facts that matter, and return changes
-//! or a refusal.
+//! Who may do what. Each rule is a plain function that takes what a party wants to do and the facts that the decision
+//! needs, and returns changes or a refusal.
 
 mod closing;
 mod door;

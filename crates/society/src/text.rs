@@ -104,7 +104,7 @@ text_keys! {
     BriefObjective = "brief.objective" ["value"];
     /// The line of a brief with the constraints.
     BriefConstraints = "brief.constraints" ["value"];
-    /// Takes the place of the constraints in a brief without any.
+    /// Replaces the constraints of a brief that has no constraints.
     BriefNoConstraints = "brief.no_constraints" [];
     /// The line of a brief with the inputs.
     BriefInputs = "brief.inputs" ["value"];
@@ -123,7 +123,7 @@ text_keys! {
     SystemNoTools = "system.no_tools" [];
     /// Sent after the server could not read a tool call: lists the tools, and shows the form of a call.
     SystemHowToCall = "system.how_to_call" ["tools"];
-    /// Sent after the server could not read a second tool call: tells the model that plain text will do.
+    /// Sent after the server could not read a second tool call: tells the model that it may answer with plain text.
     SystemNoCall = "system.no_call" [];
     /// The heading of the runtime facts in the system prompt.
     SystemRuntimeHeading = "system.runtime_heading" [];
@@ -311,7 +311,7 @@ text_keys! {
     NoticeReminderArtifacts = "notice.reminder_artifacts" ["id", "refs"];
     /// To an asker: an agent gave no answer although it was reminded.
     NoticeUnanswered = "notice.unanswered" ["id", "requests"];
-    /// To an asker: an agent left texts or artifacts for the asker that it did not deliver.
+    /// To an asker: an agent did not deliver all texts and artifacts that it made for the asker.
     NoticeLeftover = "notice.leftover" ["id"];
     /// To an asker: a text that the agent wrote while it worked on the requests.
     NoticeMadeText = "notice.made_text" ["text"];
@@ -325,15 +325,15 @@ text_keys! {
     NoticeReceiverFailed = "notice.receiver_failed" ["id", "message", "reason"];
     /// To the parent, or the person: an agent's model call failed and will not be retried.
     NoticeAgentFailed = "notice.agent_failed" ["id", "role", "service", "reason"];
-    /// To root: the task is idle and the person has heard nothing final.
+    /// To root: the task is idle and the person has received no final message.
     NoticeNudge = "notice.nudge" [];
     /// To an agent whose turn ends before it has written to all children that it hired.
     NoticeUnwrittenChildren = "notice.unwritten_children" ["ids"];
     /// To an agent whose turn reached `maxToolRounds`: it must sum up now.
     NoticeSumUp = "notice.sum_up" ["limit"];
-    /// To an agent that repeats a call with the same result.
+    /// To an agent that makes the same call again and again, with the same result.
     NoticeRepetition = "notice.repetition" ["tool", "times"];
-    /// To an agent whose answer does not fit the schema that was asked for.
+    /// To an agent whose answer does not fit the schema that the request contains.
     NoticeResultDoesNotFit = "notice.result_does_not_fit" ["errors"];
     /// To an agent: its previous turn failed or was stopped.
     NoticeTurnFailed = "notice.turn_failed" ["reason"];

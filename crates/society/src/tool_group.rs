@@ -62,7 +62,7 @@ impl fmt::Display for ServerName {
 pub enum ToolGroup {
     /// Making roles, hiring and ending agents.
     Organization,
-    /// Writing to others and listing the agent's own contacts.
+    /// Writing to other parties and listing the agent's own contacts.
     /// Every agent has this group, whether or not its role names it.
     Messages,
     /// Storing and reading artifacts.
@@ -73,9 +73,9 @@ pub enum ToolGroup {
     Files,
     /// Running commands in the workspace.
     Command,
-    /// Reading and sending over the web.
+    /// Reading web pages and sending web requests.
     Web,
-    /// Notes that outlive a task. Only a later version has these tools.
+    /// Notes that stay after the end of a task. Only a later version has these tools.
     Memory,
     /// Tasks that begin at a set time. Only a later version has these tools.
     Schedule,
@@ -83,7 +83,7 @@ pub enum ToolGroup {
     Server(ServerName),
 }
 
-/// A name does not belong to any tool group.
+/// The error for a name that does not belong to any tool group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a tool group")]
 pub struct UnknownGroup;
@@ -223,7 +223,7 @@ pub enum Grant {
 }
 
 impl Grant {
-    /// Returns the grants that give everything.
+    /// Returns the grants that together give all groups.
     pub fn everything() -> Vec<Self> {
         ToolGroup::deniable().map(Self::Group).chain([Self::EveryServer]).collect()
     }

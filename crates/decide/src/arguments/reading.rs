@@ -1,4 +1,4 @@
-//! Takes each argument out of a call, and collects its faults.
+//! Takes each argument out of a call, and collects the faults of all arguments.
 
 use crate::inline;
 use polity_registry::Catalogue;
@@ -12,7 +12,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// A type that an argument can have: its schema, and how it is read.
+/// A type that an argument can have: it provides the schema, and reads the value that a model wrote.
 pub(super) trait Argument: Sized {
     /// Whether a call must have the argument.
     const REQUIRED: bool = true;
@@ -33,7 +33,7 @@ pub(super) trait Argument: Sized {
 }
 
 /// The refusal that reports a fault. If the faults of a call belong to several refusals, the refusal
-/// that comes first in this order reports all faults.
+/// that comes first in this list reports all faults.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Blame {
     /// `invalid_task_brief`
@@ -90,8 +90,9 @@ impl<'a> Reader<'a> {
         self.understood.iter().map(|word| inline::leave_out(word)).collect()
     }
 
-    /// If the model wrote attachments beside a message, moves them into the message.
-    /// Does the same with the brief of an assignment that is sent together with a hiring.
+    /// If the model wrote attachments beside a message, moves the attachments into the message.
+    /// If a call hires an agent, and its message assigns a task without a brief, copies the brief of the call into
+    /// the message.
     pub(super) fn gather(&mut self, message: &'static str, brief: Option<&'static str>) {
         let Some(mut fields) = self.object.get(message).and_then(Payload::open) else { return };
         let mut is_changed = false;
@@ -158,7 +159,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes an argument out of the call and reads it. Collects its faults.
+    /// Takes an argument out of the call and reads the argument. Collects the faults of the argument.
     pub(super) fn take<T: Argument>(&mut self, name: &'static str) -> Option<T> {
         let read = match self.object.shift_remove(name).filter(|value| !value.is_null()) {
             Some(value) => {
@@ -195,7 +196,7 @@ impl<'a> Reader<'a> {
         self.ignored.extend(others.map(|(name, _)| name));
         let mut ignored: Vec<String> = Vec::with_capacity(self.ignored.len());
         for name in self.ignored {
-            // A model may have written encoded bytes in place of a name.
+            // A model may have written encoded bytes instead of the name of an argument.
             let name = inline::leave_out(&name);
             if !ignored.contains(&name) {
                 ignored.push(name);

@@ -161,8 +161,8 @@ fn faults_of_briefs_and_messages_are_among_them() {
     );
 }
 
-/// An assignment that is sent along with the hiring copies the brief. Faults of the brief are reported once, not again
-/// for the copy.
+/// If a call hires an agent and sends it an assignment, the assignment gets a copy of the brief. The refusal reports
+/// faults of the brief once, not again for the copy.
 #[test]
 fn a_brief_that_is_lent_has_its_faults_said_once() {
     let call = |brief: Value| json!({"roleId": "r", "taskBrief": brief, "initialMessage": {"message_type": "task_assignment"}});
@@ -323,7 +323,7 @@ fn what_is_not_understood_is_named() {
         ignored("create_role", json!({"name": "a", "rolePrompt": "x", "interface_spec": spec, "color": 1})),
         ["interface_spec.price", "color"]
     );
-    // If two names mean the same argument, the exact name counts.
+    // If two names mean the same argument, the call uses the argument with the exact name and ignores the other.
     assert_eq!(ignored("find_role_by_name", json!({"name": "a", "NAME": "b"})), ["NAME"]);
     for tool in NAMES {
         let named = ignored(tool, json!({"something": 1, "else": null}));

@@ -56,7 +56,7 @@ impl<T: Argument> Argument for Vec<T> {
         }
         let items = match (written::list(&value), &value) {
             (Some(items), _) => items,
-            // No item of such a list can contain a comma.
+            // No item of a list of this type can contain a comma, so each comma separates two items.
             (None, Value::String(text)) => text.split(',').map(|item| Value::from(item.trim())).collect(),
             (None, _) => return fault(Fault::NotA("an array")),
         };
@@ -115,7 +115,7 @@ impl Argument for u64 {
             Value::String(text) => serde_json::from_str(text.trim()).unwrap_or_default(),
             other => other.clone(),
         };
-        // A fraction of zero, as in `5.0`, is ignored.
+        // A number whose fraction is zero, such as `5.0`, counts as a whole number.
         let whole = number.as_f64().filter(|number| number.fract() == 0.0 && (0.0..9e15).contains(number));
         match number.as_u64().or(whole.map(|number| number as Self)) {
             Some(number) => Ok(number),
@@ -167,7 +167,7 @@ fn one_of_names<T: Copy + Into<&'static str>>(all: &[T]) -> Schema {
     json_schema!({"type": "string", "enum": names})
 }
 
-/// Reads one of the known values, ignoring case.
+/// Reads one of the known values. Upper and lower case do not matter.
 fn one_of<T>(value: &Value, all: impl Iterator<Item = (&'static str, T)> + Clone) -> Read<T> {
     let is_meant = |(name, _): &(&str, T)| {
         value.as_str().is_some_and(|written| written.trim().eq_ignore_ascii_case(name))
@@ -180,7 +180,7 @@ fn one_of<T>(value: &Value, all: impl Iterator<Item = (&'static str, T)> + Clone
 
 impl Argument for ToolGroup {
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        // The request lists the groups that the caller may give.
+        // The request lists the groups that the caller may give to a role.
         json_schema!({"type": "string"})
     }
 
@@ -208,7 +208,7 @@ impl Argument for Direction {
     }
 }
 
-/// The wish that a new agent gets its own worktree.
+/// The caller wants the new agent to have its own worktree.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OwnWorkspace;
 
@@ -250,7 +250,7 @@ impl Argument for Encoding {
 pub struct Receivers(pub Vec<String>);
 
 impl Argument for Receivers {
-    /// The schema shows only a string. A list is accepted too, even a list that is written as text.
+    /// The schema shows only a string. A list is accepted too, even if the model encoded the list as a string.
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string"})
     }
@@ -389,7 +389,7 @@ impl Argument for NewRole {
 impl Argument for Payload {
     const BLAME: Blame = Blame::Message;
 
-    /// The schema shows the form that can express everything. A plain text is accepted too.
+    /// The schema shows an object, because an object can contain every field. A plain text is accepted too.
     fn schema(_: &mut SchemaGenerator) -> Schema {
         let types: Vec<&str> = MessageType::ALL.iter().map(|known| known.as_str()).collect();
         json_schema!({

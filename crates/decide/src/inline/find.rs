@@ -44,9 +44,9 @@ pub(super) fn find(text: &str) -> Vec<Found> {
     search.found
 }
 
-/// Whether a line of digits is the first line of its base64 or a later line.
-/// Some formats have their signature late in the file. The search looks for these formats only from a first line,
-/// because looking from every line would take too long.
+/// Whether a line of digits is the first line of its base64 or a later line. Some formats have their signature late
+/// in the file. The search examines only first lines for these formats, because it would take too long to examine
+/// every line.
 #[derive(Clone, Copy)]
 enum Standing {
     First,
@@ -61,7 +61,7 @@ struct Search<'t> {
 
 /// The place in a text at which binary data begin.
 struct Place {
-    /// Where the text to replace begins. For a data URL, this is its `data:`.
+    /// Where the text to replace begins. For a data URL, this is the place of its prefix `data:`.
     from: usize,
     /// Where the base64 begins.
     start: usize,
@@ -97,7 +97,7 @@ impl Search<'_> {
         }
     }
 
-    /// Returns where a file or a data URL begins in a segment, which is a run of digits: at its start or later.
+    /// Returns the place in a run of digits (`segment`) where a file or a data URL begins.
     fn place(&mut self, start: usize, segment: &Segment, standing: Standing) -> Option<Place> {
         if segment.length() < LINE {
             return None;
@@ -124,7 +124,7 @@ impl Search<'_> {
 
     fn may_begin(&self, at: usize) -> bool {
         let digits = |most| Stream::read(self.text, at, most).bytes();
-        // The first two digits determine the first byte, which rules out most places.
+        // The first two digits determine the first byte. At most places, no file can begin with this byte.
         let first = match (symbol(self.text, at), symbol(self.text, at + 1)) {
             (Some((Symbol::Digit(first), 1)), Some((Symbol::Digit(second), 1))) => byte_of(first, second),
             _ => digits(2).first().copied(),
@@ -156,7 +156,7 @@ impl Search<'_> {
     }
 
     /// Reads all base64 that begins at `start`. If another long run of digits follows within [`NEAR`] bytes,
-    /// the stream also includes that run, unless the run consists of words or begins another file.
+    /// the returned stream also covers that run, unless the run consists of words or begins another file.
     fn whole(&mut self, start: usize) -> Stream {
         let mut stream = Stream::read(self.text, start, usize::MAX);
         while let Some(end) = self.rest_behind(stream.end) {

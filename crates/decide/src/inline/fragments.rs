@@ -11,7 +11,7 @@ use std::ops::Range;
 /// Size of a block, in bytes. 64 digits of base64 or hexadecimal always encode at least one whole block of a file.
 const BLOCK: usize = 16;
 
-/// Only blocks with at least this many different byte values are remembered and compared.
+/// [`Fragments`] stores and compares only blocks with at least this many different byte values.
 /// A block with fewer values occurs in many files, and even in words.
 const LEAST_DIFFERENT: usize = 6;
 
@@ -80,7 +80,7 @@ pub fn is_suspicious(value: &Value) -> bool {
     }
 }
 
-/// Returns the long runs of digits in a text, without runs that are words.
+/// Returns the long runs of base64 or hexadecimal digits in a text, without runs that are words.
 fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = 0;

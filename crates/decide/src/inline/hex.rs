@@ -3,10 +3,10 @@
 
 use super::symbol::{Symbol, symbol};
 
-/// Digits in a row count as bytes only if there are at least this many.
+/// A run of hexadecimal digits counts as bytes only if it has at least this many digits.
 const LONG_RUN: usize = 64;
 
-/// Bytes with separators between them count only if there are at least this many. A shorter list is probably an
+/// A list of bytes with separators counts only if it has at least this many bytes. A shorter list is probably an
 /// example in a text, such as the signature of a format.
 const MANY_BYTES: usize = 65;
 
@@ -14,8 +14,8 @@ const MANY_BYTES: usize = 65;
 /// and the indentation of the next line.
 const GAP: usize = 48;
 
-/// Maximum length of the prefix before a pair of digits, in bytes. The prefix `\x` is that long if JSON was put into
-/// JSON several times, because each time doubles the backslashes.
+/// Maximum length of the prefix before a pair of digits, in bytes. If a JSON text is a string in another JSON text,
+/// the backslashes of the prefix `\x` are doubled, so the prefix becomes longer.
 const LONGEST_PREFIX: usize = 20;
 
 /// Bytes in hexadecimal, and the place in the text where they end.
@@ -27,7 +27,7 @@ pub(super) struct Hex {
 }
 
 impl Hex {
-    /// Returns whether these bytes are too many to be a mere example of a signature.
+    /// Returns whether there are so many bytes that they are not only an example of a signature.
     pub(super) fn is_long(&self) -> bool {
         self.longest_run >= LONG_RUN || self.bytes.len() >= MANY_BYTES
     }
@@ -100,7 +100,7 @@ fn prefix(text: &[u8], at: usize) -> usize {
     if first(text, at + length).is_some() { length } else { 0 }
 }
 
-/// Returns where the prefix of the digits at `start` begins. Returns `start` if they have no prefix.
+/// Returns where the prefix of the digits at `start` begins. Returns `start` if the digits have no prefix.
 pub(super) fn with_prefix(text: &[u8], start: usize) -> usize {
     let longest = start.min(LONGEST_PREFIX);
     let begins = (1..=longest).rev().map(|length| start - length);

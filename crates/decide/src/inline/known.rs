@@ -11,8 +11,8 @@ pub(super) const HEAD: usize = 2048;
 pub(super) const BEGINNING: usize = 12;
 
 /// Formats that do not count as files of a known kind, because their signature has only two or three bytes: for
-/// example, every path that begins with `/work` decodes to the signature of the first format. Also the formats of
-/// certificates, which are meant to be read as base64.
+/// example, every path that begins with `/work` decodes to the signature of the first format. The list also contains
+/// the format of certificates, because people and models read certificates as base64.
 const TOO_EASY: &[&str] = &[
     "image/jxl",
     "application/octet-stream",
@@ -22,14 +22,14 @@ const TOO_EASY: &[&str] = &[
     "application/x-executable",
 ];
 
-/// Audio without a container counts only if there are at least this many bytes. They contain several frames, and each
-/// frame must lead to the next, which does not happen by chance.
+/// Audio without a container counts only if there are at least this many bytes. So many bytes contain several frames.
+/// Each frame must end where the next frame begins, which random bytes do not do.
 const FRAMES: usize = 1024;
 
 /// Returns whether the bytes are the beginning of a file of a known kind. Text and unspecific types do not count.
 pub(super) fn is_known(head: &[u8]) -> bool {
     let head = head.get(..HEAD).unwrap_or(head);
-    // `detect` also weighs later bytes, and could mistake a GIF for MPEG packets, which begin with the same byte.
+    // `detect` also examines later bytes, and could mistake a GIF for MPEG packets, which begin with the same byte.
     if begins_file(head) {
         return true;
     }
@@ -49,8 +49,8 @@ pub(super) fn is_known(head: &[u8]) -> bool {
     }
 }
 
-/// Returns whether a file of a common format certainly begins here. The search calls this at every place of a long run,
-/// where a signature of only three bytes could occur by chance.
+/// Returns whether the bytes are certainly the beginning of a file of a common format. The search calls this function
+/// at every place of a long run, where a signature of only three bytes could occur by chance.
 pub(super) fn begins_file(bytes: &[u8]) -> bool {
     matches!(
         bytes,
@@ -77,7 +77,7 @@ pub(super) fn begins_file(bytes: &[u8]) -> bool {
             | [b'M', b'M', 0, 0x2a, ..]
             | [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..]
             // An icon file: the number of entries, then the first entry with its reserved byte
-            // and its number of planes. A list of numbers does not match this.
+            // and its number of planes. A list of numbers does not match this pattern.
             | [0, 0, 1, 0, 1..=16, 0, _, _, _, 0, 0 | 1, 0, ..]
             | [0x1f, 0x8b, 8, 0..=0x1f, _, _, _, _, 0 | 2 | 4, 0..=13 | 255, ..]
             | [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..]

@@ -1,4 +1,5 @@
-//! Reads base64 from a text: in one run or in lines, which may be indented, quoted, or separate strings.
+//! Reads base64 from a text. The base64 may be one run or several lines. The lines may be indented, quoted, or
+//! separate strings.
 
 use super::LENIENT;
 use super::known::{BEGINNING, begins_file};
@@ -59,7 +60,7 @@ impl Stream {
         }
     }
 
-    /// Decodes the digits. Drops a single last digit, which cannot encode a byte: the base64 was cut off there.
+    /// Decodes the digits. Drops a single digit that is left at the end, because a single digit encodes no byte.
     pub(super) fn bytes(mut self) -> Vec<u8> {
         if self.digits.len() % 4 == 1 {
             self.digits.pop();
@@ -76,7 +77,7 @@ fn behind_padding(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns where the next digits begin if only the end of a line and separators are before them; otherwise `None`.
+/// Returns where the next digits begin, if only line ends and separators are before these digits; otherwise `None`.
 pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     let mut breaks = 0;
@@ -103,8 +104,9 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns where a `+`, or up to three slashes, at `start` end if a separator follows: they join two strings, or
-/// begin a comment. Otherwise they are digits of base64, and the result is `None`.
+/// Returns the end of a `+` or of up to three slashes at `start`, if a separator follows: then the `+` joins two
+/// strings, or the slashes begin a comment. Otherwise these characters are digits of base64, and the result is
+/// `None`.
 fn joint(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();
@@ -112,7 +114,7 @@ fn joint(text: &[u8], start: usize) -> Option<usize> {
     (matches!(length, 1..=3) && is_apart).then_some(start + length)
 }
 
-/// Digits with nothing between them.
+/// A run of digits without other characters between the digits.
 pub(super) struct Segment {
     length: usize,
     upper: bool,
@@ -120,7 +122,7 @@ pub(super) struct Segment {
     numeral: bool,
     /// The number of padding characters after the digits.
     padding: usize,
-    /// Whether the line ends after the digits, so that no words follow them.
+    /// Whether the line or the string ends after the digits, so that no words follow the digits.
     stands_alone: bool,
     end: usize,
 }

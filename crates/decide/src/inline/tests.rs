@@ -113,7 +113,7 @@ fn a_certificate_is_a_text() {
     check_replaced(&format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"), None);
 }
 
-/// The search must stay fast even for a text that looks at every place like the beginning of a file.
+/// The search must stay fast even if every place of the text looks like the beginning of a file.
 #[test]
 fn a_text_made_to_take_long_is_looked_through_in_passing() {
     for piece in [
@@ -190,7 +190,7 @@ proptest! {
             Some("[it]".to_owned())
         });
         let replaced = replaced.unwrap_or_else(|| text.clone());
-        // A short last line may not be found, because so few digits may be words.
+        // The search may miss a short last line, because a few digits may also be words.
         let [only] = &stored[..] else {
             return Err(TestCaseError::fail(format!("{} in {}: {} in {text}", form.0, surroundings.0, stored.len())));
         };
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(run_left(&replaced, &bytes), None, "{} in {}: {}", form.0, surroundings.0, replaced);
     }
 
-    /// A text without bytes stays byte for byte as it is.
+    /// The search does not change a text that contains no binary data.
     #[test]
     fn other_texts_stay_as_they_are(text in other_texts(), value in other_values()) {
         prop_assert_eq!(replace(&text, &mut |_| Some(String::new())), None);

@@ -170,7 +170,7 @@ fn another_service_has_a_window_and_eyes_of_its_own() {
 struct Happens {
     failure: CallError,
     sent: Sent,
-    /// Whether anything could be summed up.
+    /// Whether older history can still be summed up.
     room: Room,
     /// Whether the circuit of the service is open before the attempt.
     open: bool,

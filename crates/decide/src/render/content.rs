@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, HashMap};
 pub(super) struct ArtifactRenderer<'a> {
     sight: &'a Sight<'a>,
     fetched: &'a HashMap<ArtifactId, Fetched>,
-    /// The positions of the records whose media do not fit beside others, each with the reason.
+    /// The positions of the records whose media do not fit beside other media, each with the reason.
     old: BTreeMap<usize, Crowded>,
     shown: Vec<Shown>,
 }
@@ -41,7 +41,8 @@ impl<'a> ArtifactRenderer<'a> {
         self.shown
     }
 
-    /// Shows an attachment of a message: a label with the medium, a label with the text, or a block that describes it.
+    /// Shows an attachment of a message: a label with the medium, a label with the text, or a block with a
+    /// description.
     pub(super) fn attachment(&mut self, id: &ArtifactId, position: usize) -> Vec<Part> {
         let texts = self.sight.texts;
         let Some(fetched) = self.fetched.get(id) else {
@@ -170,7 +171,7 @@ impl<'a> ArtifactRenderer<'a> {
             (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, routing(&route));
                 // The text is shown exactly as it was stored, without marks before lines that look like a header.
-                // Agents store texts such as source code in artifacts because these stay unchanged.
+                // Agents store texts such as source code in artifacts because artifacts stay unchanged.
                 return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted), Vec::new());
             }
             (Route::Describe(_), _) => Material::Withheld,
@@ -225,8 +226,8 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    /// Finds agents that could read an artifact for the reader: its contacts whose service takes the artifact,
-    /// or an agent to hire.
+    /// Finds agents that could read an artifact for the reader: contacts of the reader whose service takes the
+    /// artifact, or an agent that the reader could hire.
     fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
         let others: Vec<_> = self
             .sight
@@ -247,7 +248,7 @@ impl<'a> ArtifactRenderer<'a> {
             (false, _, _) => Help::Contacts(contacts),
             (true, None, _) => Help::Nobody,
             (true, Some(_), Reason::MissingCapability(_)) => Help::Hire,
-            // The reader's own service has the capability, so the help must name another service to hire on.
+            // The reader's own service has the capability, so the help must name another service for a new agent.
             (true, Some(other), _) => Help::HireOn(other.id.clone()),
         }
     }

@@ -62,7 +62,7 @@ fn system(service: &Service) -> String {
         workspace: None,
         guidance: Guidance::Full,
     });
-    // Short marks replace the prompts, because this test is only about their places in the message.
+    // Short marks replace the prompts, because this test is only about the places of the prompts in the message.
     let role = prompts.role.fill(&[("role_name", "读者"), ("role_prompt", "你读图。")]);
     system
         .replace(prompts.base.trim(), "(base)")
@@ -287,7 +287,7 @@ proptest! {
         prop_assert_eq!(media_of(&story.shown_to(service("all"), PLENTY)), expect(true));
     }
 
-    /// Media that do not fit are described, beginning with the oldest. The media that are shown fit together.
+    /// If the media do not all fit, the oldest media are described first. The media that are shown fit together.
     #[test]
     fn media_beyond_the_budget_are_described_oldest_first(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);

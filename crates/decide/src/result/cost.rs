@@ -1,12 +1,13 @@
-//! Refuses schemas that would take long to compare with an answer. Pure.
+//! Refuses schemas that would take long to compare with an answer. The functions are pure.
 //!
 //! The validator follows each reference wherever it occurs. So if `d0` refers to `d1` twice, `d1` to `d2` twice, and
-//! so on, a few lines lead to more comparisons than anybody can wait for. The same happens if a schema refers to
-//! itself in two ways for the same value. The validator has no guard against this, so this module counts first.
+//! so on, a schema of a few lines would need years of comparisons. The same happens if a schema refers to itself in
+//! two ways for the same value. The validator does not limit the number of comparisons. So this module counts the
+//! schemas first.
 
 use serde_json::{Map, Value};
 
-/// Maximum number of schemas inside one schema, counting the target of each reference as often as it is referred to.
+/// Maximum number of schemas inside one schema. The target of each reference counts once for each reference.
 const LARGEST: u64 = 20_000;
 
 /// Maximum length of a chain of references in which each leads to the next.
@@ -128,7 +129,7 @@ mod tests {
         let good = |schema: Value| assert_eq!(check(&schema), Ok(()), "{schema}");
         good(json!(true));
         good(json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}));
-        // A list, a tree, and a tree as generators of schemas write it.
+        // The schemas of a list, of a tree, and of a tree in the form that schema generators write.
         good(json!({"properties": {"next": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}}));
         good(json!({"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}}}));
         good(json!({

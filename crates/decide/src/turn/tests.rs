@@ -75,8 +75,8 @@ struct Transaction {
     ended: Option<Option<String>>,
 }
 
-/// Everything that survives the end of the process: the records on disk and the world outside. Also the answers, cuts
-/// and messages that are still to come.
+/// Everything that survives the end of the process: the records on disk and the world outside. Also contains the
+/// answers, cuts and messages that the test has not used yet.
 struct World {
     beginning: Expects,
     /// The ids of calls in earlier turns of the conversation.
@@ -89,7 +89,7 @@ struct World {
     /// How often the outside world ran the call with each key.
     outside: BTreeMap<String, u32>,
     answers: std::vec::IntoIter<Answer>,
-    /// For each life of the process, the number of calls of [`World::point`] after which it ends.
+    /// For each life of the process: the process ends after this number of calls of [`World::point`].
     cuts: std::vec::IntoIter<u8>,
     until_cut: Option<u8>,
     mail: u8,
@@ -202,8 +202,8 @@ impl World {
         Ok(())
     }
 
-    /// Takes all steps that need neither the model nor the outside world, as one transaction does. Returns the next
-    /// step.
+    /// Takes all steps that need neither the model nor the outside world, and adds their records and effects to one
+    /// transaction. Returns the next step.
     fn follow(&mut self, turn: &mut Turn, happened: Option<Record>, into: &mut Transaction) -> Step {
         let mut write = |turn: &mut Turn, record: Record| {
             turn.apply(&record);
@@ -369,8 +369,8 @@ proptest! {
         }
     }
 
-    /// A tool that reaches outside runs at most once, except a tool that may be repeated.
-    /// If a run was interrupted, its result reports this.
+    /// A tool that acts outside the society runs at most once, except a tool that may be repeated.
+    /// If a run was interrupted, the result reports the interruption.
     #[test]
     fn effects_outside_happen_at_most_once_or_are_repeatable(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);

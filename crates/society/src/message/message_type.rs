@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// The database and the events give a notice of the system this word as its message type.
+/// The message type of a notice of the system, as the database and the events contain it.
 pub const NOTICE: &str = "notice";
 
 /// The types that a payload can declare.
@@ -28,7 +28,7 @@ pub enum MessageType {
     General,
     /// Gives work to the receiver, with a task brief.
     TaskAssignment,
-    /// Tells how the work stands.
+    /// Tells how far the work has progressed.
     StatusReport,
     /// Asks for a contact: "Whom do you know that can …?"
     IntroductionRequest,

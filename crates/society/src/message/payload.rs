@@ -1,4 +1,4 @@
-//! What a party writes, and how it is read.
+//! Payloads: the content that a party writes into a message. This module reads and checks payloads.
 
 use crate::brief::{TaskBrief, schema_in};
 use crate::id::{ArtifactId, MessageId};
@@ -7,8 +7,8 @@ use crate::problem::{Fault, FieldProblem, Fields, path};
 use crate::written::{self, is_blank, says_something};
 use serde_json::{Map, Value};
 
-/// The field of an answer with the content as JSON. The system adds this field if the content fits the requested
-/// schema.
+/// The field of an answer that contains the answer's content as JSON. The system adds this field if the content fits
+/// the requested schema.
 /// Only the system writes this field and [`SCHEMA_ERRORS`].
 pub const RESULT: &str = "checked_result";
 
@@ -18,7 +18,7 @@ pub const SCHEMA_ERRORS: &str = "schema_errors";
 /// The fields that only the system writes. Parsing removes them from the payloads of models and people.
 const OF_SYSTEM: [&str; 3] = ["from", RESULT, SCHEMA_ERRORS];
 
-/// A payload with everything that its type needs.
+/// A payload that has all fields that its message type requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     /// The declared type, or `General` if none was declared.
@@ -123,7 +123,7 @@ impl Payload {
             | MessageType::CollaborationResponse => false,
         };
         let is_shown = |(name, value): (&String, &Value)| {
-            // The receiver sees these requests in the second line of the message, not in the content.
+            // The receiver sees the requests in `request_id` in the second line of the message, not in the content.
             let names_requests = name == "request_id" && !self.named_requests().is_empty();
             !matches!(name.as_str(), "text" | "content" | "contact_reason")
                 && !value.is_null()
@@ -239,7 +239,7 @@ fn check_needs(message_type: MessageType, fields: &mut Fields<'_>, ignored: &mut
     }
 }
 
-/// Checks an introduction. The field `target_agent` must be there; null means "I know nobody".
+/// Checks an introduction. The field `target_agent` is required. The value null means "I know nobody".
 fn check_introduction(fields: &mut Fields<'_>, ignored: &mut Vec<String>) {
     const EXPECTED: Fault = Fault::NotA("{\"id\": …}, or null for \"I know nobody\"");
     if !fields.contains("target_agent") {
@@ -352,7 +352,7 @@ mod tests {
         let (payload, _) = read(json!(written.to_string()));
         assert_eq!((payload.message_type, payload.attachments.len()), (MessageType::StatusReport, 2));
         assert_eq!(payload.words(), Some("x"));
-        // JSON without any field of a payload is taken as plain text.
+        // JSON that has no field of a payload counts as plain text.
         assert_eq!(read(json!("{\"a\": 1}")).0.words(), Some("{\"a\": 1}"));
         let target = json!({"id": "a-1", "roleName": "king", "note": null});
         let answer = json!({"message_type": "introduction_response", "targetAgent": target.to_string(), "usageHint": "x"});

@@ -74,7 +74,7 @@ fn what_is_no_pattern() {
     check("*/*; q=0.5");
 }
 
-/// Generates MIME types, patterns, and texts that are nearly one of these.
+/// Generates MIME types, patterns, and invalid texts that resemble a MIME type or a pattern.
 fn texts() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-cA-C*]{0,2}/?[a-cA-C*+.]{0,2}(/[a-c])?[ ]?(; ?x=y)?",

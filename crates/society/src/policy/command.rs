@@ -1,12 +1,13 @@
 //! Decides whether the pattern of a rule, such as `git push*`, fits the text of a shell command.
-//! The check is strict for a rule that allows, and cautious for a rule that asks or denies.
+//! A rule that allows fits only if it is certain what the text runs. A rule that asks or denies also fits if it is
+//! uncertain what the text runs.
 
 use super::pattern::Pattern;
 use super::shell::{self, Part, Piece};
 
 /// Returns whether the pattern of a rule that allows fits the text of a command.
 ///
-/// Only a single simple command can fit, so `ls; rm x` never does. The pattern is compared with the words of the
+/// Only a single simple command can fit, so `ls; rm x` never fits. The pattern is compared with the words of the
 /// command, joined by spaces. Words with special characters are put in single quotes for this comparison.
 pub(super) fn is_allowed_by(pattern: &Pattern, text: &str) -> bool {
     let Some(words) = shell::simple_command(text) else { return false };
@@ -16,8 +17,8 @@ pub(super) fn is_allowed_by(pattern: &Pattern, text: &str) -> bool {
 
 /// Returns whether the pattern of a rule that asks or denies fits the text of a command.
 ///
-/// The pattern may fit the whole text, or any command that the text runs. If it is not certain which commands the text
-/// runs, every such pattern fits.
+/// The pattern may fit the whole text, or any command that the text runs. If it is not certain which commands the
+/// text runs, every pattern fits.
 pub(super) fn is_caught_by(pattern: &Pattern, text: &str) -> bool {
     let pattern = squeezed(pattern);
     let Some(parts) = shell::parts(text) else { return true };
@@ -57,8 +58,8 @@ fn could_fit(pattern: &Pattern, part: &Part) -> bool {
                         next[at + 1] = true;
                     }
                 }
-                // The shell replaces `Glob` by characters of file names, which are taken to have no spaces.
-                // The shell may replace `Any` by any text.
+                // The shell replaces `Glob` by characters of file names. This code assumes that file names have no
+                // spaces. The shell may replace `Any` by any text.
                 Piece::Glob(_) | Piece::Any => {
                     let reach = pattern[at..].iter().take_while(|next| *piece == Piece::Any || **next != ' ');
                     let reach = reach.count();
@@ -75,7 +76,7 @@ fn could_fit(pattern: &Pattern, part: &Part) -> bool {
     places[pattern.len()]
 }
 
-/// Wherever the pattern may be in front of a `*`, it may also be behind that `*`: a `*` may stand for no characters.
+/// Marks the place behind a `*` as reached if the place before the `*` is reached: a `*` may stand for no characters.
 fn pass_stars(pattern: &[char], places: &mut [bool]) {
     for (at, expected) in pattern.iter().enumerate() {
         if places[at] && *expected == '*' {

@@ -17,7 +17,7 @@ pub enum Decision {
     Ask(Reason, Often),
     /// The call is refused.
     Deny {
-        /// The place of the rule in `tools.policy`, from 0.
+        /// The index of the rule in the list `tools.policy`.
         rule: usize,
     },
 }
@@ -26,9 +26,9 @@ pub enum Decision {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum Reason {
-    /// A rule of `tools.policy` demands it.
+    /// A rule of `tools.policy` demands that the person is asked.
     Rule {
-        /// The place of the rule in `tools.policy`, from 0.
+        /// The index of the rule in the list `tools.policy`.
         index: usize,
     },
     /// The caller has seen text from outside, and the call changes something outside the workspace.
@@ -51,9 +51,9 @@ pub enum Reason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Often {
-    /// At each call. The answer *yes* allows this call only.
+    /// Polity asks at each call. The answer *yes* allows only the call that the question is about.
     EachTime,
-    /// Once in a task. The answer *yes* allows all calls of this tool in this task.
+    /// Polity asks once in a task. The answer *yes* allows all calls of this tool in this task.
     OncePerTask,
 }
 
@@ -157,7 +157,7 @@ pub fn denies_all(tool: &str, groups: &[ToolGroup], role: &str, rules: &[Rule]) 
         match decide {
             Verdict::Deny if fits_every_call => return true,
             Verdict::Deny => {}
-            // A call may fit this rule first, and would then not be denied.
+            // A call may fit this rule before it fits a rule that denies. Such a call is not denied.
             Verdict::Allow | Verdict::Ask => return false,
         }
     }

@@ -1,4 +1,4 @@
-//! The facts about a tool call that the policy decides from.
+//! The facts about a tool call that the policy needs for its decision.
 
 use crate::tool_group::{ServerGroups, ServerName, ToolGroup};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -12,7 +12,8 @@ use std::str::FromStr;
 pub enum Effect {
     /// The call only reads. If one answer of a model contains several such calls, they run at the same time.
     Reads,
-    /// The call may change something. Such calls run one after another, in the order of the answer.
+    /// The call may change something. If one answer of a model contains several such calls, they run one after
+    /// another, in the order in which the model wrote them.
     Changes,
 }
 
@@ -40,7 +41,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// A text does not name a source.
+/// The error for a text that does not name a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be \"web\", \"files\", or \"mcp:\" and the name of a server")]
 pub struct UnknownSource;
@@ -82,7 +83,7 @@ pub enum Confinement {
     FullWithNetwork,
     /// The command runs in the namespaces of the machine; only Landlock and seccomp restrict it.
     Partial,
-    /// No sandbox.
+    /// The command runs without a sandbox.
     None,
 }
 
@@ -116,7 +117,7 @@ pub enum Reach {
         /// `Reads` if the server declares the tool with `readOnlyHint`.
         effect: Effect,
     },
-    /// The call uses another tool that acts outside.
+    /// The call uses another tool that acts outside the society.
     Other(Effect),
 }
 
@@ -130,8 +131,8 @@ impl Reach {
         }
     }
 
-    /// Returns whether the call can change something outside the workspace. A command without a network in a full
-    /// sandbox cannot.
+    /// Returns whether the call can change something outside the workspace. A command that runs in a full sandbox
+    /// without a network cannot change anything there.
     pub fn changes_outside(&self) -> bool {
         match self {
             Self::Society | Self::ReadsWorkspace | Self::ChangesWorkspace => false,
@@ -143,7 +144,7 @@ impl Reach {
     }
 }
 
-/// The facts about one tool call that the policy decides from.
+/// The facts about one tool call that the policy needs for its decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallFacts {
     /// The name of the tool.

@@ -27,7 +27,7 @@ pub struct HostPattern(Pattern);
 pub struct NotAHost;
 
 impl HostPattern {
-    /// Reads a host. Converts the parts beside `*` to IDNA and lower case, and removes the dot at the end.
+    /// Reads a host. Converts the parts before and after `*` to IDNA and lower case, and removes the dot at the end.
     pub fn parse(text: &str) -> Result<Self, NotAHost> {
         /// Takes the place of `*` during the conversion to IDNA, which does not allow `*`.
         const STAND_IN: &str = "0star0";
@@ -38,8 +38,8 @@ impl HostPattern {
         if !text.contains('*') {
             return host_name(&text).map(|name| Self(Pattern::new(name))).ok_or(NotAHost);
         }
-        // IDNA moves the non-ASCII characters of a label to its end. After that, `*` would be at a wrong place, so
-        // a label may not contain both.
+        // IDNA moves the non-ASCII characters of a label to its end. After that, `*` would be in the wrong place.
+        // So a label with `*` may not contain non-ASCII characters.
         let is_moved = |label: &str| label.contains('*') && !label.is_ascii();
         if text.contains(STAND_IN) || text.split('.').any(is_moved) {
             return Err(NotAHost);
@@ -53,7 +53,7 @@ impl HostPattern {
         self.0.as_str()
     }
 
-    /// Returns whether the pattern fits a host. Only `*` fits a text that is not a host.
+    /// Returns whether the pattern fits a host. Only the pattern `*` fits a text that is not a host.
     pub fn fits(&self, host: &str) -> bool {
         match host_name(host) {
             Some(name) => self.0.fits(&name),

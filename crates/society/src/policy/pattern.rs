@@ -46,7 +46,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Decides whether a pattern fits by trying every length for each `*`. This is slow but plainly correct, so the
+    /// Decides whether a pattern fits by trying every length for each `*`. This is slow but obviously correct, so the
     /// test compares [`Pattern::fits`] with this function.
     fn fits_by_trying(pattern: &[char], text: &[char]) -> bool {
         match (pattern, text) {

@@ -5,8 +5,8 @@ use crate::tool_group::ServerName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// A permission that the person gave for more than one call. It covers calls of the same tool by the same role that
-/// reach the same thing.
+/// A permission that the person gave for more than one call. The permission covers calls of the same tool by the same
+/// role that reach the same thing, for example the same host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Remembered {
@@ -52,7 +52,7 @@ pub enum Thing {
         /// Whether the tool could change something.
         effect: Effect,
     },
-    /// Another tool that acts outside.
+    /// Another tool that acts outside the society.
     Other {
         /// Whether the call could change something.
         effect: Effect,

@@ -22,19 +22,19 @@ pub enum Verdict {
 /// One rule. A rule fits a call if all conditions of the rule fit. A rule without conditions fits every call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
-    /// The tool must have a name that fits.
+    /// The name of the tool must fit this pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<Pattern>,
-    /// One of the tool's groups must have a name that fits.
+    /// The name of one of the tool's groups must fit this pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<Pattern>,
-    /// The caller's role must have a name that fits.
+    /// The name of the caller's role must fit this pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Pattern>,
-    /// The call must run a command that fits.
+    /// The call must run a command that fits this pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Pattern>,
-    /// The call must be a web request to a host that fits.
+    /// The call must be a web request to a host that fits this pattern.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<HostPattern>,
     /// The call must have this effect. In JSON, `true` means that the call may change something, and `false` that it

@@ -1,4 +1,4 @@
-//! Finds the commands in the text of a shell command, so that rules can be compared with each of them.
+//! Finds the commands in the text of a shell command, so that the policy can compare its rules with each command.
 //!
 //! This module splits a text as a shell would, but does not expand variables or patterns of file names.
 //! If it is not certain how a shell reads the text, this module returns `None`. Then every rule that asks or denies

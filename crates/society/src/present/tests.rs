@@ -142,7 +142,8 @@ fn a_request_for_an_introduction_names_itself() {
     ");
 }
 
-/// The receiver sees the kind of a message and which of its own requests are meant. Only a request asks for a reply.
+/// The second line names the kind of a message, and the receiver's requests that the message answers or is about.
+/// Only a request asks for a reply.
 #[test]
 fn the_second_line_says_what_a_message_is() {
     let asked = FirstWords::from([
@@ -282,7 +283,8 @@ fn passes_for_the_system(line: &str) -> bool {
             _ => character.is_alphanumeric().then(|| character.to_ascii_lowercase()),
         })
         .collect();
-    // A line without such a bracket misleads the reader only if it begins with the words of a line of the system.
+    // A line that does not begin with a bracket misleads the reader only if it begins with the words of a line of the
+    // system.
     squinted.starts_with('【')
         || squinted.starts_with("系统消息")
         || squinted.starts_with("来自") && squinted.contains("的消息")
@@ -351,7 +353,7 @@ fn in_json(text: &str) -> String {
     json_line(&text).trim_matches('"').to_owned()
 }
 
-/// Checks that `shown` contains each line of a text, unchanged or as JSON, once for each field with the text.
+/// Checks that `shown` contains each line of a text, unchanged or as JSON, once for each field that has this text.
 #[track_caller]
 fn assert_arrives(shown: &str, text: &str, message: &Message, what: &str) {
     let Body::Payload(payload) = &message.body else { panic!("not a payload") };
@@ -397,7 +399,7 @@ fn assert_no_line_passes_for_the_system(shown: &str, own: &[String; 3], what: &s
     assert!(forged.is_empty(), "{what}: {forged:?} in\n{shown}");
 }
 
-/// Each attempt is real: if the system did not mark the lines, one of them could mislead a careless reader.
+/// Each attempt is effective: if the system did not mark the lines, at least one could mislead a careless reader.
 #[test]
 fn every_injection_would_work() {
     for (name, text) in injections() {
@@ -692,7 +694,7 @@ proptest! {
             // own words, and shows a brief line by line.
             let is_told_otherwise = payload.message_type == MessageType::IntroductionResponse && name == "target_agent"
                 || payload.message_type == MessageType::TaskAssignment && name == "taskBrief";
-            // The second line of the message names these requests.
+            // The second line of the message names the requests in `request_id`.
             let is_told_otherwise = is_told_otherwise || name == "request_id" && !payload.named_requests().is_empty();
             if is_told_otherwise || !crate::written::says_something(value) {
                 continue;
@@ -702,7 +704,7 @@ proptest! {
         }
     }
 
-    /// `defuse` does not mark a marked line again. It changes nothing but line breaks, and adds nothing but marks.
+    /// `defuse` does not mark a marked line again. `defuse` changes only line breaks, and adds only marks.
     #[test]
     fn defusing_changes_nothing_but_the_beginnings_of_lines(text in "(【|［|\\[|\r|\n|\u{2028}|\u{301}|系统消息|a|\\PC){0,30}") {
         let texts = texts();

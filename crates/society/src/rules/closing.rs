@@ -18,16 +18,16 @@ pub struct WorkedOn {
 pub enum Prompting {
     /// The turn began with a message that does not affect the closing text.
     Ordinary,
-    /// The turn began with the nudge. The person has heard nothing final, so the closing text is the last word.
+    /// The turn began with the nudge. The person has received no final message, so the closing text is final.
     Nudge,
-    /// The turn began with the notice of a deadlock. The agents wait for each other, so one of them must speak first.
+    /// The turn began with the notice of a deadlock. The agents wait for each other, so one agent must answer first.
     Deadlock,
 }
 
-/// Whether a message to the person is final even if the agent still waits for others.
+/// Whether a message to the person is final even if the agent still waits for other parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastWord {
-    /// The message is final even if the agent waits, because the person has heard nothing final yet.
+    /// The message is final even if the agent waits, because the person has received no final message yet.
     Yes,
     /// The message is interim if the agent waits, else final.
     UnlessWaiting,
@@ -38,7 +38,7 @@ pub enum LastWord {
 pub struct Earlier {
     /// The id of the message.
     pub id: MessageId,
-    /// Whether the message was the last word.
+    /// Whether the message was interim or final.
     pub finality: Finality,
 }
 
@@ -49,7 +49,7 @@ pub struct ClosingFacts {
     pub works_on: Option<WorkedOn>,
     /// How the turn began.
     pub prompting: Prompting,
-    /// The open requests of this task that the agent has heard, oldest first.
+    /// The open requests of this task that the agent has read, oldest first.
     pub open_requests: Vec<OpenRequest>,
     /// What the agent still waits for.
     pub pending: Vec<Pending>,
@@ -61,7 +61,7 @@ pub struct Address {
     /// The giver, who receives the text.
     pub to: AgentId,
     /// What the text answers or follows: open requests of the giver, or a request that was answered before.
-    /// After a nudge there may be no request to answer; then this is `Nothing`.
+    /// After a nudge there may be no request to answer; then the subject is `Nothing`.
     pub subject: Subject,
     /// When the text is delivered.
     pub timing: Timing,
@@ -74,7 +74,7 @@ pub enum Subject {
     Open(Vec<MessageId>),
     /// The text follows an earlier answer to this request.
     Settled(MessageId),
-    /// The text answers no request, but is the last word to the person.
+    /// The text answers no request. The person gets it as a final text.
     Nothing,
 }
 
@@ -89,15 +89,15 @@ impl Subject {
     }
 }
 
-/// When a closing text is delivered, and whether it is the last word.
+/// When a closing text is delivered, and whether it is final.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
-    /// The text is delivered now, as the last word.
+    /// The text is delivered now, as a final text.
     Final,
-    /// The text is delivered to the person now, as an interim text. The person hears more later.
+    /// The text is delivered to the person now, as an interim text. The person gets a further text later.
     Interim,
-    /// The text is delivered later, when the agent no longer waits for others on behalf of the requests that the text
-    /// answers.
+    /// The text is delivered later, when the agent no longer waits for other parties on behalf of the requests that
+    /// the text answers.
     Held,
 }
 
@@ -138,7 +138,7 @@ pub fn address(facts: &ClosingFacts) -> Option<Address> {
 }
 
 /// Returns when a text is delivered.
-/// While the agent waits for others on behalf of the requests that the text answers or follows,
+/// While the agent waits for other parties on behalf of the requests that the text answers or follows,
 /// a text to an agent is held, and a text to the person is interim.
 fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let works_on = facts.works_on.as_ref().map(|request| &request.id);
@@ -162,7 +162,7 @@ pub fn closing(address: Option<Address>, earlier: Option<Earlier>) -> Closing {
     let Some(earlier) = earlier else { return Closing::Said(address) };
     match (address.timing, address.subject) {
         (Timing::Final, Subject::Open(answers)) => Closing::Repeated { earlier: earlier.id, answers },
-        // The earlier interim text to the person becomes the last word.
+        // The earlier interim text to the person becomes final.
         (Timing::Final, Subject::Settled(_) | Subject::Nothing) if earlier.finality == Finality::Interim => {
             Closing::Repeated { earlier: earlier.id, answers: Vec::new() }
         }

@@ -25,7 +25,7 @@ pub struct Draft {
     pub payload: Payload,
     /// How the door finds the requests that the message answers.
     pub answering: Answering,
-    /// When the message is due; `None` for at once.
+    /// When the message is due; `None` means at once.
     pub due_at: Option<Timestamp>,
 }
 
@@ -34,7 +34,7 @@ pub struct Draft {
 pub enum Answering {
     /// The draft answers the requests that its `request_id` names, else the oldest open request of the receiver.
     AsWritten,
-    /// The draft is a closing text, which asks for nothing. The caller specifies what it answers or follows.
+    /// The draft is a closing text, which asks for nothing. The caller specifies what the text answers or follows.
     Closing(Subject),
 }
 
@@ -43,7 +43,7 @@ pub enum Answering {
 pub enum Acquaintance {
     /// The receiver has the sender among its contacts.
     Known,
-    /// The receiver has never heard of the sender.
+    /// The receiver does not have the sender among its contacts.
     New,
 }
 
@@ -58,13 +58,13 @@ pub struct DoorFacts {
     pub contacts: Vec<KnownParty>,
     /// Whether the receiver knows the sender.
     pub acquaintance: Acquaintance,
-    /// The open requests that the sender has heard, from all askers, oldest first.
+    /// The open requests of all askers that the sender has read, oldest first.
     pub open_requests: Vec<OpenRequest>,
     /// The request that the sender works on, if there is one.
     pub works_on: Option<MessageId>,
     /// What the sender waits for.
     pub pending: Vec<Pending>,
-    /// Whether a message to the person is final even if the sender still waits for others.
+    /// Whether a message to the person is final even if the sender still waits for other parties.
     pub last_word: LastWord,
     /// Number of messages in the receiver's mailbox.
     pub queued: u64,
@@ -210,8 +210,8 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     let bearing = payload.message_type.bearing();
     let has_asked = facts.open_requests.iter().any(|request| request.from == *receiver);
     let answers = if has_asked { Answers::ARequest } else { Answers::Nothing };
-    // The writer of an answer can name only requests of the receiver. The writer of a request can name a request of any
-    // asker: the new request is made on behalf of the named one.
+    // The writer of an answer can name only requests of the receiver. The writer of a request can name a request of
+    // any asker: the new request is made on behalf of the named request.
     let asks = payload.message_type.asks(answers);
     let open = facts.open_requests.iter();
     let among = open.filter(|request| asks || request.from == *receiver);
@@ -246,7 +246,7 @@ fn on_behalf_of(payload: &Payload, facts: &DoorFacts) -> Option<MessageId> {
     named.map(|request| request.id.clone()).or_else(|| facts.works_on.clone())
 }
 
-/// Returns whether the person will hear more after this message: the message is a report,
+/// Returns whether the person will get a further message after this message: the message is a report,
 /// or a request that was made on behalf of the person's request is still open.
 fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     if facts.last_word == LastWord::Yes {

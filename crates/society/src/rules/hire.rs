@@ -153,8 +153,8 @@ pub fn end_subtree(
     Ok((target.id.clone(), active.map(end).collect()))
 }
 
-/// Finds the descendant that the caller named: the descendant with this id, else the descendant that still takes part
-/// and whose role has this name.
+/// Finds the descendant that the caller named: the descendant with the id `meant`, else the descendant that still
+/// takes part and whose role has the name `meant`.
 fn descendant<'a>(meant: &str, descendants: &'a [Descendant]) -> Result<&'a Descendant, Refusal> {
     if let Some(by_id) = descendants.iter().find(|descendant| descendant.id.as_str() == meant) {
         return Ok(by_id);

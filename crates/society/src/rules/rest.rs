@@ -5,12 +5,12 @@ use crate::id::{AgentId, ArtifactId, MessageId};
 use crate::message::Finality;
 use crate::rules::Pending;
 
-/// Why the rules look at an agent.
+/// Why the rules examine an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A turn of the agent has ended.
     TurnEnded,
-    /// A wait of the agent has ended, and no message tells the agent so.
+    /// The agent has stopped waiting for another party, and no message tells the agent about this.
     WaitEnded,
 }
 
@@ -23,7 +23,7 @@ pub enum Reminded {
     Yes,
 }
 
-/// A request that the agent has heard and not answered.
+/// A request that the agent has read and not answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owed {
     /// The id of the request.
@@ -34,7 +34,7 @@ pub struct Owed {
     pub reminded: Reminded,
 }
 
-/// An artifact that the agent stored while it worked on a request, and never named to the asker.
+/// An artifact that the agent stored while it worked on a request, and never mentioned to the asker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unnamed {
     /// The id of the artifact.
@@ -58,7 +58,7 @@ pub struct Held {
     pub answers: Vec<MessageId>,
 }
 
-/// The last text that the agent told the person.
+/// The last text that the agent sent to the person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provisional {
     /// The message that contains the text.
@@ -72,17 +72,17 @@ pub struct Provisional {
 /// The facts about an agent at rest.
 #[derive(Clone, Debug)]
 pub struct RestFacts {
-    /// Why the rules look at the agent.
+    /// Why the rules examine the agent.
     pub cause: Cause,
     /// What the agent waits for.
     pub pending: Vec<Pending>,
     /// The requests that the agent owes an answer to, oldest first.
     pub owed: Vec<Owed>,
-    /// The artifacts that the agent stored and never named.
+    /// The artifacts that the agent stored and never mentioned to the asker.
     pub unnamed: Vec<Unnamed>,
     /// The closing texts of the agent that are not sent yet, oldest first.
     pub held: Vec<Held>,
-    /// The last text that the agent told the person, if there is one.
+    /// The last text that the agent sent to the person, if there is one.
     pub provisional: Option<Provisional>,
 }
 
@@ -97,10 +97,10 @@ pub enum Due {
     Remind {
         /// The asker that waits.
         asker: AgentId,
-        /// The open requests, oldest first. If no request is open: the requests for which the agent stored something.
+        /// The open requests, oldest first. If no request is open: the requests for which the agent stored artifacts.
         requests: Vec<MessageId>,
     },
-    /// Tell the asker that no answer will come, and give it the texts and artifacts that exist.
+    /// Tell the asker that no answer will follow, and give the asker the texts and artifacts that the agent made.
     GiveUp {
         /// The asker that waits.
         asker: AgentId,
@@ -110,7 +110,7 @@ pub enum Due {
 }
 
 /// Returns what to do first, or `None` if nothing is left to do.
-/// After the caller has done it, the facts have changed, so the caller calls this function again.
+/// The caller does this, and then calls the function again with the changed facts.
 pub fn due(facts: &RestFacts) -> Option<Due> {
     if facts.cause == Cause::WaitEnded
         && let Some(due) = after_wait(facts)
@@ -120,13 +120,13 @@ pub fn due(facts: &RestFacts) -> Option<Due> {
     if !facts.pending.is_empty() {
         return None;
     }
-    // If the request of a held text is answered already, the agent needs no reminder. The text follows as a
+    // If the request of a held text is answered already, the agent needs no reminder. The text is delivered as a
     // supplement.
     let is_owed = |request: &MessageId| facts.owed.iter().any(|owed| owed.request == *request);
     if let Some(held) = facts.held.iter().find(|held| !is_owed(&held.request)) {
         return Some(Due::Deliver(held.clone()));
     }
-    // Requests of the person are left out. For them, root gets the nudge when the whole task is at rest.
+    // Requests of the person cause no reminder. Instead, root gets the nudge when the whole task is at rest.
     let owed = facts.owed.iter().filter(|owed| !owed.asker.is_user());
     let mut requests: Vec<(&MessageId, &AgentId, Reminded, Open)> =
         owed.map(|owed| (&owed.request, &owed.asker, owed.reminded, Open::Yes)).collect();

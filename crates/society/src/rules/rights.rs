@@ -2,12 +2,13 @@
 //!
 //! Root has the groups that the settings grant. An agent never has a group that its parent lacks,
 //! nor a group that the creator of its role lacks. The rights are computed at every tool call.
-//! So if a role or the settings lose a group, all agents that depend on them lose the group at once.
+//! So if a role or the settings no longer contain a group, all agents that depend on this role or on the settings
+//! lose the group at once.
 //!
 //! The tools of an MCP server are in the server's own group, and in the groups that the settings put the server into.
 //! A role or the settings can give these tools under the name of any of these groups. The right to a group that
 //! several servers share is given only under its own name or by `mcp:*`. So an agent that may use only one server of
-//! the group cannot give others the right to all servers of the group.
+//! the group cannot give another agent the right to all servers of the group.
 
 use crate::id::AgentId;
 use crate::tool_group::{Grant, ServerGroups, ToolGroup};
@@ -28,7 +29,7 @@ pub struct Link {
 pub enum Denial {
     /// The settings do not give the group to root.
     Settings,
-    /// A role in the chain does not name the group.
+    /// A role that restricts the agent does not name the group.
     Role {
         /// The agent that has the role.
         agent: AgentId,
@@ -208,7 +209,7 @@ mod tests {
     }
 
     /// A role may name only groups that every agent has, or groups that have no tools yet.
-    /// A role of this kind gives its agents no other group.
+    /// Such a role gives its agents no right to any other group.
     #[test]
     fn a_role_that_names_no_group_with_tools_has_none() {
         for named in ["messages", "memory"] {

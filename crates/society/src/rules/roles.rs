@@ -14,11 +14,11 @@ pub struct RoleWish {
     pub name: Name,
     /// The prompt that tells the role's agents what their work is.
     pub prompt: String,
-    /// What the role offers to others, if the caller described it.
+    /// What the role offers to other parties, if the caller described it.
     pub interface_spec: Option<InterfaceSpec>,
     /// The capabilities that the role's model must have.
     pub required_capabilities: Vec<String>,
-    /// The groups of tools that the role's agents get. Empty means the groups of the caller.
+    /// The groups of tools that the role's agents get. If the list is empty, they get the groups of the caller.
     pub tool_groups: Vec<ToolGroup>,
 }
 
@@ -49,7 +49,7 @@ pub fn create_role(
     (role.clone(), vec![Change::RoleCreated(role)])
 }
 
-/// Finds the role that an agent means among those that it may hire into: by id, else by name.
+/// Finds the role that an agent means, by id, else by name. `usable` contains the roles that the agent may hire into.
 /// Roles that the agent made take precedence over roles that its descendants made.
 /// Refuses a name that several roles of its descendants have.
 pub fn find_role(usable: Vec<Role>, agent: &AgentId, meant: &str) -> Result<Option<Role>, Refusal> {

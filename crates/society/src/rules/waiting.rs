@@ -17,7 +17,7 @@ pub struct Wait {
 /// Agents that wait for each other until somebody outside the circle writes to one of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Deadlock {
-    /// The agents in the circle. Each of them waits only for others in the circle.
+    /// The agents in the circle. Each agent waits only for other agents in the circle.
     pub agents: Vec<AgentId>,
     /// The open requests between these agents.
     pub requests: Vec<MessageId>,
@@ -25,7 +25,7 @@ pub struct Deadlock {
 
 /// Finds the deadlocks among waiting agents.
 /// The agents in `busy` have something to do: a turn, or mail that is queued or due later.
-/// The person is never part of a deadlock, because people answer when they like.
+/// The person is never part of a deadlock, because the person may answer at any time.
 pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
     let mut awaited: BTreeMap<&AgentId, BTreeSet<&AgentId>> = BTreeMap::new();
     for wait in waits {
@@ -36,7 +36,7 @@ pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
     let mut found: BTreeSet<Deadlock> = BTreeSet::new();
     for (agent, all) in &reached {
         // An agent can go on as soon as one of the parties that it waits for can go on. So an agent is in a deadlock
-        // only if each of these parties waits for this agent, directly or through others.
+        // only if each of these parties waits for this agent, directly or through other agents.
         let each_waits_for_it =
             |other: &&AgentId| reached.get(other).is_some_and(|back| back.contains(agent));
         let is_closed = all.contains(agent) && all.iter().all(each_waits_for_it);
@@ -53,7 +53,7 @@ pub fn deadlocks(waits: &[Wait], busy: &BTreeSet<AgentId>) -> Vec<Deadlock> {
     found.into_iter().collect()
 }
 
-/// Returns the parties that an agent waits for, the parties that these wait for, and so on.
+/// Returns the parties that an agent waits for, directly or through other agents.
 fn reachable<'a>(
     agent: &AgentId,
     awaited: &BTreeMap<&'a AgentId, BTreeSet<&'a AgentId>>,

@@ -4,14 +4,14 @@
 use crate::id::{AgentId, MessageId};
 use crate::message::{Expects, Message, Sender};
 
-/// An open request that its receiver has heard: a turn of the receiver has taken the request in.
+/// An open request that its receiver has read: a turn of the receiver has taken the request in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenRequest {
     /// The id of the request.
     pub id: MessageId,
     /// The party that asked.
     pub from: AgentId,
-    /// The requests on whose behalf this request was made, directly or through others. The direct one comes first.
+    /// The requests on whose behalf this request was made, directly or through other requests. The nearest is first.
     pub chain: Vec<MessageId>,
 }
 
@@ -53,7 +53,7 @@ pub struct RequestRow {
 }
 
 /// Returns the requests that a message answers or is about.
-/// If the message begins a turn, [`works_on`] derives from them which request the turn works on.
+/// If the message begins a turn, [`works_on`] derives from these requests which request the turn works on.
 pub fn subjects(message: &Message) -> impl Iterator<Item = &MessageId> {
     message.in_reply_to.iter().chain(&message.about)
 }

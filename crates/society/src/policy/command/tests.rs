@@ -219,7 +219,8 @@ fn wrapped(command: String, other: &str, way: usize) -> String {
         format!("{other} | {command}"),
         format!("{other} & {command}"),
         format!("{other}\n{command}"),
-        // The spaces matter: if a command is wrapped twice this way, `((` would begin an arithmetic expression.
+        // Without the spaces, wrapping a command twice in this way would give `((`, which begins an arithmetic
+        // expression.
         format!("( {command} )"),
         format!("{{ {command}; }}"),
         format!("if {other}; then {command}; fi"),

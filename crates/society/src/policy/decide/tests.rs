@@ -249,7 +249,7 @@ proptest! {
         let answered = decide(&call, &rules, &answers);
         match alone {
             Decision::Deny { .. } => prop_assert_eq!(answered, alone),
-            // `answers` contains the answer about this very call, so the person is not asked again.
+            // `answers` contains the answer about exactly this call, so the person is not asked again.
             Decision::Ask(..) | Decision::Allow => prop_assert_eq!(answered, Decision::Allow),
         }
     }

@@ -32,8 +32,8 @@ fn number(rest: &[char], skipped: usize, radix: u32, longest: usize) -> (Piece, 
     let digits = rest.iter().skip(skipped).take(longest).map_while(|digit| digit.to_digit(radix));
     let digits: Vec<u32> = digits.collect();
     let value = digits.iter().fold(0_u32, |value, digit| value.wrapping_mul(radix).wrapping_add(*digit));
-    // A byte beyond ASCII may be only a part of a character, and NUL ends the text for the shell. Both give an
-    // unknown piece.
+    // A byte beyond ASCII may be only a part of a character, and NUL ends the text for the shell. In both cases,
+    // the piece is unknown.
     let is_certain = !digits.is_empty() && value != 0 && (value < 0x80 || radix == 16 && longest > 2);
     let piece = if is_certain { char::from_u32(value).map_or(Piece::Any, Piece::Char) } else { Piece::Any };
     (piece, skipped + digits.len())

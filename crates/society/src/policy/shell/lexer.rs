@@ -75,8 +75,8 @@ impl Lexer {
                 Some(')') => {
                     self.cursor.advance(1);
                     if open == 0 && end == End::Parenthesis {
-                        // If a here-document began inside the parentheses, its lines would follow outside.
-                        // Shells differ in how they read that.
+                        // The lines of a here-document that begins inside the parentheses would follow outside.
+                        // Shells differ in how they read such lines.
                         return pending.is_empty().then_some(tokens);
                     }
                     open = open.saturating_sub(1);
@@ -103,7 +103,7 @@ impl Lexer {
                     let from = self.cursor.place();
                     let word = self.word()?;
                     if end == End::Parenthesis && word.exact().as_deref() == Some("case") {
-                        // The `)` behind a pattern of `case` would be taken for the end of the substitution.
+                        // The lexer would mistake the `)` behind a pattern of `case` for the end of the substitution.
                         return None;
                     }
                     let is_redirected = matches!(self.cursor.peek(), Some('<' | '>'));
@@ -116,7 +116,7 @@ impl Lexer {
         }
     }
 
-    /// Reads a redirection and its target. Returns the here-document that it begins.
+    /// Reads a redirection and its target. Returns the here-document that the redirection begins, if any.
     fn redirection(&mut self) -> Option<Option<HereDocument>> {
         let begins_document = self.cursor.skip('<') && self.cursor.skip('<');
         if begins_document && !self.cursor.skip('<') {
@@ -166,7 +166,7 @@ impl Lexer {
         Some(())
     }
 
-    /// Finds the commands that a text runs if it is data apart from its substitutions, such as a here-document.
+    /// Finds the commands in the substitutions of a text that is otherwise data, such as a here-document.
     fn substitutions(&mut self, text: &str) -> Option<()> {
         // In data, quotation marks have no meaning, so the loop looks only for `$`, backquotes and backslashes.
         let text: Vec<char> = text.chars().collect();
@@ -185,7 +185,7 @@ impl Lexer {
     }
 
     /// Skips an arithmetic expression such as `((1 + 2))`, if the cursor is before its second parenthesis.
-    /// Returns whether there was one, or `None` if that is not certain.
+    /// Returns whether there was an arithmetic expression, or `None` if this is not certain.
     fn arithmetic(&mut self) -> Option<bool> {
         let text = self.cursor.rest().get(1..)?;
         match arithmetic(text) {
@@ -392,7 +392,7 @@ impl Lexer {
             match self.cursor.next()? {
                 '}' => break,
                 '\\' => drop(self.cursor.raw()?),
-                // Whether a `'` begins a quotation here depends on the kind of expansion and on the quotes around it.
+                // The kind of expansion and the quotes around it decide whether a `'` begins a quotation here.
                 '\'' => return None,
                 '"' => self.double_quotes(&mut word)?,
                 '$' => self.dollar(&mut word, Quotes::Double)?,

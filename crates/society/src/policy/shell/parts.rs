@@ -27,7 +27,7 @@ impl Part {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut was_unknown = true;
         for word in words {
-            // The shell may expand an unknown word to no word or to several words, so no space is certain beside it.
+            // The shell may expand an unknown word to no word or to several words, so perhaps no space is beside it.
             if !was_unknown && !word.is_unknown() {
                 pieces.push(Piece::Char(' '));
             }
@@ -88,7 +88,7 @@ impl Found {
                 Some(())
             };
         };
-        // All reserved words but `[[` can precede a command, as in `then git push`. So can an assignment.
+        // An assignment can precede a command. So can all reserved words except `[[`, as in `then git push`.
         if RESERVED.contains(&name.as_str()) && name != "[[" || head.is_assignment() {
             self.command(&words[1..], depth)?;
         }
@@ -156,7 +156,7 @@ impl Found {
         let mut takes_text = false;
         let mut words = words.iter();
         while let Some(word) = words.next() {
-            // If the shell expands the word, the word may become `-c` and a command. So this is uncertain.
+            // If the shell expands the word, the word may become `-c` and a command. So it is uncertain what runs.
             let text = word.exact()?;
             if matches!(text.as_str(), "--version" | "--help") {
                 return Some(());

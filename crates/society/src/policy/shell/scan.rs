@@ -6,7 +6,8 @@ pub(super) fn arithmetic(text: &[char]) -> Result<Option<usize>, Uncertain> {
     let mut depth = 0_usize;
     for (at, character) in text.iter().enumerate() {
         match character {
-            // A parenthesis inside quotes or a comment does not count, but this function cannot tell.
+            // A parenthesis inside quotes or a comment does not count. This function does not parse quotes or
+            // comments, so it returns `Err`.
             '\'' | '"' | '\\' | '`' | '#' => return Err(Uncertain),
             '(' => depth += 1,
             ')' if depth > 0 => depth -= 1,
@@ -18,6 +19,6 @@ pub(super) fn arithmetic(text: &[char]) -> Result<Option<usize>, Uncertain> {
     Err(Uncertain)
 }
 
-/// The error for a text whose meaning depends on more than this module knows.
+/// The error for a text whose meaning this module cannot determine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Uncertain;

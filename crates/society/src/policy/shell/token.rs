@@ -12,7 +12,7 @@ pub(super) enum Token {
     Redirection,
 }
 
-/// The tokens of a text. `nested` contains the same for the commands inside each substitution, such as `$(command)`.
+/// The tokens of a text. `nested` contains the tokens inside each substitution, such as `$(command)`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Lexed {
     pub(super) tokens: Vec<Token>,

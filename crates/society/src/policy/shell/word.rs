@@ -88,7 +88,7 @@ impl Braces {
     }
 }
 
-/// Makes each `[` without a `]` behind it in the word a plain character, because it begins no pattern of file names.
+/// Changes each `[` to a plain character if no `]` follows in the word: such a `[` begins no pattern of file names.
 pub(super) fn plain_brackets(word: &mut Word) {
     let last = word.0.iter().rposition(|piece| *piece == Piece::Char(']')).unwrap_or(0);
     for piece in word.0.iter_mut().skip(last) {

@@ -1,6 +1,6 @@
 //! Lists the reserved words of shells, and the programs that run a command in their arguments, such as `sudo`.
 
-/// Words that begin or continue a compound command, or that change how the shell reads the rest.
+/// Words that begin or continue a compound command, or that change how the shell reads the words after them.
 pub(super) const RESERVED: &[&str] = &[
     "if", "then", "elif", "else", "fi", "for", "while", "until", "do", "done", "case", "esac", "select",
     "function", "time", "coproc", "in", "{", "}", "!", "[[", "]]",

@@ -62,7 +62,7 @@ fn a_text_waits_for_what_was_asked_on_behalf_of_the_request() {
     // The answer may matter for this text.
     check(Some((1, lead)), &[(1, lead)], &[None], "lead-1111 open 1 Held");
     // The agent waits on behalf of request 1, but the text answers request 2, so the text is sent at once.
-    // For example, request 2 is a question that an agent asks while it works for this agent.
+    // For example, this agent has hired an agent, and request 2 is a question of the hired agent.
     check(Some((2, lead)), &[(2, lead)], &[Some(1)], "lead-1111 open 2 Final");
     // The text also answers request 1, on whose behalf the agent still waits.
     check(Some((2, lead)), &[(1, lead), (2, lead)], &[Some(1)], "lead-1111 open 1,2 Held");
@@ -149,7 +149,7 @@ proptest! {
     }
 
     /// Only the person gets interim texts.
-    /// A text for an agent is held while its writer waits for others on behalf of that agent's request.
+    /// A text for an agent is held while its writer waits for other parties on behalf of that agent's request.
     #[test]
     fn who_waits_answers_the_person_alone(facts in any_facts()) {
         let Some(Address { to, subject, timing }) = address(&facts) else { return Ok(()) };
@@ -163,7 +163,7 @@ proptest! {
         }
     }
 
-    /// In a circle, the agent that got the last request can speak: it made no request on behalf of this request.
+    /// In a circle, the agent that got the last request can answer: it made no request on behalf of this request.
     #[test]
     fn a_circle_is_broken_by_whoever_was_asked_last(facts in any_facts(), last in 100i64..200) {
         let asker = "lead-1111";

@@ -311,7 +311,7 @@ fn what_the_person_is_told_is_interim_while_something_is_open_for_it() {
     assert_eq!(answered(so_far(), &facts(&[], Some(1))), [1]);
     let nudged = DoorFacts { last_word: LastWord::Yes, ..facts(&[Some(1)], Some(1)) };
     assert_eq!(finality(&nudged), Finality::Final);
-    // A report is never the last word. A question is always final.
+    // A report is interim, and a question is final.
     let report = draft("user", json!({"message_type": "status_report", "text": "half"}));
     assert_eq!(sent(report, &facts(&[], Some(1))).finality, Finality::Interim);
     let question = DoorFacts { open_requests: Vec::new(), ..facts(&[Some(1)], Some(1)) };

@@ -164,7 +164,7 @@ fn any_facts() -> impl Strategy<Value = RestFacts> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// The caller repeats what is due until nothing is left. This loop ends, with at most one reminder per request.
+    /// The caller does what is due until nothing is left. This loop ends, and sends at most one reminder per request.
     /// After the loop, an agent that waits for nobody owes an answer only to the person.
     #[test]
     fn nobody_is_left_without_an_answer(facts in any_facts()) {
@@ -198,7 +198,7 @@ proptest! {
         if facts.pending.is_empty() {
             prop_assert!(facts.owed.iter().all(|owed| owed.asker.is_user()));
             prop_assert!(facts.unnamed.iter().all(|unnamed| unnamed.asker.is_user()));
-            // A text may stay held only if its request still needs an answer. In that case, a reminder will come.
+            // A text may stay held only if its request still needs an answer. Then the agent gets a reminder.
             let owed: Vec<&MessageId> = facts.owed.iter().map(|owed| &owed.request).collect();
             prop_assert!(facts.held.iter().all(|held| owed.contains(&&held.request)));
         }
