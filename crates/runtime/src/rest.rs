@@ -17,11 +17,11 @@ use polity_store::{Conversation, Error, Tx, agents, apply, artifacts, events, ke
 use polity_view::Event;
 use std::collections::BTreeSet;
 
-/// How much of a held text a reminder quotes, in characters. The reminded agent finds the whole text in its own
+/// Maximum characters of a held text that a reminder quotes. The reminded agent has the whole text in its own
 /// history.
 const NOTE_CHARS: usize = 200;
 
-/// Checks an agent whose turn has just ended, then the agents that waited for that turn.
+/// Checks an agent whose turn has just ended. Then checks the agents that were waiting for this turn.
 pub(crate) async fn after_turn(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -48,8 +48,8 @@ async fn look(
     conversation: &Conversation,
     cause: Cause,
 ) -> Result<(), Error> {
-    // A turn that has left nothing needs no further check. The end of a wait does: the agent's interim message to the
-    // person may now be its last word.
+    // If a turn has ended and has left nothing to do, no further check is needed. If a wait has ended, the check is
+    // needed, because an interim message of the agent to the person may now be its last word.
     if cause == Cause::TurnEnded && notes::left(&mut tx.connection, conversation).await? == Left::Nothing
         || turns::open(&mut tx.connection, conversation).await?.is_some()
         || messages::any_queued(&mut tx.connection, conversation).await?
@@ -122,7 +122,7 @@ async fn deliver(
     }
     notes::drop(tx, from, &concerned).await?;
     if texts.is_empty() {
-        // The asker has got all these texts already, so the earlier message is the answer.
+        // The asker has already got all these texts in an earlier message, so this earlier message is the answer.
         return match repeated {
             Some(earlier) if !open.is_empty() => settle(tx, from, &earlier, &open).await,
             Some(_) | None => Ok(()),
@@ -135,7 +135,7 @@ async fn deliver(
         due_at: None,
     };
     if let Err(refusal) = keep(door::send(tx, snapshot, from, draft, LastWord::UnlessWaiting).await)? {
-        // The door has refused the text: the asker is told, so that it does not wait for ever.
+        // The door has refused the text. The asker is told, because otherwise it would wait for ever.
         let reason = refusal.message(&snapshot.prompts.texts);
         for request in &open {
             messages::fail(tx, request).await?;
@@ -263,8 +263,8 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
     let open = messages::open_requests(&mut tx.connection, &root).await?;
     let about = match open.into_iter().find(|request| request.from.is_user()) {
         Some(request) => Some(request.id),
-        // No request of the person is open. The nudge is then about the last message to the person, which promised
-        // more.
+        // No request of the person is open. So the nudge is about the request to which the last message to the person
+        // belongs. That message promised more.
         None => {
             let told = messages::last_told_user(&mut tx.connection, &root).await?;
             told.and_then(|told| told.requests.into_iter().next())
@@ -280,8 +280,8 @@ pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), E
     settle_provisional(tx, &root, &told).await
 }
 
-/// Makes an interim message to the person the last word on all requests that it belongs to. This includes requests
-/// whose turn has failed, because the person can be answered even then.
+/// Makes an interim message to the person final. All requests that the message belongs to then count as answered,
+/// even requests whose turn has failed, because the person can be answered even then.
 async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) -> Result<(), Error> {
     let open = messages::open_requests(&mut tx.connection, by).await?;
     let open = open.into_iter().map(|request| request.id);
@@ -323,7 +323,7 @@ pub(crate) async fn tell_user_what_is_left(
     Ok(())
 }
 
-/// Gives up one request of agents that still wait for each other, although they were told about the deadlock.
+/// Gives up one request in a deadlock that still exists after its agents were told about it.
 pub(crate) async fn break_circle(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -84,7 +84,7 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
     let id = &service.id;
     let answered = match failure.status {
         None => return is_silent(failure.kind).then(|| service.endpoint.base_url.clone()),
-        // The server began its answer with status 200, and the rest of the answer was faulty.
+        // The server answered with status 200, but the rest of the answer was faulty.
         Some(200) => "was reached".to_owned(),
         Some(status) => format!("was reached and answered with HTTP {status}"),
     };

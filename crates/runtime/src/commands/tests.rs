@@ -16,7 +16,7 @@ fn ended(world: &World, id: &str) -> CommandEnded {
     }
 }
 
-/// Returns the ids of the commands whose end root was told of.
+/// Returns the ids of the commands about whose end root was told.
 async fn told(world: &World) -> Vec<String> {
     let id = |body: Body| match body {
         Body::Notice(Notice::CommandEnded { id, .. }) => Some(id.to_string()),

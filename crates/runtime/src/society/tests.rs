@@ -11,7 +11,8 @@ use crate::testing::model::{Say, ScriptedModel};
 use polity_hands::table::Hands;
 use std::time::Duration;
 
-/// Returns a society on the database of a world. No agent works in it, so what the test writes stays as it is.
+/// Returns a society that uses the database of a world. No agent works in this society, so nobody changes what the
+/// test writes.
 fn society(world: &World) -> (Society, Arc<ScriptedModel>) {
     let model = ScriptedModel::always(Say::Hang);
     let handles = world.handles(model.clone(), Hands::none());

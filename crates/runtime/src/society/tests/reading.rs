@@ -198,7 +198,7 @@ impl Drawn {
     }
 }
 
-/// Reads all pages of this size.
+/// Reads all pages of agents, with `limit` agents on each page.
 async fn all_agents(society: &Society, filter: &AgentFilter, limit: u32) -> Vec<polity_view::AgentView> {
     let mut all = Vec::new();
     let mut after = None;
@@ -560,7 +560,7 @@ async fn a_damaged_event_is_passed_over_and_stops_nobody() {
     let all = society.events_after(0, 1000, &EventFilter::default()).await.unwrap();
     let seqs: Vec<i64> = all.events.iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs.len(), 6);
-    // One damaged page in the middle, and a damaged last event.
+    // Damage all events of a page in the middle, and the last event.
     sql(&world, format!("UPDATE events SET body = '{{' WHERE seq IN ({}, {})", seqs[2], seqs[3])).await;
     sql(&world, format!("UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE seq = {}", seqs[5])).await;
     let after = async |seq: i64| {
