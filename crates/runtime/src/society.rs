@@ -334,8 +334,8 @@ impl Society {
         }
     }
 
-    /// Makes agents begin no new work, and waits until their current work has ended and is stored. Waits not longer
-    /// than the grace period in the settings. The caller must call [`Society::stop`] afterwards.
+    /// Stops agents from beginning new work, and waits until their current work has ended and is stored. The wait
+    /// ends at the latest after the grace period in the settings. The caller must call [`Society::stop`] afterwards.
     pub async fn drain(&self) {
         let grace = self.handles.registry.current().settings.shutdown_grace;
         self.handles.draining.cancel();

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 /// After this many answers, a model only ends its turns.
 const ANSWERS: usize = 9;
 
-/// The deeds of models, for example to hire or to answer, and how often each deed occurred.
+/// The deeds of models, for example `hired` or `report`, and how often each deed occurred.
 #[derive(Debug, Default)]
 pub(super) struct Deeds(BTreeMap<&'static str, u64>);
 
