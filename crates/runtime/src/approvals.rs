@@ -1,8 +1,8 @@
-//! Asks the policy about each call, and asks the person if the policy says so.
+//! Asks the policy about each call, and asks the person if the policy demands it.
 //!
-//! *Call → [`rule`] → allow, refuse or [`ask`] → the turn waits → [`answer`] or [`expire`] → the turn goes on.* The
-//! question is stored as a row, and a record of the turn refers to it. So nothing runs while an agent waits, and a
-//! question survives the end of the process.
+//! *Call → [`rule`] → allow, refuse or [`ask`] → the turn waits → [`answer`] or [`expire`] → the turn continues.* The
+//! question is stored as a row, and a record of the turn refers to this row. So no code runs while an agent waits for
+//! the answer, and a question survives the end of the process.
 
 mod ending;
 mod seen;

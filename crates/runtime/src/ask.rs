@@ -64,7 +64,7 @@ pub(crate) struct Answer {
     pub(crate) served: Served,
     /// How the request showed each artifact of the conversation.
     pub(crate) shown: Vec<Shown>,
-    /// The budget that was reserved for the call; held until the cost of the call is written.
+    /// The budget that was reserved for the call. The caller drops it after the cost of the call is written.
     pub(crate) reservation: Reservation,
 }
 

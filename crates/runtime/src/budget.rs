@@ -94,7 +94,7 @@ impl Budgets {
                 settled: Arc::new(Notify::new()),
             })
         };
-        // Another caller may have inserted the budget meanwhile.
+        // While this function read the rows, another caller may have inserted the budget.
         Ok(Arc::clone(self.all().entry(task.clone()).or_insert_with(new)))
     }
 

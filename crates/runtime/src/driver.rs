@@ -1,8 +1,9 @@
 //! Drives the turns of one conversation: asks the turn for its next step, carries the step out, writes what happened
 //! as a record, and applies the record to the turn.
 //!
-//! Everything that a step changes is written in one transaction with the record that caused it. After a crash, the
-//! database therefore has all changes of a step or none, and it is safe to drop a driver at any point.
+//! Everything that a step changes is written in one transaction, together with the record that caused the change. So
+//! after a crash, the database contains either all changes of a step or none of them, and it is safe to drop a driver
+//! at any point.
 
 mod advance;
 mod bytes;
@@ -162,8 +163,8 @@ async fn drive(
     }
 }
 
-/// Returns whether an agent is still allowed to continue its turn. Somebody may have ended, stopped
-/// or paused it meanwhile.
+/// Returns whether an agent is still allowed to continue its turn. Somebody may have ended, stopped or paused the
+/// agent since the turn began.
 async fn goes_on(tx: &mut Tx, conversation: &Conversation, turn: &OpenTurn) -> Result<bool, Error> {
     let is_open = turns::open(&mut tx.connection, conversation).await?.as_ref() == Some(turn);
     Ok(is_open && !holds::held(&mut tx.connection, conversation).await?)

@@ -1,6 +1,7 @@
-//! Does what is due when an agent comes to rest: delivers texts that it held, reminds it of what it owes, and gives
-//! the askers what was made for them (contract section 7, "Nobody is left without an answer"). [`rules::due`] decides
-//! what is due. This module gathers the facts and writes the result, in the transaction that brought the agent to rest.
+//! Does what is due when an agent comes to rest: delivers the texts that the agent held, reminds the agent of the
+//! answers that it owes, and gives the askers the artifacts that were made for them (contract section 7, "Nobody is
+//! left without an answer"). [`rules::due`] decides what is due. This module gathers the facts and writes the result,
+//! in the transaction that brought the agent to rest.
 
 use crate::door;
 use polity_registry::Snapshot;
@@ -41,7 +42,8 @@ pub(crate) async fn after_waits(tx: &mut Tx, snapshot: &Snapshot) -> Result<(), 
     Ok(())
 }
 
-/// Does what is due for an agent at rest. An agent that is in a turn or has mail is checked later, when its turn ends.
+/// Does what is due for an agent at rest. If the agent is in a turn or has mail, this check is made later, at the end
+/// of its turn.
 async fn look(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -222,8 +224,8 @@ async fn quoted(tx: &mut Tx, snapshot: &Snapshot, ids: &[MessageId]) -> Result<V
     Ok(quoted)
 }
 
-/// Tells an asker that nothing more will come, and gives it what the agent has made for it. The person is told only if
-/// the agent has made something.
+/// Tells an asker that no answer will come, and gives the asker what the agent has made for it. The person is told
+/// only if the agent has made something for the person.
 async fn give_up(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -289,7 +291,8 @@ async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) 
     settle(tx, by, &told.message, &answers).await
 }
 
-/// Gives the askers what a failed agent has made for them, because its turn can no longer deliver it.
+/// Gives the askers the texts and artifacts that a failed agent has made for them, because its turn can no longer
+/// deliver them.
 pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversation) -> Result<(), Error> {
     let facts = facts(tx, who, Cause::TurnEnded).await?;
     let stored = facts.unnamed.iter().map(|unnamed| &unnamed.asker);
@@ -300,7 +303,7 @@ pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversati
     Ok(())
 }
 
-/// At the end of a task, tells the person what was made for them but not delivered.
+/// At the end of a task, tells the person about texts and artifacts that were made for the person but not delivered.
 pub(crate) async fn tell_user_what_is_left(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -165,8 +165,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts drivers for every unfinished turn and every mailbox that is not empty, and checks every task that might
-    /// be over.
+    /// Starts a driver for every conversation with an unfinished turn or a mailbox that is not empty. Checks every
+    /// task that might be over.
     async fn take_up_all(&mut self) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let mut work = turns::all_open(&mut reader).await?;
@@ -327,7 +327,7 @@ impl Supervisor {
         let task = task.clone();
         let write = self.handles.store.write(move |tx| {
             Box::pin(async move {
-                // Read again in this transaction: an agent may have got mail meanwhile.
+                // Read the waits again in this transaction, because an agent may have got mail since the first read.
                 let waits = messages::waits(&mut tx.connection, &task).await?;
                 for deadlock in rules::deadlocks(&waits, &messages::busy(&mut tx.connection, &task).await?) {
                     let Deadlock { agents, requests } = deadlock;

@@ -25,7 +25,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The default service takes only text, `eyes` also images, and `all` files of all kinds.
+/// Three services: the default service accepts only text, `eyes` also accepts images, and `all` accepts files of all
+/// kinds.
 const SERVICES: &str = r#"{"services": [
     {"id": "words", "baseURL": "http://127.0.0.1:9/v1", "model": "words-1"},
     {"id": "eyes", "baseURL": "http://127.0.0.1:9/v1", "model": "eyes-1",

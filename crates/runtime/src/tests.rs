@@ -96,7 +96,7 @@ async fn a_row_that_names_one_that_is_not_there_is_told() {
     assert_eq!(problems, ["row 1 of table roles refers to a row of table tasks that does not exist"]);
 }
 
-/// Creates a world with four tasks and one conversation in each. `t-1` is open, and `t-4` is the newest.
+/// Creates a world with four tasks. Each task has one conversation. `t-1` is open, and `t-4` is the newest task.
 async fn with_conversations() -> World {
     let world = World::new().await;
     world.say("user", "root", json!("t-1")).await;

@@ -1,5 +1,5 @@
-//! Remembers which media a service has taken and which it has refused. A server that refused a picture would refuse
-//! every later request with the same picture.
+//! Remembers which media a service has accepted and which media it has refused. A server that has refused a picture
+//! would refuse every later request with the same picture.
 //!
 //! This knowledge is kept in memory only. A new revision of the configuration clears the knowledge, because the
 //! person may have corrected the declared capabilities.
@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 /// server accepts in one request.
 const ENOUGH: usize = 3;
 
-/// What is known about one service.
+/// The media that one service has accepted and refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trust {
     revision: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Distrust {
 /// Whether a service seems to accept no media at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfAll {
-    /// The service has refused several media and taken none.
+    /// The service has refused several media and accepted none.
     Yes,
     /// Nothing suggests that the service refuses all media.
     #[default]
@@ -73,7 +73,7 @@ impl Trust {
     }
 }
 
-/// What is known about all services.
+/// The media that each service has accepted and refused.
 #[derive(Debug, Default)]
 pub(crate) struct Trusts(Mutex<HashMap<ServiceId, Trust>>);
 
@@ -88,12 +88,13 @@ impl Trusts {
         known.map(Trust::distrust).unwrap_or_default()
     }
 
-    /// Notes that a service has taken these media.
+    /// Records that a service has accepted these media.
     pub(crate) fn taken(&self, snapshot: &Snapshot, service: &ServiceId, shown: &[ArtifactId]) {
         self.with(snapshot, service, |trust| trust.take(shown));
     }
 
-    /// Notes that a service has refused a request with these media, and answered the same request without them.
+    /// Records that a service has refused a request with these media, and answered the same request after the media
+    /// were removed.
     pub(crate) fn refused(&self, snapshot: &Snapshot, service: &ServiceId, shown: &[ArtifactId]) {
         self.with(snapshot, service, |trust| trust.refuse(shown));
     }

@@ -31,7 +31,7 @@ pub enum By {
     Instructions,
     /// The person. The line becomes a user message.
     Person,
-    /// The model. The line becomes one of its earlier answers.
+    /// The model. The line becomes one of the model's earlier answers.
     Model,
 }
 
@@ -200,7 +200,7 @@ async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply)
                 () = handles.draining.cancelled() => return Err(DirectError::Ending),
             },
             (Next::Fallback, Some(fallback)) => tried.turn_to(fallback.id.clone()),
-            // A direct call has no tool calls to reword, no media and no history, so the other steps do not apply.
+            // A direct call has no tool calls to reword, no media and no history, so these steps cannot help.
             (Next::Fallback | Next::GiveUp | Next::Reword | Next::DescribeMedia | Next::Compact, _) => {
                 return Err(gave_up(&service, &failure));
             }

@@ -1,4 +1,5 @@
-//! Describes attempts that failed: as events for those who watch, and as reasons for the parent or the person.
+//! Describes failed attempts in two forms: events for people who watch the society, and reasons for the parent or the
+//! person.
 
 use super::Asked;
 use jiff::{SignedDuration, Timestamp, Unit};
@@ -109,8 +110,8 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
     }
 }
 
-/// Returns whether this kind of failure means that no server answered. In that case, the address is the first thing
-/// to check.
+/// Returns whether this kind of failure means that no server answered. In that case, the person should first check
+/// the address of the server.
 fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }

@@ -157,7 +157,7 @@ impl Advance {
         // While the model was answering, somebody may have ended the agent or stopped its turn.
         if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
             if let Happened::Replied { served, .. } = &happened {
-                // Nobody gets the answer of the model, but its cost counts.
+                // Nobody gets the answer of the model, but the task must pay for it.
                 usage::insert(tx, &self.conversation, self.open.id, served).await?;
             }
             return Ok((turn, Step::Ended));
@@ -211,7 +211,7 @@ impl Advance {
         Ok(())
     }
 
-    /// Does one step that needs nothing outside the database.
+    /// Does one step that needs only the database.
     async fn step(&self, tx: &mut Tx, turn: &mut Turn, step: &Step) -> Result<Go, Error> {
         match step {
             Step::CallModel(_) | Step::Await(_) | Step::Ended => Ok(Go::Stop),

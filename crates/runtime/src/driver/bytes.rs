@@ -50,7 +50,8 @@ pub(super) async fn take_bytes_out(
     store(handles, found).await
 }
 
-/// Does the same as [`take_bytes_out`] for the result of a tool that acts outside.
+/// Stores and replaces the bytes in the result of an outside tool, as [`take_bytes_out`] does for an answer of a
+/// model.
 pub(super) async fn take_result_out(
     handles: &Handles,
     conversation: &Conversation,

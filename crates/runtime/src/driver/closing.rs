@@ -303,7 +303,7 @@ pub(crate) async fn fail(
     tell_askers(tx, snapshot, conversation, asked, &parent, reason).await
 }
 
-/// Returns the oldest request of one asker.
+/// Returns the oldest of these requests that the asker made.
 fn oldest_of(asked: &[OpenRequest], asker: &AgentId) -> Option<MessageId> {
     asked.iter().find(|request| request.from == *asker).map(|request| request.id.clone())
 }

@@ -109,7 +109,8 @@ pub(super) async fn run_outside(
     let invocation = |call: &ToolCall, evidence: Value| Invocation {
         caller: caller.clone(),
         arguments: arguments(call).cloned().unwrap_or_default(),
-        // Call ids are unique only among visible calls: an earlier call that was summed up may have had the same id.
+        // Call ids are unique only among the calls in the visible history. An earlier call that a summary has
+        // replaced may have had the same id.
         idempotency_key: format!("{}-{}-{}", open.id, round, call.id),
         evidence,
         attempt,

@@ -28,7 +28,7 @@ fn society(world: &World) -> (Society, Arc<ScriptedModel>) {
     (society, model)
 }
 
-/// Checks that the value fits the schema of its type, and that it survives a round trip through JSON.
+/// Checks that a value fits the schema of its type, and stays the same when it is written as JSON and read again.
 fn check_shape<T>(value: &T)
 where
     T: serde::Serialize + serde::de::DeserializeOwned + schemars::JsonSchema + PartialEq + std::fmt::Debug,

@@ -34,12 +34,12 @@ use std::sync::Arc;
 pub struct UserMessage {
     /// The receiver: an agent's id, or the role name of an agent that the person knows in the task.
     pub to: String,
-    /// A text, or an object with the same fields as in the payloads of agents.
+    /// The content: a text, or an object with the fields that the payloads of agents have.
     pub payload: Value,
     /// Attachments in addition to the attachments in the payload.
     pub attachments: Vec<Attachment>,
-    /// The task. Without one, a message to root begins a new task, and a message to another agent belongs to the task
-    /// that the agent was hired for.
+    /// The task of the message. If it is `None`, a message to root begins a new task, and a message to another agent
+    /// belongs to the task for which that agent was hired.
     pub task: Option<TaskId>,
     /// The service that root uses, if the message begins a new task.
     pub service: Option<ServiceId>,
@@ -236,8 +236,8 @@ async fn write(handles: &Arc<Handles>, mut post: UserMessage) -> Result<Posted, 
     // Attachments alone are enough for a message, even if no text names them.
     let parse = if post.attachments.is_empty() { Payload::parse } else { Payload::parse_accompanied };
     let parsed = match &post.payload {
-        // A text of the person stays text, even if the text looks like JSON. Only if a model writes such a text, it
-        // is read as an object.
+        // A text of the person stays text, even if the text looks like JSON. If a model writes a text that looks like
+        // JSON, the text is read as an object.
         Value::String(text) if !is_blank(text) => Ok((Payload::text(text), Vec::new())),
         payload => parse(payload),
     };
@@ -375,7 +375,7 @@ struct Writing {
 
 impl Writing {
     async fn run(mut self, tx: &mut Tx) -> Verdict<Posted> {
-        // Check again, because the same message may have been written meanwhile.
+        // Check the key again, because another call may have stored the same message since the first check.
         if let Some(key) = &self.key
             && let Some(before) = written_before(&mut tx.connection, key).await?
         {

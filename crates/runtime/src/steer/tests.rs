@@ -260,7 +260,7 @@ async fn what_was_stopped_is_not_answered_by_what_is_said_later() {
 #[tokio::test]
 async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
     let world = World::new().await;
-    // Said before the start: the supervisor takes an empty task to be over.
+    // Send this message before the start, because for the supervisor a task without messages is over.
     world.say("user", "root", json!("first")).await;
     let cast = ScriptedModel::by_role(&[("root", &[Say::Text("done")])]);
     let mut society = start(world, &cast, Vec::new());
@@ -369,7 +369,7 @@ async fn who_is_not_there_cannot_be_stopped() {
 #[tokio::test]
 async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed() {
     let world = World::new().await;
-    // Said before the start: the supervisor takes an empty task to be over.
+    // Send this message before the start, because for the supervisor a task without messages is over.
     world.say("user", "root", json!("go")).await;
     let cast = ScriptedModel::by_role(&[("root", &[Say::Text("")])]);
     let mut society = start(world, &cast, Vec::new());

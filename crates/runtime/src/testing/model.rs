@@ -31,7 +31,7 @@ pub(crate) enum Say {
 /// Computes what the model does with a request.
 type Function = Box<dyn for<'a> Fn(&'a Request) -> BoxFuture<'a, Say> + Send + Sync>;
 
-/// Where the answers come from.
+/// The source of the model's answers.
 enum Script {
     /// Each request gets the next answer.
     InOrder(Mutex<VecDeque<Say>>),

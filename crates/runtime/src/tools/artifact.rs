@@ -23,7 +23,7 @@ use polity_store::{Conversation, Error, Stopped, Tx, agents, artifacts, events, 
 use polity_view::Event;
 use serde_json::{Map, Value, json};
 
-/// The most artifacts that `list_artifacts` shows, newest first.
+/// The maximum number of artifacts that `list_artifacts` returns. It returns the newest artifacts.
 const LIST_LIMIT: u32 = 200;
 
 /// The name of the tool that stores an artifact.

@@ -1,4 +1,4 @@
-//! Writing to others: `send_message`, `list_contacts`, `find_capable_agents`; and `compress_context`.
+//! The tools for communication: `send_message`, `list_contacts`, `find_capable_agents`. Also `compress_context`.
 
 use super::{Context, Done, Ran};
 use crate::door;

@@ -170,7 +170,7 @@ pub(super) async fn spawn(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAg
     Ok(Done::json(hired.shown))
 }
 
-/// Hires an agent and sends it a message in one step: if the message is refused, nobody is hired.
+/// Hires an agent and sends the agent a message in one step. If the message is refused, nobody is hired.
 pub(super) async fn spawn_with_task(
     tx: &mut Tx,
     context: &Context<'_>,

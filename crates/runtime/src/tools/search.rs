@@ -22,7 +22,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The most tools that one search finds. The definition of each found tool takes tokens in every later request.
+/// The maximum number of tools that one search returns. The definition of each returned tool takes tokens in every
+/// later request.
 const MOST_FOUND: usize = 8;
 
 /// The tool `search_tools`.

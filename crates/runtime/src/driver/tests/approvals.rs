@@ -67,7 +67,7 @@ async fn a_call_waits_for_the_person_and_runs_once_after_yes() {
     assert!(!standing.turning && !standing.mail && standing.asks_user, "{standing:?}");
     assert_eq!(standing.outcome(), Outcome::AwaitsUser);
 
-    // If a driver starts while the question is still open, it asks neither the model nor the person again.
+    // If a driver starts while the question is still open, the driver asks neither the model nor the person again.
     drive(&world, &root, Vec::new(), std::slice::from_ref(&pay)).await;
     assert_eq!(questions(&world).await.len(), 1);
 

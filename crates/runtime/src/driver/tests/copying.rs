@@ -85,8 +85,8 @@ async fn a_file_becomes_an_artifact_and_an_artifact_a_file() {
     std::fs::write(file(&world, "plot.bin").await, &bytes).unwrap();
     world.say("user", "root", json!("copy")).await;
     let meta = json!({"type": "plot", "path": "./plot.bin", "meta": {"mimeType": "application/x-plot"}});
-    // A model may fill in every argument. The argument with a value that is not empty then counts: here `content`,
-    // not `path`.
+    // A model may fill in every argument, some of them with empty values. Only the other arguments count: here
+    // `content`, not `path`.
     let content = json!({"type": "note", "path": "", "content": "a note", "encoding": null});
     let says = vec![Say::Calls(vec![("put_artifact", meta), ("put_artifact", content)]), Say::Text("stored")];
     let script = drive(&world, "root", says, Vec::new()).await;

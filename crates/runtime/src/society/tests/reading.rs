@@ -177,7 +177,8 @@ impl Drawn {
             as u64
     }
 
-    /// Returns the state that an agent should have by definition. If a task is given, only that task counts.
+    /// Computes the state of an agent from the definitions of the states. If a task is given, only that task is
+    /// considered.
     fn state(&self, id: &str, seed: Option<&Seed>, task: Option<&str>) -> AgentState {
         let is = |what: fn(&Seed) -> bool| seed.is_some_and(what);
         if is(|seed| seed.ended) {

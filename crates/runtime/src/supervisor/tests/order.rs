@@ -82,7 +82,7 @@ fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     entries.map(|(sender, number)| (sender.parse().unwrap(), number.parse().unwrap())).collect()
 }
 
-/// Sends one entry to root, and rings two bells for it.
+/// Sends a message with one entry to root, and rings two bells for this message.
 async fn send(
     handles: &Handles,
     snapshot: &Arc<polity_registry::Snapshot>,

@@ -130,7 +130,7 @@ async fn what_the_policy_denies_to_a_role_in_every_case_is_not_offered() {
         all.into_iter().filter(|name| !shown.iter().any(|tool| tool.name == *name)).collect()
     };
     assert_eq!(missing("writer"), [""; 0]);
-    // The policy cannot deny the tools for messages to anybody.
+    // The rule for `list_*` does not hide `list_contacts`: the policy cannot deny the tools for messages.
     assert_eq!(missing("clerk"), ["list_artifacts", "str_replace_editor", "search_files"]);
     for (tool, argument) in [("put_artifact", "path"), ("get_artifact", "saveTo"), ("http_request", "saveTo")]
     {

@@ -36,7 +36,8 @@ async fn a_name_that_several_have_reaches_none_of_them() {
     assert_eq!(candidates(&ended), readers);
     assert_eq!(world.dump().await, before);
 
-    // With several receivers, each one has its own result.
+    // If a message has several receivers, the result states for each receiver whether the message was sent or
+    // refused.
     let sent = world.call("root", "send_message", json!({"to": ["读者", "写手"], "payload": "看"})).await;
     assert_eq!(
         (sent["messageIds"].as_array().unwrap().len(), candidates(&sent["refused"][0])),

@@ -158,8 +158,8 @@ fn texts(message: &Message) -> Vec<&str> {
     }
 }
 
-/// Returns the tokens in a text. Each token stands for a piece of work, and consists of `tok`, the number of an agent,
-/// `z`, and another number.
+/// Returns the tokens in a text. Each token represents a piece of work. A token consists of `tok`, the number of an
+/// agent, `z`, and another number.
 pub(super) fn tokens(text: &str) -> BTreeSet<String> {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric());
     words.filter(|word| word.starts_with("tok") && word.contains('z')).map(str::to_owned).collect()

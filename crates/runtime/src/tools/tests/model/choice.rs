@@ -118,7 +118,7 @@ pub(super) fn which(society: &Society, by: &AgentId, which: Which) -> ArtifactId
 }
 
 pub(super) fn role_name(number: u8) -> &'static str {
-    // The last name is invalid, so it is picked less often than the others.
+    // The last name is invalid, so the code picks it less often than the other names.
     let number = usize::from(number) % (3 * ROLE_NAMES.len() - 2);
     if number < ROLE_NAMES.len() { ROLE_NAMES[number] } else { ROLE_NAMES[number % (ROLE_NAMES.len() - 1)] }
 }

@@ -83,7 +83,7 @@ pub(super) struct Payload {
 pub(super) enum Named {
     /// A request that the sender has read and not answered.
     Open(u8),
-    /// A request on whose behalf one of the sender's open requests was made.
+    /// A request that was passed on: one of the sender's open requests was made on behalf of this request.
     PassedOn(u8),
     /// Any message.
     Any(u8),

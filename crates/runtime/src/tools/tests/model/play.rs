@@ -498,7 +498,7 @@ impl ToolAnswer {
         Played { verb: self.tool, what: self.what, said: self.json, expected }
     }
 
-    /// Compares one field of the items of a list with the expected values, in any order.
+    /// Compares one field of all items of a list with the expected values. The order does not matter.
     fn listing(self, list: &str, field: &str, expected: &BTreeSet<String>) -> Played {
         let items = self.json[list].as_array().unwrap();
         let said: BTreeSet<&str> = items.iter().map(|item| item[field].as_str().unwrap()).collect();

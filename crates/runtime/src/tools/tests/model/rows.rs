@@ -1,5 +1,5 @@
-//! The rows that are compared, as types. The reference model and the database fill the same types, so their rows can be
-//! compared directly.
+//! The types of the rows that the test compares. The rows of the reference model and of the database have the same
+//! types, so they can be compared directly.
 
 use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
