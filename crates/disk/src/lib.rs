@@ -61,8 +61,8 @@ impl From<Unfit> for io::Error {
     }
 }
 
-/// Flags for `open`. They make `open` return at once instead of waiting for the other end of a pipe. They also
-/// prevent that a terminal becomes the controlling terminal of this process.
+/// Returns flags for `open`. With these flags, `open` does not wait for the other end of a pipe, and a terminal does
+/// not become the controlling terminal of this process.
 fn at_once(links: Links) -> OFlags {
     let links = match links {
         Links::Followed => OFlags::empty(),

@@ -1,7 +1,8 @@
 //! Asks a model for its next answer: makes attempts until an attempt brings an answer or the policy gives up.
 //!
-//! Each attempt first waits at the gate of the service. Only then does it build its request, for the service as it is
-//! configured at that moment. So a waiting attempt holds no request in memory, and no request is outdated when sent.
+//! Each attempt first waits at the gate of the service. After that, the attempt builds its request for the service as
+//! it is configured at that moment. So a waiting attempt holds no request in memory, and no request is outdated when
+//! it is sent.
 
 mod direct;
 mod preview;
@@ -64,7 +65,8 @@ pub(crate) struct Answer {
     pub(crate) served: Served,
     /// How the request showed each artifact of the conversation.
     pub(crate) shown: Vec<Shown>,
-    /// The budget that was reserved for the call. The caller drops it after the cost of the call is written.
+    /// The budget that was reserved for the call. The caller drops the reservation after the cost of the call is
+    /// written.
     pub(crate) reservation: Reservation,
 }
 
@@ -176,7 +178,7 @@ enum Attempted {
     Ended(Asked),
     /// The attempt failed.
     Failed(Box<FailedAttempt>),
-    /// No request was sent, and the call must begin a new attempt. This happens in two cases: after the gate let the
+    /// No request was sent, and the call must begin a new attempt. There are two reasons: after the gate let the
     /// attempt in, the service was changed or asked for a pause; or other calls had reserved the budget of the task.
     Stale,
 }
@@ -361,7 +363,7 @@ impl Call<'_> {
         match (next, fallback, compaction) {
             (Next::Again { after }, _, _) => {
                 // If the service asked for a pause, all callers wait at the gate until the pause is over.
-                // This call waits there, too.
+                // This call also waits at the gate.
                 if pause.is_none() {
                     tokio::select! {
                         () = tokio::time::sleep(after) => {}
@@ -373,8 +375,8 @@ impl Call<'_> {
             (Next::DescribeMedia, _, _) => self.tried.describe_media(&failure, media, revision),
             (Next::Compact, _, Some(compaction)) => return Ok(Some(self.too_long(compaction))),
             (Next::Fallback, Some(fallback), _) => self.tried.turn_to(fallback.id.clone()),
-            // `Fallback` and `Compact` cannot reach this arm: the policy returns them only if there is a fallback, or
-            // something to sum up.
+            // `Fallback` and `Compact` cannot reach this arm: the policy returns `Fallback` only if there is a
+            // fallback, and `Compact` only if there is something to sum up.
             (Next::GiveUp | Next::Fallback | Next::Compact, _, _) => {
                 return Ok(Some(told::failed(service, &failure, pause)));
             }

@@ -115,7 +115,7 @@ impl Budgets {
         self.all().get(task).map(|budget| budget.state().worked())
     }
 
-    /// Forgets the budget of an idle task, unless something still uses it.
+    /// Forgets the budget of an idle task, unless a driver or a call still uses the budget.
     /// The caller has already written the working time of the task.
     pub(crate) fn forget(&self, task: &TaskId) {
         let mut all = self.all();

@@ -157,7 +157,7 @@ async fn drive(
             Step::RunTool(call) | Step::RecordInterruption(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, halt).await?
             }
-            // Cannot happen: `advance` does these steps itself and never returns them.
+            // Cannot happen: `advance` carries out these steps itself and never returns them.
             Step::RefuseTool(..) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
         };
     }
@@ -346,7 +346,8 @@ pub(crate) async fn abandon(
     write.await
 }
 
-/// Parks a conversation that cannot continue: it does nothing until its agent is resumed, and the parent is told.
+/// Parks a conversation that cannot continue. A parked conversation does nothing until its agent is resumed. The
+/// parent is told.
 pub(crate) async fn park(
     handles: &Handles,
     conversation: &Conversation,

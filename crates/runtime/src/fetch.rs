@@ -125,7 +125,7 @@ async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Res
     Ok(Got::Whole(Fetch::Medium(mime_type, data)))
 }
 
-/// Returns the reason why a picture is left out, as the model gets it.
+/// Returns the reason why a picture is left out. The model is told this reason.
 fn reason_of(error: &ImageError) -> Reason {
     match error {
         ImageError::Unsupported { .. } | ImageError::UnknownVariant { .. } => Reason::NotConvertible,

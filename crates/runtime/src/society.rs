@@ -142,7 +142,7 @@ pub struct MessageToUser {
     pub text: String,
 }
 
-/// A society, which either runs or was opened only to be read.
+/// A society. Either the society runs, or it was opened read-only.
 pub struct Society {
     handles: Arc<Handles>,
     events: watch::Receiver<i64>,

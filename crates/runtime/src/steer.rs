@@ -26,7 +26,7 @@ pub enum Target {
     Agent(AgentId),
     /// An agent and all its descendants.
     Subtree(AgentId),
-    /// Root and all other agents; not the person.
+    /// Root and all other agents, but not the person.
     Everybody,
 }
 

@@ -77,7 +77,7 @@ pub(crate) struct Supervisor {
     ended: CancellationToken,
 }
 
-/// What a check of a task found.
+/// The result of checking whether a task is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Settled {
     GoesOn,

@@ -1,4 +1,5 @@
-//! Tells a person why they are asked, how content from outside reached an agent, and what a permission covers.
+//! Texts for the person: why the person is asked, how content from outside reached an agent, and what a permission
+//! covers.
 
 use polity_society::policy::{Confinement, Effect, Reason, Remembered, Source, Thing};
 use polity_store::seen::{self, Holder, Passed, Step};

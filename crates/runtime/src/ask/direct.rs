@@ -38,7 +38,7 @@ pub enum By {
 /// The answer of a model that was called outside the society.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectAnswer {
-    /// What the model wrote. If a schema was given, this is JSON that fits it.
+    /// The text of the model. If the caller gave a schema, the text is JSON that fits the schema.
     pub text: String,
     /// The tokens of all requests together, because a request may be repeated.
     pub prompt_tokens: u64,

@@ -75,7 +75,7 @@ async fn standing(
     Ok((turn.tools(snapshot.settings.limits.max_tool_rounds), queued))
 }
 
-/// Base64 up to this length, in characters, is shown as it is.
+/// A piece of base64 of at most this many characters is shown unchanged.
 const LONG: usize = 64;
 
 /// Replaces each long piece of base64 with the number of its bytes. Base64 occurs in data URLs and in `input_audio`.

@@ -30,8 +30,8 @@ use std::ops::Range;
 /// of the request each record takes.
 pub(super) struct Made {
     pub(super) request: Request,
-    /// The tools that the model may call. They are in the request itself or, if the server could not read calls,
-    /// named in the system message.
+    /// The tools that the model may call. Either the request contains these tools, or only its system message names
+    /// these tools, because the server could not read calls.
     pub(super) offered: Vec<Tool>,
     pub(super) shown: Vec<Shown>,
     pub(super) costs: Vec<u64>,
@@ -178,8 +178,8 @@ async fn answer_request(
     Made { request, offered, shown: rendered.shown, costs, unreadable }
 }
 
-/// If the server could not read this many calls of its model, the next request contains no tools. Only its system
-/// message describes them.
+/// If the server could not read this many calls of its model, the next request contains no tools. Then only the
+/// system message of the request describes the tools.
 const TOOLS_IN_WORDS: u32 = 2;
 
 /// Returns a tool's name with the names of its parameters: `get_artifact(ref, offset, limit)`.

@@ -143,7 +143,7 @@ pub(super) fn why(shut: &Shut) -> String {
 }
 
 fn may_be_asked_again(after: Duration, now: Timestamp) -> String {
-    // Rounded up, so that nobody asks too early.
+    // Round the time up, so that nobody asks the service too early.
     let seconds = i64::try_from(after.as_secs_f64().ceil() as u64).unwrap_or(i64::MAX);
     let after = SignedDuration::from_secs(seconds);
     match now.checked_add(after).and_then(|at| at.round(Unit::Second)) {

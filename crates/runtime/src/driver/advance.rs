@@ -83,9 +83,9 @@ pub(super) struct Ended {
 struct Course<'a> {
     /// The code of the refusal, if the call was refused.
     refused: Option<&'a str>,
-    /// How long the tool ran, if it acted outside.
+    /// How long the tool ran; `None` for a society tool.
     duration: Option<Duration>,
-    /// The beginning of the result, if the tool acted outside.
+    /// The beginning of the result; `None` for a society tool.
     head: Option<String>,
 }
 

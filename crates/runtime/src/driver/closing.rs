@@ -249,7 +249,7 @@ async fn keep_whole(
 }
 
 /// Returns whether the texts that a turn sends to the person are final even if the agent still waits for other
-/// agents. This is true if a nudge began the turn.
+/// agents. The result is yes if a nudge began the turn.
 pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
     Ok(match prompting(tx, open).await? {
         Prompting::Nudge => LastWord::Yes,

@@ -61,8 +61,7 @@ struct Ready {
     prepared: Result<Value, Refusal>,
     /// Whether the person has already allowed this call.
     asked: Asked,
-    /// A text that shows what the call would change. It is made only if the person will probably be asked about the
-    /// call.
+    /// A text that shows what the call would change; `None` if the person will probably not be asked about the call.
     preview: Option<String>,
 }
 

@@ -201,7 +201,7 @@ impl Society {
         facts::touch(&self.handles.store).await.err().map(|error| error.to_string())
     }
 
-    /// Counts everything in the database, and checks whether it can be written to now.
+    /// Counts the contents of the database, and checks whether writing to the database works now.
     pub async fn data_facts(&self) -> Result<DataFacts, Error> {
         let trouble = self.trouble().await;
         let mut moment = self.handles.store.moment().await?;

@@ -82,7 +82,7 @@ pub enum WriteError {
     /// The rules refused the write.
     #[error("{message}")]
     Refused {
-        /// What the rules refused, with the values that the message mentions.
+        /// The refusal as data, with all values that its message contains.
         refusal: Box<Refusal>,
         /// The refusal in words.
         message: String,

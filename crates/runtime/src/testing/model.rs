@@ -35,7 +35,7 @@ type Function = Box<dyn for<'a> Fn(&'a Request) -> BoxFuture<'a, Say> + Send + S
 enum Script {
     /// Each request gets the next answer.
     InOrder(Mutex<VecDeque<Say>>),
-    /// Each role has its own answers. The last answer is repeated.
+    /// Each role has its own list of answers. The last answer of a list is repeated without end.
     ByRole(Mutex<BTreeMap<String, Vec<Say>>>),
     /// A function of the test computes each answer from the request.
     Function(Function),

@@ -23,7 +23,7 @@ use polity_store::{Conversation, Error, Stopped, Tx, agents, artifacts, events, 
 use polity_view::Event;
 use serde_json::{Map, Value, json};
 
-/// The maximum number of artifacts that `list_artifacts` returns. It returns the newest artifacts.
+/// The maximum number of artifacts that `list_artifacts` returns, newest first.
 const LIST_LIMIT: u32 = 200;
 
 /// The name of the tool that stores an artifact.

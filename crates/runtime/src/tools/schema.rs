@@ -50,9 +50,9 @@ pub(crate) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Returns whether the agent may call a tool in at least one case, if the tool needs this group. Returns false if
-    /// the agent lacks the right to the group, or if the policy denies every call of the tool. Such a tool is not
-    /// offered.
+    /// Returns whether at least one call of a tool may run or may be asked about, if the tool needs this group for
+    /// the call. Returns false if the agent lacks the right to the group, or if the policy denies every such call. A
+    /// tool that the agent may never call is not offered.
     pub(super) fn may_call(&self, tool: &str, group: &ToolGroup) -> bool {
         let settings = &self.snapshot.settings;
         let groups = settings.server_groups().of(group);

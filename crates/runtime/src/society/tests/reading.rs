@@ -58,7 +58,7 @@ fn mail() -> impl Strategy<Value = Mail> {
         .prop_map(|(from, to, asks, state, answered)| Mail { from, to, asks, state, answered })
 }
 
-/// Everything that was drawn. Each message has the ids of its sender and its receiver.
+/// All random agents and messages. Each message is listed with the ids of its sender and its receiver.
 #[derive(Debug)]
 struct Drawn {
     seeds: Vec<Seed>,
@@ -243,8 +243,8 @@ fn agent_filter() -> impl Strategy<Value = AgentFilter> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Filters agree with a naive search over everything, the pages together are complete, and the states of agents fit
-    /// the definitions of these states.
+    /// Filters give the same result as a simple search over all agents. All pages together contain every agent. The
+    /// states of agents fit the definitions of these states.
     #[test]
     fn agents_are_what_their_rows_say(
         seeds in prop::collection::vec(seed(), 0..12),

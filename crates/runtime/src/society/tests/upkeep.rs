@@ -48,8 +48,8 @@ async fn left() -> Option<Left> {
 }
 
 impl Left {
-    /// Returns which of these a task has on disk: its worktrees, its shared workspace, and the file that records what
-    /// its agents have seen of files.
+    /// Returns which parts of a task exist on disk: its worktrees, its shared workspace, and the file that records
+    /// what its agents have seen of files.
     fn on_disk(&self, task: &str) -> Vec<&'static str> {
         let names = ["idle-1", "busy-2", "main", "git"];
         let is_there = |path: String| self.directory.path().join(path).exists();

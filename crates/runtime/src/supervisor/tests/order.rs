@@ -108,7 +108,7 @@ async fn send(
     write.await.unwrap().unwrap();
 }
 
-/// Root at work, and three agents that write to it.
+/// Root, which is at work, and three agents that send messages to root.
 struct Stage {
     world: World,
     handles: Arc<Handles>,

@@ -73,8 +73,8 @@ impl Script {
         let agents = random.usize(3..=8);
         let mut children = vec![Vec::new(); agents];
         for agent in 1..agents {
-            // Most agents are children of the agent before them. This makes long chains, in which an answer has to
-            // pass through many agents.
+            // The parent of most agents is the agent that was made just before. The result is long chains, in which
+            // an answer has to pass through many agents.
             let parent = if random.u8(0..3) == 0 { random.usize(0..agent) } else { agent - 1 };
             children[parent].push(agent);
         }

@@ -289,8 +289,8 @@ fn is_the_same(before: &Message, after: &Message) -> bool {
         turn: before.turn,
         ..after.clone()
     };
-    // These two fields change in one direction only: an interim message may become final, and a reminded request
-    // stays reminded.
+    // Finality and the count of reminders change in one direction only: an interim message may become final, and a
+    // reminded request stays reminded.
     let goes_on = before.finality == Finality::Interim || after.finality == Finality::Final;
     as_it_was == *before && goes_on && before.reminded <= after.reminded
 }

@@ -64,9 +64,9 @@ impl Society {
         waits
     }
 
-    /// Reads the answers, reports and notices in the mailbox of an agent. These messages are about requests that the
-    /// agent made on behalf of other requests. Returns these other requests. The result contains `None` if a message
-    /// belongs to no request.
+    /// Reads the answers, reports and notices in the mailbox of an agent. Each message is about a request A that the
+    /// agent made on behalf of a request B. Returns all requests B. The result contains `None` if a message belongs
+    /// to no such request.
     pub(super) fn unheard(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let is_news = |message: &&Message| {
             let tells = !message.in_reply_to.is_empty() || message.about.is_some() || message.is_of_system();
@@ -443,7 +443,7 @@ impl Society {
     }
 
     /// Returns whether the texts that a turn sends to the person are final even if the agent still waits for other
-    /// agents. This is true if a nudge began the turn.
+    /// agents. The result is yes if a nudge began the turn.
     pub(super) fn last_word(&self, turn: &Turn) -> LastWord {
         let nudged = self.rows.messages[&turn.began_by].notice.as_deref() == Some("nudge");
         if nudged { LastWord::Yes } else { LastWord::UnlessWaiting }
