@@ -1,16 +1,16 @@
-//! Decides which addresses belong to the public internet. Pure.
+//! Decides which addresses belong to the public internet. The decision needs no IO.
 //!
-//! The tools for the web and the proxy of the sandbox ask the same function, so neither reaches what the other refuses.
+//! The web tools and the proxy of the sandbox call the same function, so both refuse the same addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Returns whether an address belongs to the public internet, so that agents may reach it without an entry in
 /// `allowHosts`.
 ///
-/// The rule follows IANA's registries of special-purpose addresses, and is strict if they leave a choice. An IPv6
-/// address may embed an IPv4 address. If a NAT64 gateway translates such an address, it is as public as the embedded
-/// address. An address of an obsolete mechanism (6to4, Teredo, IPv4-compatible) is not public. This function cannot
-/// recognise a NAT64 gateway that uses a private prefix.
+/// The rule follows IANA's registries of special-purpose addresses. If the registries leave a choice, the address is
+/// not public. An IPv6 address may embed an IPv4 address. If a NAT64 gateway translates the IPv6 address, the
+/// function judges the embedded address instead. An IPv6 address of an obsolete mechanism (6to4, Teredo,
+/// IPv4-compatible) is not public. The function cannot recognise a NAT64 gateway that uses a private prefix.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

@@ -111,7 +111,7 @@ fn addresses_of_the_internet_are_public() {
     }
 }
 
-/// Returns whether the stable functions of the standard library know an address as special.
+/// Returns whether the stable functions of the standard library classify an address as special.
 fn is_special_to_std(address: Ipv4Addr) -> bool {
     address.is_private()
         || address.is_loopback()

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The unit in which the budget counts, in bytes. Each share takes at least one unit, which bounds their number.
+/// The unit in which the budget counts, in bytes. Each share takes at least one unit, so the number of shares is
+/// bounded.
 const UNIT: usize = 64 * 1024;
 
-/// Memory that all request bodies share. Clones share it, too.
+/// Memory that all request bodies share. All clones of a budget share the same memory.
 #[derive(Clone, Debug)]
 pub struct Budget {
     units: Arc<Semaphore>,
@@ -17,7 +18,7 @@ pub struct Budget {
 /// The budget has no room for a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
-    /// Other bodies take the room. Later there may be room.
+    /// Other bodies use the memory now. A later request may get memory.
     #[error("too many large requests at the same time")]
     Now,
     /// The body is larger than the whole budget.
@@ -25,8 +26,8 @@ pub enum Full {
     Always,
 }
 
-/// The memory that one body has taken from the budget. Clones are the same share. It goes back when the last clone is
-/// dropped, or when the share is released.
+/// The memory that one body has taken from the budget. All clones of a share are the same share. The memory returns
+/// to the budget when the last clone is dropped, or when the share is released.
 #[derive(Clone, Debug)]
 pub struct Share {
     budget: Budget,
@@ -40,7 +41,7 @@ impl Budget {
         Self { units: Arc::new(Semaphore::new(total)), total }
     }
 
-    /// Takes memory for a body of this many bytes, and waits for it at most `within`.
+    /// Takes memory for a body of this many bytes. If the budget has no room now, waits at most `within` for room.
     ///
     /// # Errors
     ///
@@ -63,12 +64,12 @@ impl Budget {
 }
 
 impl Share {
-    /// Takes as much further memory as the share needs to have `bytes` bytes altogether, and waits for it at most
-    /// `within`. A share that has been released stays empty.
+    /// Enlarges the share to `bytes` bytes in total. If the budget has no room now, waits at most `within` for room.
+    /// A share that has been released stays empty.
     ///
     /// # Errors
     ///
-    /// Fails as [`Budget::take`] does. The share then keeps what it had.
+    /// Fails as [`Budget::take`] does. In this case, the size of the share does not change.
     pub async fn grow(&self, bytes: usize, within: Duration) -> Result<(), Full> {
         let has = self.lock().as_ref().map(|taken| taken.num_permits() * UNIT);
         let Some(missing) = has.and_then(|has| bytes.checked_sub(has)).filter(|missing| *missing > 0) else {
@@ -84,7 +85,8 @@ impl Share {
         Ok(())
     }
 
-    /// Returns the memory above `bytes` bytes to the budget, because what took it has been dropped.
+    /// Returns the memory above `bytes` bytes to the budget, because the data that needed this memory have been
+    /// dropped.
     pub fn shrink(&self, bytes: usize) {
         if let Some(taken) = self.lock().as_mut() {
             let spare = taken.num_permits().saturating_sub(bytes.div_ceil(UNIT));
@@ -98,7 +100,7 @@ impl Share {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        // A panic cannot leave a permit half taken.
+        // A panic elsewhere cannot leave the permit in an invalid state, so a poisoned lock is used as usual.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,14 +1,15 @@
 //! Estimates how much memory a JSON text takes once it is parsed into a tree of `serde_json::Value`.
 //!
-//! The estimate counts the bytes that separate values. It is never much too low: a property test compares it with what
-//! the allocator counts. For texts of ordinary length it is a few times the length.
+//! The estimate adds a fixed weight for each comma, colon and bracket outside strings. A property test checks that
+//! parsing takes at most 256 bytes more than the estimate. For most texts, the estimate is a few times the length of
+//! the text.
 
 use serde_json::Value;
 
-/// Bytes of a value in its array or object. These grow to twice the size that they need, and while they grow, the old and
-/// the new memory are both in use.
+/// Bytes that a value takes in its array or object. An array or object doubles its capacity when it grows, so it may
+/// have twice the capacity that it needs. During the growth, both the old and the new memory are in use.
 const VALUE: usize = 3 * size_of::<Value>();
-/// Bytes that an array takes in addition to its values: it begins with room for four.
+/// Bytes that an array takes in addition to its values. A new array has room for four values.
 const ARRAY: usize = 4 * size_of::<Value>();
 /// Bytes that an object takes in addition to its members: its table, and room for the first members.
 const OBJECT: usize = 512;
@@ -22,7 +23,7 @@ pub struct Weigher {
     weight: usize,
 }
 
-/// Where in the text the weigher stands.
+/// Where the next byte of the text is: outside a string, in a string, or after a backslash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Place {
     #[default]
@@ -33,7 +34,7 @@ enum Place {
 }
 
 impl Weigher {
-    /// Takes the next piece of the text. Returns the weight of the text so far.
+    /// Weighs the next piece of the text. Returns the weight of all pieces so far.
     pub fn add(&mut self, piece: &[u8]) -> usize {
         let mut added = piece.len();
         for byte in piece {

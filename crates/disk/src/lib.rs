@@ -1,5 +1,5 @@
-//! Opens the files of polity's own directories: only regular files, and never waits for another program. Locks data
-//! directories.
+//! Opens the files of polity's own directories. Opens only regular files, and never waits for another program. Also
+//! locks data directories.
 //!
 //! Opening a named pipe waits until somebody writes into it, and a device such as `/dev/zero` has no end. So each file
 //! is opened without waiting, checked through its handle, and read up to a bound. This crate must not know what is in
@@ -25,7 +25,8 @@ pub enum Links {
     Refused,
 }
 
-/// Why a file was not opened or read, although the system would have allowed it. It is inside an [`io::Error`].
+/// Why a file was not opened or read, although the system would have allowed it. Callers get this value inside an
+/// [`io::Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
     /// The path is a directory, a pipe, a socket or a device.
@@ -60,7 +61,8 @@ impl From<Unfit> for io::Error {
     }
 }
 
-/// Flags that keep `open` from waiting for the other end of a pipe, and from making a terminal control this process.
+/// Returns flags for `open`. With these flags, `open` does not wait for the other end of a pipe, and a terminal does
+/// not become the controlling terminal of this process.
 fn at_once(links: Links) -> OFlags {
     let links = match links {
         Links::Followed => OFlags::empty(),
@@ -78,7 +80,8 @@ pub fn open(path: &Path, links: Links) -> io::Result<File> {
     with(OpenOptions::new().read(true), path, links)
 }
 
-/// Opens a file that is locked or appended to, and creates it if it does not exist. Only its owner may read a new file.
+/// Opens a regular file to lock it or to append to it, and creates the file if it does not exist. Only the owner may
+/// read a file that this function creates.
 ///
 /// # Errors
 ///
@@ -100,7 +103,7 @@ fn with(options: &mut OpenOptions, path: &Path, links: Links) -> io::Result<File
 pub fn open_in(directory: &Path, name: &str) -> io::Result<File> {
     let links = Links::Refused;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | at_once(links);
-    // Linux reports a link as `NotADirectory` if both flags are set.
+    // With both `DIRECTORY` and `NOFOLLOW`, Linux reports a symbolic link as `NotADirectory`.
     let failed = |error: rustix::io::Errno| match fs::symlink_metadata(directory) {
         Ok(found) if found.is_symlink() => Unfit::Link.into(),
         Ok(_) | Err(_) => io::Error::from(error),
@@ -110,7 +113,8 @@ pub fn open_in(directory: &Path, name: &str) -> io::Result<File> {
     regular(File::from(file.map_err(|error| of_link(error.into(), &directory.join(name), links))?))
 }
 
-/// Systems differ in the error for a link that may not be followed.
+/// Converts the error of a failed `open`. Systems report different errors for a symbolic link that may not be
+/// followed, so this function looks at the path itself.
 fn of_link(error: io::Error, path: &Path, links: Links) -> io::Error {
     let is_link =
         || links == Links::Refused && fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
@@ -150,7 +154,7 @@ pub fn read_text(path: &Path, links: Links, most: u64) -> io::Result<String> {
     text(read(path, links, most)?)
 }
 
-/// Converts what was read into text.
+/// Converts the bytes of a file into text.
 ///
 /// # Errors
 ///
@@ -171,13 +175,13 @@ pub fn read_to_end(file: &mut File, most: u64) -> io::Result<Vec<u8>> {
         return Err(too_long());
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or_default());
-    // The file may grow meanwhile.
+    // The file may have grown since its length was read, so the number of bytes is bounded here, too.
     file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(too_long()) } else { Ok(bytes) }
 }
 
-/// Writes a file that only its owner may read, over any file of this name. The content survives a power cut, and nobody
-/// ever sees a part of it. A symbolic link at the path is replaced, not followed.
+/// Writes a file that only its owner may read, and replaces any file at this path. The content survives a power cut,
+/// and no reader ever sees only a part of the content. A symbolic link at the path is replaced, not followed.
 ///
 /// # Errors
 ///

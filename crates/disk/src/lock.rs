@@ -1,7 +1,8 @@
 //! The lock on a data directory: only one process may use it at a time.
 //!
-//! Both the lock file and the directory itself are locked. If somebody removes the lock file, the next process creates
-//! another one and could lock that; the lock on the directory stays with the first process.
+//! Both the lock file and the directory itself are locked. If somebody removes the lock file, the next process can
+//! create a new lock file and lock it. But this process cannot lock the directory, because the first process still
+//! has the lock on the directory.
 
 use crate::{Links, open, open_or_create};
 use std::fs::{File, TryLockError};
@@ -11,11 +12,11 @@ use std::path::Path;
 /// The name of the lock file in a data directory.
 pub const LOCK: &str = "polity.lock";
 
-/// A locked data directory. The lock ends when this is dropped or the process ends.
+/// A locked data directory. The lock ends when this value is dropped or the process ends.
 #[derive(Debug)]
 pub struct Lock {
     _file: File,
-    /// Absent where directories cannot be locked, as on some network file systems.
+    /// `None` if directories cannot be locked, as on some network file systems.
     _directory: Option<File>,
 }
 
@@ -43,9 +44,9 @@ impl Lock {
 /// Whether a process has locked a data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// No process has.
+    /// No process has locked the directory.
     Nobody,
-    /// A process has.
+    /// A process has locked the directory.
     Somebody,
 }
 
@@ -65,7 +66,7 @@ pub fn holder(directory: &Path) -> io::Result<Holder> {
     if of_file == Holder::Somebody {
         return Ok(of_file);
     }
-    // Where the directory cannot be locked, the lock file alone counts.
+    // If the directory cannot be locked, the lock on the lock file alone decides.
     Ok(File::open(directory).and_then(|directory| glance(&directory)).unwrap_or(Holder::Nobody))
 }
 

@@ -11,7 +11,7 @@ fn pipe(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Each of these would block or never end if it were opened or read in the usual way.
+/// Without the protection of this crate, opening each of these files would block, or reading it would never end.
 #[test]
 fn what_is_no_regular_file_is_refused_at_once() {
     let dir = tempfile::tempdir().unwrap();
@@ -69,7 +69,7 @@ fn no_more_is_read_than_the_bound_allows() {
     fs::write(&path, "12345").unwrap();
     assert_eq!(read(&path, Links::Refused, 5).unwrap(), b"12345");
     assert_eq!(unfit(&read(&path, Links::Refused, 4).unwrap_err()), Some(Unfit::TooLong { most: 4 }));
-    // A terabyte without content takes no room, and no time either.
+    // A sparse file of one terabyte takes no space on the disk, and is created at once.
     File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
     assert_eq!(unfit(&read(&path, Links::Refused, 99).unwrap_err()), Some(Unfit::TooLong { most: 99 }));
     fs::write(&path, [0xff]).unwrap();

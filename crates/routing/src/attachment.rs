@@ -122,7 +122,8 @@ impl AttachmentBlock {
     }
 }
 
-/// Returns two sentences: that the model cannot read the content, and to whom the reader can forward it.
+/// Returns two sentences. The first says that the model cannot read the content. The second says to whom the reader
+/// can forward the content.
 fn advice(kind: Kind, texts: &Texts) -> String {
     let (capability, _) = capability_name(kind, texts);
     let values = [("kind", kind_name(kind, texts)), ("capability", capability)];

@@ -69,7 +69,8 @@ pub fn describe_failure(artifact: &Artifact, texts: &Texts) -> String {
 }
 
 /// Returns the text of an artifact for a message.
-/// This is the whole text, or its first `limit` characters and a note with the reference and how to read on.
+/// The result is the whole text, or its first `limit` characters and a note. The note contains the reference of the
+/// artifact, and explains how to read the rest.
 pub fn inline_text<'a>(text: &'a str, artifact: &Artifact, limit: usize, texts: &Texts) -> Cow<'a, str> {
     let page = cut_text(text, 0, limit);
     let Some(offset) = page.next_offset else {

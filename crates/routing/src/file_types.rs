@@ -14,7 +14,8 @@ impl Default for FileTypes {
 }
 
 impl FileTypes {
-    /// Makes the types of an endpoint that accepts files whose MIME type fits one of these patterns.
+    /// Creates the file types of an endpoint. `patterns` are the patterns of the MIME types that the endpoint
+    /// accepts.
     pub fn new(patterns: &[MimePattern]) -> Self {
         Self(patterns.to_vec())
     }

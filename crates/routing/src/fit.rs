@@ -128,7 +128,8 @@ mod tests {
         proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat())
     }
 
-    /// Returns the length of the shortest message with one character of `text`, if JSON needs six characters for it.
+    /// Returns the length of the shortest message with one character of `text`. Assumes that this character takes six
+    /// characters in JSON.
     fn least(text: &str) -> usize {
         let id = artifact(Kind::Text, "text/plain", None).id;
         let next = length(text);

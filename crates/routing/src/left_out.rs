@@ -106,7 +106,7 @@ impl LeftOut {
         let read = too_large().or_else(pixels).or_else(cannot_fit);
         let read = read.or_else(|| plain(TextKey::LeftOutFormat, Self::NotConvertible));
         let read = read.or_else(|| plain(TextKey::LeftOutDamaged, Self::Damaged));
-        // Reject numbers in another notation, such as leading zeros, which `text` does not write.
+        // Rejects a line whose numbers `text` would write in another way, for example a number with leading zeros.
         read.filter(|left_out| left_out.text(texts) == line)
     }
 }

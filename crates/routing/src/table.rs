@@ -19,7 +19,8 @@ const COLUMNS: [(&str, &[&str]); 7] = [
     ("none", &[]),
 ];
 
-/// The sizes in characters. Each character has three bytes, so that a limit counted in bytes fails the test.
+/// The sizes in characters. Each character has three bytes, so the test fails if the code counts bytes instead of
+/// characters.
 const SIZES: [(&str, usize); 4] =
     [("empty", 0), ("small", 1), ("at-limit", LIMIT), ("over-limit", LIMIT + 1)];
 

@@ -1,8 +1,8 @@
-//! Asks the policy about each call, and asks the person if the policy says so.
+//! Asks the policy about each call, and asks the person if the policy demands it.
 //!
-//! *Call → [`rule`] → allow, refuse or [`ask`] → the turn waits → [`answer`] or [`expire`] → the turn goes on.* The
-//! question is stored as a row, and a record of the turn refers to it. So nothing runs while an agent waits, and a
-//! question survives the end of the process.
+//! *Call → [`rule`] → allow, refuse or [`ask`] → the turn waits → [`answer`] or [`expire`] → the turn continues.* The
+//! question is stored as a row, and a record of the turn refers to this row. So no code runs while an agent waits for
+//! the answer, and a question survives the end of the process.
 
 mod ending;
 mod seen;
@@ -37,7 +37,7 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug)]
 pub(crate) struct Question<'a> {
     pub(crate) call: &'a ToolCall,
-    /// Everything that the call does.
+    /// Every act of the call: the tool group that the act needs, and what the act reaches.
     pub(crate) acts: Vec<Act>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Ruling {
     Refuse(Refusal),
 }
 
-/// Why the person is asked about a call.
+/// A call about which the person must be asked, and the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct Asking {
     facts: CallFacts,
@@ -96,8 +96,9 @@ impl Known {
     }
 }
 
-/// Asks the policy about a call. The rights of the caller are checked elsewhere. If the call does several things, it is
-/// refused if one of them is denied, and the person is asked if they must be asked about one of them.
+/// Asks the policy about a call. Other functions check the rights of the caller. A call may do several things (acts).
+/// If the policy denies one of these acts, the call is refused. If the policy demands that the person is asked about
+/// one of these acts, the person is asked about the call.
 pub(crate) async fn rule(
     connection: &mut Connection,
     snapshot: &Snapshot,
@@ -125,8 +126,9 @@ pub(crate) async fn rule(
     Ok(ruling)
 }
 
-/// Returns the hosts that the web requests of a call may go to: the host of the call, about which the policy was asked,
-/// and all hosts that the policy allows without the person. A redirect that leads to another host is not followed.
+/// Returns the hosts to which the web requests of a call may go: the host of the call, about which the policy was
+/// asked, and every host that the policy allows without asking the person. A redirect to any other host is not
+/// followed.
 pub(crate) async fn hosts(
     connection: &mut Connection,
     snapshot: &Snapshot,
@@ -144,7 +146,7 @@ pub(crate) async fn hosts(
         if first.is_some() && host_name(host) == first {
             return Ok(());
         }
-        // A redirect to another host only reads; the web tools refuse any other.
+        // A redirect to another host may only read: the web tools refuse a redirect that could change something.
         let reach = Reach::Web { host: Some(host.to_owned()), effect: Effect::Reads };
         match decide(&known.facts(Act { group: group.clone(), reach }), &policy, &known.remembered) {
             Decision::Allow => Ok(()),

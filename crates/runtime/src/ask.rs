@@ -1,7 +1,8 @@
 //! Asks a model for its next answer: makes attempts until an attempt brings an answer or the policy gives up.
 //!
-//! Each attempt first waits at the gate of the service. Only then does it build its request, for the service as it is
-//! configured at that moment. So a waiting attempt holds no request in memory, and no request is outdated when sent.
+//! Each attempt first waits at the gate of the service. After that, the attempt builds its request for the service as
+//! it is configured at that moment. So a waiting attempt holds no request in memory, and no request is outdated when
+//! it is sent.
 
 mod direct;
 mod preview;
@@ -45,12 +46,12 @@ pub(crate) enum Asked {
         /// The service that was asked last.
         service: ServiceId,
         kind: FailureKind,
-        /// Why the call failed, worded for the parent or the person.
+        /// Why the call failed, as a text for the parent or the person.
         reason: String,
     },
     /// The conversation has outgrown the context window, so its older part must be summed up first.
     TooLong(Box<Compaction>),
-    /// The task may not call models any more.
+    /// The task has reached this limit, so it may not call models any more.
     Limited(Reached),
     /// The call ended without an answer or a failure: the agent was halted, or the process is about to end.
     Left,
@@ -58,17 +59,19 @@ pub(crate) enum Asked {
 
 /// An answer of a model.
 pub(crate) struct Answer {
-    /// The answer as it is recorded.
+    /// The answer in the form in which the history records it.
     pub(crate) replied: Replied,
     /// Which service and model answered, and at what cost.
     pub(crate) served: Served,
     /// How the request showed each artifact of the conversation.
     pub(crate) shown: Vec<Shown>,
-    /// The budget that was reserved for the call; held until the cost of the call is written.
+    /// The budget that was reserved for the call. The caller drops the reservation after the cost of the call is
+    /// written.
     pub(crate) reservation: Reservation,
 }
 
-/// Identifies the answer that is asked for: its turn, its number in the turn, and whether the model may call tools.
+/// Identifies the answer that the call asks for: the turn, the number of the answer in the turn, and whether the
+/// model may call tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     pub(crate) turn: TurnId,
@@ -96,12 +99,13 @@ struct Scene {
     contacts: Vec<ContactRow>,
     stored: Vec<Stored>,
     wanted: Option<ServiceId>,
-    /// What access the agent has to the directory of the person in which it works; `None` if it works elsewhere.
+    /// If the agent works in a directory of the person, the access that the agent has to this directory; otherwise
+    /// `None`.
     workspace: Option<Access>,
 }
 
-/// Asks for the next answer in a conversation. `tried` records the attempts so far, so that the caller can interrupt
-/// the call for a summary and continue it afterwards.
+/// Asks for the next answer in a conversation. `tried` records the attempts so far. If the call needs a summary
+/// first, the caller passes the same `tried` again after the summary, and the call continues.
 pub(crate) async fn ask(
     handles: &Handles,
     conversation: &Conversation,
@@ -124,8 +128,8 @@ pub(crate) async fn ask_for_summary(
     ask_for(handles, conversation, Wanted::Summary(compaction), &mut during.for_summary(), halt).await
 }
 
-/// During a call, the task's remaining time is checked again after each interval of this length,
-/// because the limit may change.
+/// Interval at which a running call checks the remaining time of its task. The check is repeated because the limit
+/// may change.
 const LOOK_AT_TIME: Duration = Duration::from_secs(1);
 
 /// Runs a call until it has ended, is halted, or the task's time is used up.
@@ -174,8 +178,8 @@ enum Attempted {
     Ended(Asked),
     /// The attempt failed.
     Failed(Box<FailedAttempt>),
-    /// No request was sent, and the call must begin a new attempt: after the gate let it in, the service was changed or
-    /// asked for a pause, or the task's budget was reserved by other calls.
+    /// No request was sent, and the call must begin a new attempt. There are two reasons: after the gate let the
+    /// attempt in, the service was changed or asked for a pause; or other calls had reserved the budget of the task.
     Stale,
 }
 
@@ -234,8 +238,9 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the service to ask, as it is configured now. If the service was removed from the configuration, the
-    /// default service takes its place. If no service is left, the error names the removed service.
+    /// Returns the service to ask, as it is configured now. If the service was removed from the configuration,
+    /// returns the service that was chosen for the agent, or else the default service. If the call has already tried
+    /// all of them, the error names the removed service.
     fn service(&mut self, snapshot: &Snapshot) -> Result<Arc<Service>, ServiceId> {
         let current = self.tried.service();
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
@@ -291,7 +296,7 @@ impl Call<'_> {
             Reserved::Granted(reservation) => reservation,
             Reserved::Refused(reached) => return Ok(Attempted::Ended(Asked::Limited(reached))),
             Reserved::Later(settled) => {
-                // Lets another call through the gate during the wait.
+                // Dropping the pass lets another call through the gate while this call waits.
                 drop(pass);
                 tokio::select! {
                     () = settled => {}
@@ -311,8 +316,8 @@ impl Call<'_> {
         let called = self.handles.model.call(&service.endpoint, &made.request).await;
         polity_points::point!("ask::after_attempt");
         if let Some(asked) = called.as_ref().err().and_then(|failure| failure.retry_after) {
-            // Begin the pause before giving the pass of the gate back.
-            // Otherwise a waiting caller would get through the gate first.
+            // Begin the pause before the pass is dropped. Otherwise a waiting caller would get through the gate
+            // before the pause begins.
             self.handles.gates.of(service).pause(policy::shared_pause(asked));
         }
         let retry = &snapshot.settings.retry;
@@ -358,7 +363,7 @@ impl Call<'_> {
         match (next, fallback, compaction) {
             (Next::Again { after }, _, _) => {
                 // If the service asked for a pause, all callers wait at the gate until the pause is over.
-                // This call waits too.
+                // This call also waits at the gate.
                 if pause.is_none() {
                     tokio::select! {
                         () = tokio::time::sleep(after) => {}
@@ -370,8 +375,8 @@ impl Call<'_> {
             (Next::DescribeMedia, _, _) => self.tried.describe_media(&failure, media, revision),
             (Next::Compact, _, Some(compaction)) => return Ok(Some(self.too_long(compaction))),
             (Next::Fallback, Some(fallback), _) => self.tried.turn_to(fallback.id.clone()),
-            // `Fallback` and `Compact` cannot reach this arm: the policy returns them only if there is a fallback, or
-            // something to sum up.
+            // `Fallback` and `Compact` cannot reach this arm: the policy returns `Fallback` only if there is a
+            // fallback, and `Compact` only if there is something to sum up.
             (Next::GiveUp | Next::Fallback | Next::Compact, _, _) => {
                 return Ok(Some(told::failed(service, &failure, pause)));
             }
@@ -379,7 +384,8 @@ impl Call<'_> {
         Ok(None)
     }
 
-    /// If the service asked for a pause, closes its gate for as long as the policy decides, and returns that time.
+    /// If the service asked for a pause, closes the gate of the service for as long as the policy decides. Returns
+    /// this time.
     fn leave_alone(&self, service: &Service, failure: &CallError, next: Next) -> Option<Duration> {
         let asked = failure.retry_after?;
         let pause = match next {
@@ -392,7 +398,8 @@ impl Call<'_> {
         Some(pause)
     }
 
-    /// Returns which part of the conversation to sum up so that the rest fits; `None` if that is not possible.
+    /// Returns the part of the conversation that a summary must replace so that the rest fits; `None` if no summary
+    /// helps.
     fn compaction(
         &self,
         made: &Made,
@@ -450,7 +457,8 @@ impl Call<'_> {
     }
 }
 
-/// Returns the failure of an attempt that was not made, because another call has found the service still down.
+/// Returns the failure for an attempt that was not made, because another call has found that the service is still
+/// down.
 fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
     // The call that found the service down has already closed the gate for the pause that the server asked for.
@@ -490,7 +498,8 @@ async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, E
     };
     let chain = agents::chain(&mut reader, &conversation.agent).await?;
     let workspace = match tasks::workspace(&mut reader, &conversation.task).await? {
-        // An agent with its own worktree works on a copy, so it has no access to the person's directory itself.
+        // An agent with its own worktree works on a copy of the files, so it has no access to the directory of the
+        // person.
         Root::Person { access, .. } => {
             let worktree = agents::worktree(&mut reader, &conversation.agent).await?;
             worktree.is_none().then_some(access)

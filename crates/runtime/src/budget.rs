@@ -1,5 +1,5 @@
-//! Keeps tasks within their limits (contract section 10). A call is made only if the task would stay within its limits
-//! even if every call in progress cost its full estimate ([`polity_decide::budget`]).
+//! Keeps tasks within their limits (contract section 10). A call is made only if the task stays within its limits
+//! even in the worst case: every call in progress costs its full estimate ([`polity_decide::budget`]).
 
 use polity_decide::budget::{Leave, Reached, is_bounded, judge, named};
 use polity_society::id::TaskId;
@@ -20,7 +20,7 @@ pub(crate) struct Budgets(Mutex<HashMap<TaskId, Arc<Budget>>>);
 /// The budget of one task.
 #[derive(Debug)]
 struct Budget {
-    /// Held while the budget decides about a call, so that two calls do not both take what is left.
+    /// Held while the budget decides about a call, so that two calls cannot reserve the same remaining amount.
     deciding: tokio::sync::Mutex<()>,
     state: Mutex<State>,
     /// Notified when a reservation is given back.
@@ -32,13 +32,14 @@ struct State {
     reserved: Spent,
     /// Time that agents had worked before `since`.
     worked: Duration,
-    /// The number of agents at work. While it is above zero, the time since `since` counts too.
+    /// The number of agents at work. While this number is above zero, the time since `since` also counts as working
+    /// time.
     working: u32,
     since: Instant,
 }
 
 /// The amount that a call has reserved. Dropping this value gives the amount back.
-/// Drop it only after the real cost is written. Before that, nothing else counts the cost of the call.
+/// Drop this value only after the real cost is written. Until then, only the reservation counts the cost of the call.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     budget: Arc<Budget>,
@@ -51,8 +52,8 @@ pub(crate) enum Reserved {
     Granted(Reservation),
     /// The call would exceed this limit.
     Refused(Reached),
-    /// The call may be possible once calls in progress have ended and cost less than they reserved. The future
-    /// completes when one of them has ended; the caller then asks again.
+    /// The call may be possible when calls in progress have ended and have cost less than they reserved. The future
+    /// completes when one of these calls has ended. The caller then tries to reserve again.
     Later(Pin<Box<OwnedNotified>>),
 }
 
@@ -93,7 +94,7 @@ impl Budgets {
                 settled: Arc::new(Notify::new()),
             })
         };
-        // Another caller may have inserted the budget meanwhile.
+        // While this function read the rows, another caller may have inserted the budget.
         Ok(Arc::clone(self.all().entry(task.clone()).or_insert_with(new)))
     }
 
@@ -114,7 +115,7 @@ impl Budgets {
         self.all().get(task).map(|budget| budget.state().worked())
     }
 
-    /// Forgets the budget of an idle task, unless something still uses it.
+    /// Forgets the budget of an idle task, unless a driver or a call still uses the budget.
     /// The caller has already written the working time of the task.
     pub(crate) fn forget(&self, task: &TaskId) {
         let mut all = self.all();
@@ -124,7 +125,7 @@ impl Budgets {
         }
     }
 
-    /// If a call is allowed, reserves the amount that it may cost.
+    /// Decides whether a call may be made. If the call may be made, reserves the amount that it may cost.
     pub(crate) async fn reserve(
         &self,
         store: &Store,
@@ -133,15 +134,16 @@ impl Budgets {
         limits: &Limits,
     ) -> Result<Reserved, Error> {
         let budget = self.of(store, task).await?;
-        // Wait for notifications from now on, so that none is missed between the reads below and the wait.
+        // Receive notifications from now on. Otherwise a notification between the reads below and the wait would be
+        // missed.
         let mut settled = Box::pin(Arc::clone(&budget.settled).notified_owned());
         settled.as_mut().enable();
         let _deciding = budget.deciding.lock().await;
-        // The reserved amount is read before the spent amount:
-        // a call that ends between the two reads then counts twice. It would be worse if the call did not count.
+        // Read the reserved amount before the spent amount. A call that ends between the two reads then counts twice,
+        // which is better than not at all.
         let reserved = budget.state().reserved;
         let mut reader = store.reader().await?;
-        // A limit that has refused one call of the task refuses all its other calls.
+        // If a limit has refused one call of the task, this limit refuses all other calls of the task.
         let stopped_by = tasks::stopped_by(&mut reader, task).await?;
         if let Some(reached) = stopped_by.and_then(|limit| named(&limit, limits)) {
             return Ok(Reserved::Refused(reached));

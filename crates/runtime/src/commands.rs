@@ -1,5 +1,5 @@
-//! Background commands: tells agents how their commands ended, and ends the commands of agents and tasks that are
-//! over.
+//! Background commands: tells agents how their commands ended, and stops the commands of ended agents and of finished
+//! tasks.
 
 use crate::handles::Handles;
 use polity_decide::idle::Background;
@@ -11,8 +11,8 @@ use polity_store::{Bell, Conversation, Error, Store, apply, commands, messages, 
 use polity_view::in_full;
 use std::sync::Arc;
 
-/// Finds out what this machine can enforce on commands, and tells agents how the commands of an earlier process
-/// ended. The society calls this before agents work.
+/// Finds out which sandbox this machine offers for commands, and tells agents how the commands of an earlier process
+/// ended. The society calls this function before agents work.
 pub(crate) async fn begin(handles: &Handles) {
     let Some(commands) = handles.hands.commands() else { return };
     commands.machine().await;
@@ -39,7 +39,7 @@ async fn report(store: &Store, registry: &Registry, ended: CommandEnded) -> Told
     }
 }
 
-/// Tells an agent that its command has ended, unless it was told before or its task is over.
+/// Tells an agent that its command has ended, unless the agent was told before or the task of the command is over.
 pub(crate) async fn tell(store: &Store, registry: &Registry, ended: CommandEnded) -> Result<(), Error> {
     let snapshot = registry.current();
     let write = store.write(move |tx| {
@@ -96,7 +96,7 @@ pub(crate) fn end_of_task(handles: &Handles, task: TaskId) {
     tokio::spawn(async move { commands.stop_of_task(&task).await });
 }
 
-/// Ends all commands, because this process ends. The next process reports the commands as interrupted.
+/// Ends all commands, because this process is about to end. The next process reports these commands as interrupted.
 pub(crate) async fn end_all(handles: &Handles) {
     if let Some(commands) = handles.hands.commands() {
         commands.stop_all().await;

@@ -45,7 +45,7 @@ pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownPa
     known.collect()
 }
 
-/// Returns those of the mentioned artifacts that an agent may open.
+/// Returns the mentioned artifacts that an agent may open.
 pub(crate) async fn openable(
     connection: &mut Connection,
     owner: &Conversation,
@@ -85,7 +85,7 @@ pub(crate) async fn worked_on(
     }
 }
 
-/// Sends a draft. A refused draft writes nothing, except at the pair limit: there, both agents get a notice.
+/// Sends a draft. A refused draft writes nothing, with one exception: at the pair limit, both agents get a notice.
 pub(crate) async fn send(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -122,8 +122,8 @@ pub(crate) async fn send_fitting(
     };
     let mut pending = messages::pending(&mut tx.connection, sender).await?;
     if matches!(draft.answering, Answering::Closing(_)) {
-        // The turn ends with this text. Messages that the turn has not read begin a further turn, which will say
-        // more, so their requests count as pending too.
+        // The turn ends with this text. Messages that the turn has not read will begin another turn, in which the
+        // agent will say more. So the requests of these messages count as pending, too.
         pending.extend(messages::unheard(&mut tx.connection, sender).await?);
     }
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
@@ -165,8 +165,8 @@ fn unreadable_schema(payload: &Payload) -> Option<FieldProblem> {
     Some(FieldProblem::new(name, Fault::Rule(error)))
 }
 
-/// Returns the schemas that the answer to these requests must fit. Each request may contain a schema. If a parent's
-/// first request contains none, the schema of the task brief applies.
+/// Returns the schemas that the answer to these requests must fit. Each request may contain a schema. If the first
+/// request of a parent contains no schema, the schema of the task brief applies.
 pub(crate) async fn schemas(
     tx: &mut Tx,
     answering: &Conversation,
@@ -192,9 +192,9 @@ pub(crate) async fn schemas(
     Ok(schemas)
 }
 
-/// Compares an answer with its schemas. An answer that fits gets a field with the result as JSON; any other answer is
-/// refused or marked, as `misfit` demands. An interim answer is checked too, because it may turn out to be the last
-/// answer. An interim answer that does not fit is sent unchanged.
+/// Compares an answer with the schemas of its requests. An answer that fits gets a field with the result as JSON. An
+/// answer that does not fit is refused or marked; `misfit` decides this. An interim answer is checked too, because it
+/// may become the last answer, but it is sent unchanged if it does not fit.
 async fn check_result(
     tx: &mut Tx,
     sender: &Conversation,

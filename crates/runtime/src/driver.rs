@@ -1,8 +1,9 @@
 //! Drives the turns of one conversation: asks the turn for its next step, carries the step out, writes what happened
 //! as a record, and applies the record to the turn.
 //!
-//! Everything that a step changes is written in one transaction with the record that caused it. After a crash, the
-//! database therefore has all changes of a step or none, and it is safe to drop a driver at any point.
+//! Everything that a step changes is written in one transaction, together with the record that caused the change. So
+//! after a crash, the database contains either all changes of a step or none of them, and it is safe to drop a driver
+//! at any point.
 
 mod advance;
 mod bytes;
@@ -53,7 +54,7 @@ pub(crate) async fn run(
         drive(handles, conversation, &open, turn, halt).await?;
     }
     if halt.is_cancelled() || handles.draining.is_cancelled() {
-        // Agents have also worked while they waited for an answer that did not come, so this time counts too.
+        // The time that an agent waited for a model's answer counts as working time, even if the answer did not come.
         note_time(handles, &conversation.task).await?;
     }
     Ok(())
@@ -80,7 +81,7 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     let mut open = turns::open(&mut reader, conversation).await?;
     if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
         let (conversation, snapshot) = (conversation.clone(), handles.registry.current());
-        // Give the connection back first, so that others can use it during the wait for the writer.
+        // Give the connection back now, so that others can use it while this driver waits for the writer.
         drop(reader);
         let begin =
             handles.store.write(move |tx| Box::pin(async move { begin(tx, &snapshot, &conversation).await }));
@@ -144,7 +145,7 @@ async fn drive(
             return Ok(());
         }
         happened = match step {
-            // A turn that awaits the person continues in a new driver, which their answer starts.
+            // If a turn waits for the person's answer, the driver ends. The answer starts a new driver.
             Step::Ended | Step::Await(_) => return Ok(()),
             Step::CallModel(tools) => {
                 take_in(handles, conversation, open, &mut turn).await?;
@@ -152,25 +153,25 @@ async fn drive(
                 let round = Round { turn: open.id, number: turn.rounds(), tools };
                 call_model(handles, conversation, open, round, halt).await?
             }
-            // `advance` returns an interrupted call only if it may run again.
+            // If a crash interrupted the call, `advance` returns it only if the call may run again.
             Step::RunTool(call) | Step::RecordInterruption(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, halt).await?
             }
-            // Cannot happen: `advance` does these steps itself, and returns only the steps of the other match arms.
+            // Cannot happen: `advance` carries out these steps itself and never returns them.
             Step::RefuseTool(..) | Step::Notice(_) | Step::Finish(_) | Step::Fail(_) => Happened::Nothing,
         };
     }
 }
 
-/// Returns whether an agent is still allowed to continue its turn. Somebody may have ended, stopped
-/// or paused it meanwhile.
+/// Returns whether an agent is still allowed to continue its turn. Somebody may have ended, stopped or paused the
+/// agent since the turn began.
 async fn goes_on(tx: &mut Tx, conversation: &Conversation, turn: &OpenTurn) -> Result<bool, Error> {
     let is_open = turns::open(&mut tx.connection, conversation).await?.as_ref() == Some(turn);
     Ok(is_open && !holds::held(&mut tx.connection, conversation).await?)
 }
 
-/// Writes what happened, and tries again while the disk refuses the write: a model's answer that is lost would have
-/// to be paid for twice.
+/// Writes what happened. Tries again while the disk refuses the write, because a lost answer of a model would have to
+/// be paid for again.
 async fn write_down(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -192,8 +193,8 @@ async fn write_down(
     }
 }
 
-/// Moves queued messages into the turn, oldest first, as many as one request may show. The records of the turn refer to
-/// the messages by id.
+/// Moves queued messages into the turn, oldest first, but not more than one request may show. The records of the turn
+/// contain only the ids of the messages.
 async fn take_in(
     handles: &Handles,
     conversation: &Conversation,
@@ -238,8 +239,8 @@ async fn take_in(
     Ok(())
 }
 
-/// Called when a turn takes in a message: if the context window is filling up, records how full it is (contract
-/// section 7, "Status lines").
+/// Called when a turn takes in a message. If the conversation has nearly filled the context window, records how full
+/// the window is (contract section 7, "Status lines").
 async fn note_status(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -345,7 +346,8 @@ pub(crate) async fn abandon(
     write.await
 }
 
-/// Parks a conversation that cannot continue: it does nothing until its agent is resumed, and the parent is told.
+/// Parks a conversation that cannot continue. A parked conversation does nothing until its agent is resumed. The
+/// parent is told.
 pub(crate) async fn park(
     handles: &Handles,
     conversation: &Conversation,

@@ -1,5 +1,5 @@
-//! Loads what a request shows of stored artifacts: texts, media in a form that the service takes, and the text of
-//! documents that the model does not take. The results are kept for later requests.
+//! Loads the content of stored artifacts that a request shows: texts, media in a form that the service accepts, and
+//! the text of documents that the model cannot read. The results are kept for later requests.
 
 use crate::handles::Handles;
 use crate::kept::{Form, Made};
@@ -79,8 +79,9 @@ async fn whole(handles: &Handles, stored: &Stored) -> Result<Fetch, String> {
     Ok(Fetch::Medium(mime_type, data))
 }
 
-/// Returns how large a picture may be. The service may declare this; otherwise the common limits of servers apply. The
-/// picture must also fit into the room for media in a request, where base64 turns three bytes into four.
+/// Returns how large a picture may be. The service may declare the limits; otherwise the common limits of servers
+/// apply. The picture in base64 must also fit into the maximum size of all media of a request. Base64 turns three
+/// bytes into four.
 fn bounds(service: &Service, media_bytes: u64) -> ImageBounds {
     let common = ImageBounds::default();
     ImageBounds {
@@ -124,7 +125,7 @@ async fn picture(handles: &Handles, stored: &Stored, bounds: ImageBounds) -> Res
     Ok(Got::Whole(Fetch::Medium(mime_type, data)))
 }
 
-/// Returns the reason why a picture is left out, as the model gets it.
+/// Returns the reason why a picture is left out. The model is told this reason.
 fn reason_of(error: &ImageError) -> Reason {
     match error {
         ImageError::Unsupported { .. } | ImageError::UnknownVariant { .. } => Reason::NotConvertible,
@@ -144,8 +145,8 @@ fn reason_of(error: &ImageError) -> Reason {
     }
 }
 
-/// Extracts the text of a document, if that is possible. Otherwise the document is only described; this is not a
-/// failure of the request.
+/// Extracts the text of a document. If no text can be extracted, the document is only described, and the request does
+/// not fail.
 async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     let Some(program) = &handles.extractor else { return Fetch::Spared };
     let mime_type = stored.artifact.mime_type.as_str();
@@ -161,7 +162,7 @@ async fn extract(handles: &Handles, stored: &Stored) -> Fetch {
     let made = match run_child(program, bytes, mime_type, &ChildBounds::default()).await {
         Ok(extracted) if extracted.text.trim().is_empty() => Made::Nothing,
         Ok(extracted) => Made::Text(extracted.text),
-        // These errors are not the document's fault, so the next request tries again.
+        // The document did not cause these errors, so the next request tries to extract the text again.
         Err(ExtractError::Start(_) | ExtractError::Talk(_) | ExtractError::Stopping) => {
             return Fetch::Spared;
         }

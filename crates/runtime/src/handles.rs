@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// The shared parts. Only the parts have methods, not this struct.
+/// The shared parts. This struct has no methods; each part has its own methods.
 pub(crate) struct Handles {
     pub(crate) store: Store,
     /// The bytes of artifacts; their rows are in `store`.
@@ -31,10 +31,10 @@ pub(crate) struct Handles {
     /// The client that calls models, for all services.
     pub(crate) model: Arc<dyn ChatModel>,
     pub(crate) gates: Gates,
-    /// Cancelled when the process is about to end: agents then begin nothing new. Their work so far is written, and
-    /// the next process continues it.
+    /// Cancelled when the process is about to end. Agents then begin no new work. Finished steps of their work are
+    /// stored, and the next process continues the work.
     pub(crate) draining: CancellationToken,
-    /// What each task may still spend.
+    /// The budgets of the tasks: what each task may still spend.
     pub(crate) budgets: Budgets,
     /// Which media each service has refused.
     pub(crate) trusts: Trusts,
@@ -61,8 +61,8 @@ struct Gated {
 }
 
 impl Gates {
-    /// Returns the gate of a service, with the concurrency that the service has in the configuration now. If the
-    /// service's address, model or key has changed, the gate forgets what it knew of the old server.
+    /// Returns the gate of a service. The gate admits as many concurrent calls as the configuration now allows. If
+    /// the address, the model or the key of the service has changed, the gate forgets what it knew of the old server.
     pub(crate) fn of(&self, service: &Service) -> Arc<Gate> {
         // A panic elsewhere cannot leave the state of a gate incomplete.
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -43,11 +43,12 @@ impl Made {
     }
 }
 
-/// The maximum memory for all results together, in bytes. The limit leaves room for a few of the largest pictures
-/// that servers take, with their base64.
+/// The maximum memory for all results together, in bytes: enough for a few of the largest pictures that servers
+/// accept, together with the base64 of these pictures.
 const ROOM: usize = 64 * 1024 * 1024;
 
-/// The maximum number of results that are kept. It also limits results that take no memory.
+/// The maximum number of results that are kept. Without this limit, results that take no memory could accumulate
+/// without end.
 const PLACES: usize = 1024;
 
 /// The results that are kept.

@@ -1,6 +1,7 @@
-//! Does what is due when an agent comes to rest: delivers texts that it held, reminds it of what it owes, and gives
-//! the askers what was made for them (contract section 7, "Nobody is left without an answer"). [`rules::due`] decides
-//! what is due. This module gathers the facts and writes the result, in the transaction that brought the agent to rest.
+//! Does what is due when an agent comes to rest: delivers the texts that the agent held, reminds the agent of the
+//! answers that it owes, and gives the askers the artifacts that were made for them (contract section 7, "Nobody is
+//! left without an answer"). [`rules::due`] decides what is due. This module gathers the facts and writes the result,
+//! in the transaction that brought the agent to rest.
 
 use crate::door;
 use polity_registry::Snapshot;
@@ -17,11 +18,11 @@ use polity_store::{Conversation, Error, Tx, agents, apply, artifacts, events, ke
 use polity_view::Event;
 use std::collections::BTreeSet;
 
-/// How much of a held text a reminder quotes, in characters. The reminded agent finds the whole text in its own
+/// Maximum characters of a held text that a reminder quotes. The reminded agent has the whole text in its own
 /// history.
 const NOTE_CHARS: usize = 200;
 
-/// Checks an agent whose turn has just ended, then the agents that waited for that turn.
+/// Checks an agent whose turn has just ended. Then checks the agents that were waiting for this turn.
 pub(crate) async fn after_turn(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -41,15 +42,16 @@ pub(crate) async fn after_waits(tx: &mut Tx, snapshot: &Snapshot) -> Result<(), 
     Ok(())
 }
 
-/// Does what is due for an agent at rest. An agent that is in a turn or has mail is checked later, when its turn ends.
+/// Does what is due for an agent at rest. If the agent is in a turn or has mail, this check is made later, at the end
+/// of its turn.
 async fn look(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,
     cause: Cause,
 ) -> Result<(), Error> {
-    // A turn that has left nothing needs no further check. The end of a wait does: the agent's interim message to the
-    // person may now be its last word.
+    // If a turn has ended and has left nothing to do, no further check is needed. If a wait has ended, the check is
+    // needed, because an interim message of the agent to the person may now be its last word.
     if cause == Cause::TurnEnded && notes::left(&mut tx.connection, conversation).await? == Left::Nothing
         || turns::open(&mut tx.connection, conversation).await?.is_some()
         || messages::any_queued(&mut tx.connection, conversation).await?
@@ -122,7 +124,7 @@ async fn deliver(
     }
     notes::drop(tx, from, &concerned).await?;
     if texts.is_empty() {
-        // The asker has got all these texts already, so the earlier message is the answer.
+        // The asker has already got all these texts in an earlier message, so this earlier message is the answer.
         return match repeated {
             Some(earlier) if !open.is_empty() => settle(tx, from, &earlier, &open).await,
             Some(_) | None => Ok(()),
@@ -135,7 +137,7 @@ async fn deliver(
         due_at: None,
     };
     if let Err(refusal) = keep(door::send(tx, snapshot, from, draft, LastWord::UnlessWaiting).await)? {
-        // The door has refused the text: the asker is told, so that it does not wait for ever.
+        // The door has refused the text. The asker is told, because otherwise it would wait for ever.
         let reason = refusal.message(&snapshot.prompts.texts);
         for request in &open {
             messages::fail(tx, request).await?;
@@ -222,8 +224,8 @@ async fn quoted(tx: &mut Tx, snapshot: &Snapshot, ids: &[MessageId]) -> Result<V
     Ok(quoted)
 }
 
-/// Tells an asker that nothing more will come, and gives it what the agent has made for it. The person is told only if
-/// the agent has made something.
+/// Tells an asker that no answer will come, and gives the asker what the agent has made for it. The person is told
+/// only if the agent has made something for the person.
 async fn give_up(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -263,8 +265,8 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
     let open = messages::open_requests(&mut tx.connection, &root).await?;
     let about = match open.into_iter().find(|request| request.from.is_user()) {
         Some(request) => Some(request.id),
-        // No request of the person is open. The nudge is then about the last message to the person, which promised
-        // more.
+        // No request of the person is open. So the nudge is about the request to which the last message to the person
+        // belongs. That message promised more.
         None => {
             let told = messages::last_told_user(&mut tx.connection, &root).await?;
             told.and_then(|told| told.requests.into_iter().next())
@@ -280,8 +282,8 @@ pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), E
     settle_provisional(tx, &root, &told).await
 }
 
-/// Makes an interim message to the person the last word on all requests that it belongs to. This includes requests
-/// whose turn has failed, because the person can be answered even then.
+/// Makes an interim message to the person final. All requests that the message belongs to then count as answered,
+/// even requests whose turn has failed, because the person can be answered even then.
 async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) -> Result<(), Error> {
     let open = messages::open_requests(&mut tx.connection, by).await?;
     let open = open.into_iter().map(|request| request.id);
@@ -289,7 +291,8 @@ async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) 
     settle(tx, by, &told.message, &answers).await
 }
 
-/// Gives the askers what a failed agent has made for them, because its turn can no longer deliver it.
+/// Gives the askers the texts and artifacts that a failed agent has made for them, because its turn can no longer
+/// deliver them.
 pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversation) -> Result<(), Error> {
     let facts = facts(tx, who, Cause::TurnEnded).await?;
     let stored = facts.unnamed.iter().map(|unnamed| &unnamed.asker);
@@ -300,7 +303,7 @@ pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversati
     Ok(())
 }
 
-/// At the end of a task, tells the person what was made for them but not delivered.
+/// At the end of a task, tells the person about texts and artifacts that were made for the person but not delivered.
 pub(crate) async fn tell_user_what_is_left(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -323,7 +326,7 @@ pub(crate) async fn tell_user_what_is_left(
     Ok(())
 }
 
-/// Gives up one request of agents that still wait for each other, although they were told about the deadlock.
+/// Gives up one request in a deadlock that still exists after its agents were told about it.
 pub(crate) async fn break_circle(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -42,7 +42,8 @@ use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How often an idle society looks whether the files of its database are still there. Each write looks, too.
+/// Interval at which an idle society checks whether the files of its database still exist. Each write checks this,
+/// too.
 const LOOK_FOR_FILES: Duration = Duration::from_secs(1);
 
 /// The parts from which a society is built.
@@ -53,8 +54,8 @@ pub struct Parts {
     pub model: Arc<dyn ChatModel>,
     /// Tools that act outside the society, in addition to the society's own tools.
     pub hands: Hands,
-    /// The program that extracts text from documents; it is called with `polity_media::EXTRACT_ARGUMENT`. Without it,
-    /// documents are only described to models that accept no files.
+    /// The program that extracts text from documents. The program is called with `polity_media::EXTRACT_ARGUMENT`. If
+    /// it is `None`, models that accept no files get only descriptions of documents.
     pub extractor: Option<PathBuf>,
 }
 
@@ -141,7 +142,7 @@ pub struct MessageToUser {
     pub text: String,
 }
 
-/// A society, which either runs or was opened only to be read.
+/// A society. Either the society runs, or it was opened read-only.
 pub struct Society {
     handles: Arc<Handles>,
     events: watch::Receiver<i64>,
@@ -294,8 +295,8 @@ impl Society {
         Ok(tasks::standing(&mut reader, task).await?.map(|standing| standing.outcome()))
     }
 
-    /// Returns the names by which the person sees the artifacts of a message: file name and reference, or the reference
-    /// alone if there is no file name.
+    /// Returns the names under which the person sees the artifacts of a message: the file name and the reference, or
+    /// only the reference if the artifact has no file name.
     pub async fn artifact_names(&self, message: &Message) -> Result<Vec<String>, Error> {
         let polity_society::message::Body::Payload(payload) = &message.body else {
             return Ok(Vec::new());
@@ -321,8 +322,8 @@ impl Society {
         }
     }
 
-    /// Waits until the files of the database are removed or replaced. What is written from then on would be lost, so the
-    /// store accepts nothing more; the caller must end the society.
+    /// Waits until the files of the database are removed or replaced. All later writes would be lost, so the store
+    /// then accepts no more writes. The caller must end the society.
     pub async fn gone(&self) -> Gone {
         let mut looks = tokio::time::interval(LOOK_FOR_FILES);
         loop {
@@ -333,8 +334,8 @@ impl Society {
         }
     }
 
-    /// Begins no new work, and waits until the current work has ended and is stored, but not longer than the grace
-    /// period in the settings. The caller must call [`Society::stop`] afterwards.
+    /// Stops agents from beginning new work, and waits until their current work has ended and is stored. The wait
+    /// ends at the latest after the grace period in the settings. The caller must call [`Society::stop`] afterwards.
     pub async fn drain(&self) {
         let grace = self.handles.registry.current().settings.shutdown_grace;
         self.handles.draining.cancel();
@@ -343,8 +344,8 @@ impl Society {
         }
     }
 
-    /// Stops the society. Drivers are dropped in the middle of their work; the next start repeats what they have not
-    /// recorded. Writes that they have already requested are finished.
+    /// Stops the society. Drops the drivers in the middle of their work; the next start repeats the work that the
+    /// drivers have not recorded. Writes that drivers have already requested are finished.
     pub async fn stop(&self) {
         self.stop.cancel();
         self.tasks.wait().await;
@@ -413,7 +414,7 @@ async fn note_reports(
         };
         let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
         let event = match report.outcome {
-            // A file was fixed, but the configuration in force is the same.
+            // A faulty file was corrected, and the configuration in force did not change.
             ReloadOutcome::Unchanged if problems.is_empty() => continue,
             ReloadOutcome::Kept => Event::ConfigRefused { revision: report.revision, problems },
             ReloadOutcome::Taken | ReloadOutcome::Unchanged => {

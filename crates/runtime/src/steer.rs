@@ -1,7 +1,8 @@
 //! The person's control over working agents: pause, resume, stop.
 //!
-//! Each action is one transaction, so it comes either before or after every write of an agent. A child that was hired
-//! before the action is included. No child is hired right after it, because the parent is already paused or stopped.
+//! Each action is one transaction, so every write of an agent happens either before or after the action. A child that
+//! was hired before the action is included. No child is hired right after the action, because its parent is then
+//! paused or stopped.
 
 use crate::driver::closing;
 use polity_registry::Snapshot;
@@ -25,7 +26,7 @@ pub enum Target {
     Agent(AgentId),
     /// An agent and all its descendants.
     Subtree(AgentId),
-    /// Root and all other agents; not the person.
+    /// Root and all other agents, but not the person.
     Everybody,
 }
 
@@ -99,8 +100,9 @@ pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>
     write.await
 }
 
-/// Stops the work of agents: their turns stop, the requests to them fail, and askers that were not stopped themselves
-/// are told. The agents stay, and can be written to. Returns the agents that had work.
+/// Stops the work of agents: their turns stop, and requests to them fail. Askers are told, except askers that were
+/// stopped in the same action. The agents stay in the society, and can get new messages. Returns the agents that had
+/// work.
 pub(crate) async fn stop(
     store: &Store,
     snapshot: Arc<Snapshot>,
@@ -114,8 +116,8 @@ pub(crate) async fn stop(
             let mut stopped = Vec::new();
             for agent in &meant {
                 let to_do = work::tasks(&mut tx.connection, agent).await?;
-                // This bell also rings for an agent without messages and turns, because a background command may be
-                // its only work.
+                // Ring this bell even for an agent without messages and turns, because its only work may be a
+                // background command.
                 tx.ring(Bell::EndCommands(agent.clone()));
                 if !to_do.is_empty() {
                     tx.ring(Bell::Halt(agent.clone()));
@@ -132,7 +134,7 @@ pub(crate) async fn stop(
             }
             for task in touched {
                 if meant.iter().any(AgentId::is_root) {
-                    // Root is not nudged about the missing answer, because the person wanted to stop.
+                    // Mark the task as stopped by the person. Then root gets no nudge about the missing answer.
                     tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
                 }
                 if !alone {
@@ -184,7 +186,7 @@ pub(crate) async fn stop_task(
     write.await
 }
 
-/// Returns the live agents that a target means, parents before children.
+/// Returns the agents of a target that have not ended, parents before children.
 async fn meant(tx: &mut Tx, target: Target) -> Result<Vec<AgentId>, Stopped<SteerError>> {
     let (top, all) = match target {
         Target::Agent(agent) => (agent, false),
@@ -226,13 +228,13 @@ async fn stop_one(
     for message in work::drop_unread(tx, conversation).await? {
         asked.extend(unanswered(message));
     }
-    // Withdraw the person's requests, so that no later message answers them.
+    // Withdraw the person's requests to this agent, so that no later message of the agent counts as their answer.
     work::withdraw(tx, conversation).await?;
     commands::stopped(tx, &conversation.agent, Some(&conversation.task)).await?;
     let event = Event::AgentStopped { task: conversation.task.clone(), agent: conversation.agent.clone() };
     events::append(tx, &event).await?;
     for (asker, message) in asked {
-        // The person gave the order, and needs no notice.
+        // The person stopped the work, so the person needs no notice.
         if !asker.is_user() && !stopped.contains(&asker) {
             let notice = Notice::Stopped { agent: conversation.agent.clone(), message: message.clone() };
             apply::tell(tx, snapshot, &conversation.task, &asker, notice, Some(message)).await?;

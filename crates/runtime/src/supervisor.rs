@@ -1,7 +1,7 @@
 //! Starts the driver of a conversation when there is work for it, and notices when a task is over.
 //!
-//! Only rows decide what must be done. A bell only draws attention to them. So it does no harm if a bell is lost,
-//! rings twice or rings for nothing.
+//! Only the rows of the database decide what must be done. A bell only makes the supervisor read the rows. So it does
+//! no harm if a bell is lost, rings twice or rings without need.
 
 use crate::approvals::expire;
 use crate::commands;
@@ -24,22 +24,23 @@ use tokio::task::{JoinError, JoinSet};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// After this many failures in a row because of damage or a defect, the turn of a conversation is given up.
+/// If a turn fails this many times in succession because of damage or a defect, the supervisor gives the turn up.
 const FAILURES: u32 = 3;
 
-/// The pause before the supervisor starts the driver of a failed conversation again doubles with each failure: 200
-/// ms, 400 ms, and so on. After this many failures it stays at 25.6 s.
+/// After each failure of a conversation, the supervisor pauses before it starts the driver again. The pause doubles
+/// with each failure: 200 ms, 400 ms, and so on. After this many failures, the pause stays at 25.6 s.
 const LONGEST_PAUSE: u32 = 8;
 
 /// The pause before the supervisor repeats a read or write that failed.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The supervisor never sleeps longer than this while messages are delayed, because the clock may be set meanwhile.
+/// Maximum sleep of the supervisor while messages are delayed. The sleep is bounded because somebody may set the
+/// clock.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
 /// A conversation whose driver runs.
 struct Running {
-    /// Cancelled to make the driver leave the model call or the tool that it waits for.
+    /// Cancelled to make the driver abandon the model call or the tool for which the driver waits.
     halt: CancellationToken,
     again: Again,
 }
@@ -57,16 +58,17 @@ pub(crate) struct Supervisor {
     stop: CancellationToken,
     broken: watch::Sender<Option<String>>,
     running: HashMap<Conversation, Running>,
-    /// The conversation of each driver, by the id of its tokio task. If a driver panics, only this id is known.
+    /// The conversation of each driver, by the id of the driver's tokio task. After a panic of a driver, only this id
+    /// is known.
     names: HashMap<tokio::task::Id, Conversation>,
-    /// How often each conversation has failed in a row: `failures` because of damage or a defect, `passing` because of
-    /// the disk or the operating system.
+    /// How often each conversation has failed in succession. `failures` counts failures because of damage or a
+    /// defect; `passing` counts failures of the disk or the operating system.
     failures: HashMap<Conversation, u32>,
     passing: HashMap<Conversation, u32>,
     tasks: JoinSet<Result<(), Error>>,
     /// When the next delayed message is due or the next question expires.
     due: Option<Timestamp>,
-    /// The tasks that could not be checked; they are checked again at `look_again`.
+    /// The tasks that could not be checked. The supervisor checks these tasks again at `look_again`.
     unsettled: BTreeSet<TaskId>,
     look_again: Instant,
     /// Whether the supervisor has stopped starting drivers.
@@ -75,7 +77,7 @@ pub(crate) struct Supervisor {
     ended: CancellationToken,
 }
 
-/// What a check of a task found.
+/// The result of checking whether a task is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Settled {
     GoesOn,
@@ -84,7 +86,7 @@ enum Settled {
 
 /// Why a driver ended before its work was done.
 enum Failure {
-    /// The disk or the operating system failed. A later attempt may succeed.
+    /// The disk or the operating system failed. If the driver starts again later, it may succeed.
     Passing(String),
     /// Data are damaged, or polity has a defect.
     Ours(String),
@@ -140,7 +142,7 @@ impl Supervisor {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 bell = self.bells.recv() => match bell {
-                    // The person has no driver to wake, but the task may be over now.
+                    // The person has no driver that could be started, but the task may be over now.
                     Some(Bell::Mailbox(conversation)) if conversation.agent.is_user() => {
                         self.settle(conversation.task).await;
                     }
@@ -163,8 +165,8 @@ impl Supervisor {
         }
     }
 
-    /// Starts drivers for every unfinished turn and every mailbox that is not empty, and checks every task that might
-    /// be over.
+    /// Starts a driver for every conversation with an unfinished turn or a mailbox that is not empty. Checks every
+    /// task that might be over.
     async fn take_up_all(&mut self) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let mut work = turns::all_open(&mut reader).await?;
@@ -212,8 +214,8 @@ impl Supervisor {
         self.running.insert(conversation, Running { halt, again: Again::Quiet });
     }
 
-    /// Makes drivers leave the model calls and tools that they wait for. The drivers are not aborted:
-    /// if a driver is writing, it finishes the write before the next driver starts.
+    /// Makes drivers abandon the model calls and the tools for which they wait. The drivers are not aborted: a driver
+    /// that is writing finishes the write before the next driver starts.
     fn halt(&self, is_meant: impl Fn(&Conversation) -> bool) {
         for (conversation, running) in &self.running {
             if is_meant(conversation) {
@@ -231,7 +233,8 @@ impl Supervisor {
         };
         let Some(conversation) = self.names.remove(&id) else { return };
         let again = match self.running.remove(&conversation) {
-            // A bell before the halt may have announced work that the halted driver has not done.
+            // Start the driver again: a bell that rang before the halt may have announced work that the halted driver
+            // did not do.
             Some(running) if running.halt.is_cancelled() => Again::Rung,
             Some(running) => running.again,
             None => Again::Quiet,
@@ -267,12 +270,13 @@ impl Supervisor {
         }
     }
 
-    /// Gives up a turn that fails again and again. If this fails, or if no turn is open, parks the conversation.
+    /// Gives up the turn of a conversation that fails again and again. If the turn cannot be given up, or no turn is
+    /// open, parks the conversation.
     async fn give_up(&mut self, conversation: Conversation, reason: String) {
         match driver::abandon(&self.handles, &conversation, reason.clone()).await {
             Ok(Abandoned::Turn) => {
                 self.failures.remove(&conversation);
-                // The driver starts again for what is still in the mailbox.
+                // Start the driver again for the messages that are still in the mailbox.
                 return self.wake(conversation);
             }
             Ok(Abandoned::Nothing) => {}
@@ -285,7 +289,7 @@ impl Supervisor {
         self.failures.remove(&conversation);
         match driver::park(&self.handles, &conversation, reason).await {
             Ok(()) => self.settle(conversation.task).await,
-            // The conversation stays as it is until the next start. Other conversations continue.
+            // This conversation stays unchanged until the next start of the society. Other conversations continue.
             Err(error) => {
                 tracing::error!(agent = %conversation.agent, error = %in_full(&error), "failed to park an agent");
             }
@@ -309,13 +313,13 @@ impl Supervisor {
         }
     }
 
-    /// Tells the agents of each deadlock about it, once. If a later check finds the same deadlock, gives up its
-    /// newest request.
+    /// Tells the agents of each deadlock once about the deadlock. If a later check finds the same deadlock, gives up
+    /// the newest request of the deadlock.
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;
         drop(reader);
-        // Deadlocks are rare, so the slower search for busy agents follows only if one is possible.
+        // Deadlocks are rare. So the slower search for busy agents is made only if a deadlock is possible.
         if rules::deadlocks(&waits, &BTreeSet::new()).is_empty() {
             return Ok(());
         }
@@ -323,7 +327,7 @@ impl Supervisor {
         let task = task.clone();
         let write = self.handles.store.write(move |tx| {
             Box::pin(async move {
-                // Read again in this transaction: an agent may have got mail meanwhile.
+                // Read the waits again in this transaction, because an agent may have got mail since the first read.
                 let waits = messages::waits(&mut tx.connection, &task).await?;
                 for deadlock in rules::deadlocks(&waits, &messages::busy(&mut tx.connection, &task).await?) {
                     let Deadlock { agents, requests } = deadlock;
@@ -333,8 +337,8 @@ impl Supervisor {
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            // Of the requests to this agent, the notice is about the newest: no other request was
-                            // made on behalf of it, so the agent can answer it at once.
+                            // The notice is about the newest request to this agent. No other request was made on
+                            // behalf of the newest request, so the agent can answer it at once.
                             let owed = open.iter().rev().find(|request| request.to == *agent);
                             let about = owed.map(|request| request.id.clone());
                             apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;
@@ -436,7 +440,7 @@ impl Supervisor {
     }
 }
 
-/// Sleeps until a time, but at most [`LONGEST_SLEEP`], because the clock may be set meanwhile.
+/// Sleeps until `due`, but at most for [`LONGEST_SLEEP`], because somebody may set the clock during the sleep.
 async fn sleep_until(due: Option<Timestamp>) {
     let left = due.unwrap_or_default().saturating_duration_since(polity_store::now());
     tokio::time::sleep(left.min(LONGEST_SLEEP)).await;

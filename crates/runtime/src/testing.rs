@@ -25,7 +25,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The default service takes only text, `eyes` also images, and `all` files of all kinds.
+/// Three services: the default service accepts only text, `eyes` also accepts images, and `all` accepts files of all
+/// kinds.
 const SERVICES: &str = r#"{"services": [
     {"id": "words", "baseURL": "http://127.0.0.1:9/v1", "model": "words-1"},
     {"id": "eyes", "baseURL": "http://127.0.0.1:9/v1", "model": "eyes-1",
@@ -55,7 +56,7 @@ pub(crate) async fn app_registry(app: &Value) -> Registry {
     registry(app).await
 }
 
-/// Creates an empty database to copy. The database exists until the returned directory is dropped.
+/// Creates an empty database that tests can copy. The database exists until the returned directory is dropped.
 pub(crate) async fn template() -> (std::path::PathBuf, TempDir) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("polity.db");
@@ -128,7 +129,7 @@ impl World {
         self.store.write(job).await.unwrap()
     }
 
-    /// Creates the handles with which a model drives the agents of this world.
+    /// Creates the handles with which the agents of this world use this model and these outside tools.
     pub(crate) fn handles(&self, model: Arc<dyn ChatModel>, hands: Hands) -> Arc<Handles> {
         let copying = Copying::new(&hands, &self.store, &self.blobs, &self.registry);
         Arc::new(Handles {
@@ -236,7 +237,8 @@ impl World {
         mail
     }
 
-    /// Makes an agent read its mail: its queued messages are taken into a turn, which stays open.
+    /// Makes an agent read its mail: begins a turn, and takes the queued messages into this turn. The turn stays
+    /// open.
     pub(crate) async fn begin_turn(&self, agent: &str) -> TurnId {
         let conversation = self.of(agent);
         self.write(move |tx| {
@@ -261,7 +263,7 @@ impl World {
         strings(&mut self.store.reader().await.unwrap(), sql).await
     }
 
-    /// Returns all rows of all tables, except those that only report what happened.
+    /// Returns all rows of all tables, except tables that only report what happened, such as `events`.
     pub(crate) async fn dump(&self) -> BTreeMap<String, Vec<String>> {
         let mut dump = BTreeMap::new();
         let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'

@@ -1,4 +1,4 @@
-//! The database after a society has worked in it.
+//! Tests of the database after a society has worked in it.
 
 use crate::testing::{World, code};
 use polity_decide::history::History;
@@ -96,7 +96,7 @@ async fn a_row_that_names_one_that_is_not_there_is_told() {
     assert_eq!(problems, ["row 1 of table roles refers to a row of table tasks that does not exist"]);
 }
 
-/// Creates a world with four tasks and one conversation in each. `t-1` is open, and `t-4` is the newest.
+/// Creates a world with four tasks. Each task has one conversation. `t-1` is open, and `t-4` is the newest task.
 async fn with_conversations() -> World {
     let world = World::new().await;
     world.say("user", "root", json!("t-1")).await;
@@ -128,11 +128,11 @@ async fn what_was_said_in_the_oldest_tasks_that_are_over_goes_where_the_database
     assert_eq!(within(all - 50_000).await, 1);
     let talked = "SELECT DISTINCT task FROM messages ORDER BY task";
     assert_eq!(world.query(talked).await, ["t-1", "t-3", "t-4"]);
-    // Open tasks and the newest task are never forgotten, even if the bound is very small.
+    // Open tasks and the newest task are never forgotten, even if the database may have only one byte.
     assert_eq!(within(1).await, 1);
     assert_eq!(within(1).await, 0);
     assert_eq!(world.query(talked).await, ["t-1", "t-4"]);
-    // Numbers are never reused, not even if the newest messages were removed.
+    // The numbers of messages are never reused, even if the newest messages were removed.
     world.execute("DELETE FROM messages WHERE task = 't-4'").await;
     world.say("user", "root", json!("one more")).await;
     assert_eq!(world.query("SELECT id FROM messages ORDER BY seq DESC LIMIT 1").await, ["m000000006"]);

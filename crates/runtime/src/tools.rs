@@ -1,7 +1,7 @@
 //! The tools of an agent (contract section 8): their schemas, their arguments, and what they do.
 //!
-//! Society tools change only rows: each runs inside the transaction that records its result. Outside tools have effects
-//! elsewhere, so they run in two steps (see [`crate::driver`]).
+//! A society tool changes only rows, and runs inside the transaction that records its result. An outside tool has
+//! effects elsewhere, so it runs in two steps (see [`crate::driver`]).
 
 mod artifact;
 mod communication;
@@ -33,19 +33,19 @@ use std::collections::HashMap;
 pub(crate) struct Context<'a> {
     /// The agent that calls the tool, and its task.
     pub(crate) caller: &'a Conversation,
-    /// Whether a text to the person is final even while the caller waits for others.
+    /// Whether a text to the person is final even if the caller still waits for other agents.
     pub(crate) last_word: LastWord,
     /// What happens to an answer that does not fit the requested schema.
     pub(crate) misfit: Misfit,
     /// The configuration in force.
     pub(crate) snapshot: &'a Snapshot,
-    /// The refusal of a hire with its own worktree, if no worktree can be made.
+    /// If no worktree can be made, the refusal of a call that hires an agent with its own worktree.
     pub(crate) no_worktree: Option<Refusal>,
-    /// The bytes of this batch's `put_artifact` calls, by call id. They are on disk already.
+    /// The bytes of the `put_artifact` calls in the current batch, by call id. The bytes are on disk already.
     pub(crate) prepared: &'a HashMap<String, Result<Prepared, Refusal>>,
 }
 
-/// The argument of the hiring tools that asks for a worktree of the new agent's own.
+/// The argument of the hiring tools that demands a separate worktree for the new agent.
 pub(crate) const WORKSPACE: &str = "workspace";
 
 /// The result of a tool.
@@ -73,7 +73,8 @@ impl Done {
         self
     }
 
-    /// Adds the arguments that were not understood, so that the model learns that they had no effect.
+    /// Adds the names of arguments that were not understood, so that the model learns that these arguments had no
+    /// effect.
     fn naming(mut self, names: Vec<String>) -> Self {
         if names.is_empty() {
             return self;
@@ -84,7 +85,8 @@ impl Done {
                 let all = before.into_iter().flat_map(|before: Vec<String>| before).chain(names);
                 result.insert("ignored".to_owned(), all.collect());
             }
-            // A value such as `null` cannot take a further field, so it is put into an object.
+            // A value that is not an object, such as `null`, cannot have a further field. So this code puts the value
+            // into an object.
             ToolResult::Json(other) => *other = json!({"result": other.take(), "ignored": names}),
             ToolResult::Artifact { ignored, .. } => ignored.extend(names),
             // A tool that acts outside reports unknown arguments itself.
@@ -93,7 +95,8 @@ impl Done {
         self
     }
 
-    /// Adds notes about arguments that were understood although the model did not write them as the schema demands.
+    /// Adds notes about arguments that polity understood although the model did not write these arguments as the
+    /// schema demands.
     pub(crate) fn noting(mut self, words: Vec<String>) -> Self {
         if let ToolResult::Json(Value::Object(result)) = &mut self.result
             && !words.is_empty()
@@ -155,8 +158,8 @@ async fn dispatch(tx: &mut Tx, context: &Context<'_>, id: &str, call: Call) -> R
         Call::FindRoleByName(arguments) => organization::find_role(tx, context, &arguments).await,
         Call::SpawnAgent(arguments) => organization::spawn(tx, context, arguments).await,
         Call::SpawnAgentWithTask(arguments) => {
-            // This future is by far the largest in this function. Without a box, the future of every call would be
-            // as large as this one.
+            // The future of this call is by far the largest future in this function. Without a box, the future of
+            // every call would be as large.
             Box::pin(organization::spawn_with_task(tx, context, arguments)).await
         }
         Call::TerminateAgent(arguments) => organization::terminate(tx, context, &arguments).await,

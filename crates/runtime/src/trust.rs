@@ -1,19 +1,20 @@
-//! Remembers which media a service has taken and which it has refused. A server that refused a picture would refuse
-//! every later request with the same picture.
+//! Remembers which media a service has accepted and which media it has refused. A server that has refused a picture
+//! would refuse every later request with the same picture.
 //!
-//! All this is kept in memory only. A new revision of the configuration clears it, because the person may have
-//! corrected the declared capabilities.
+//! This knowledge is kept in memory only. A new revision of the configuration clears the knowledge, because the
+//! person may have corrected the declared capabilities.
 
 use polity_registry::Snapshot;
 use polity_society::id::{ArtifactId, ServiceId};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-/// A service seems to take no media at all once it has refused this many requests with this many different artifacts
-/// and taken none. One request is not enough: it may have contained more media than the server takes at once.
+/// If a service has refused this many requests with this many different artifacts, and has accepted no media, it
+/// seems to accept no media at all. One refused request is not enough: it may have contained more media than the
+/// server accepts in one request.
 const ENOUGH: usize = 3;
 
-/// What is known about one service.
+/// The media that one service has accepted and refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Trust {
     revision: u64,
@@ -32,10 +33,10 @@ pub(crate) struct Distrust {
     pub(crate) of_all: OfAll,
 }
 
-/// Whether a service seems to take no media at all.
+/// Whether a service seems to accept no media at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum OfAll {
-    /// The service has refused several media and taken none.
+    /// The service has refused several media and accepted none.
     Yes,
     /// Nothing suggests that the service refuses all media.
     #[default]
@@ -48,8 +49,8 @@ impl Trust {
         self.taken.extend(shown.iter().cloned());
     }
 
-    /// Notes that the service has refused a request with these media. Blames the media that the service has never
-    /// taken; if it has taken all of them before, blames them all.
+    /// Records that the service has refused a request with these media. Marks the media as refused that the service
+    /// has never accepted. If the service has accepted all of them before, marks all of them as refused.
     fn refuse(&mut self, shown: &[ArtifactId]) {
         if shown.is_empty() {
             return;
@@ -72,13 +73,14 @@ impl Trust {
     }
 }
 
-/// What is known about all services.
+/// The media that each service has accepted and refused.
 #[derive(Debug, Default)]
 pub(crate) struct Trusts(Mutex<HashMap<ServiceId, Trust>>);
 
 impl Trusts {
-    /// Returns the media that a service is expected to refuse. If the caller has another revision of the configuration,
-    /// the result is empty, but nothing is forgotten: calls to the service may still use the known revision.
+    /// Returns the media that a service is expected to refuse. If the caller has another revision of the
+    /// configuration than the known refusals, the result is empty. The refusals are kept, because calls with their
+    /// revision may still be in progress.
     pub(crate) fn distrust(&self, snapshot: &Snapshot, service: &ServiceId) -> Distrust {
         let trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let revision = snapshot.catalogue.revision();
@@ -86,12 +88,13 @@ impl Trusts {
         known.map(Trust::distrust).unwrap_or_default()
     }
 
-    /// Notes that a service has taken these media.
+    /// Records that a service has accepted these media.
     pub(crate) fn taken(&self, snapshot: &Snapshot, service: &ServiceId, shown: &[ArtifactId]) {
         self.with(snapshot, service, |trust| trust.take(shown));
     }
 
-    /// Notes that a service has refused a request with these media, and answered the same request without them.
+    /// Records that a service has refused a request with these media, and answered the same request after the media
+    /// were removed.
     pub(crate) fn refused(&self, snapshot: &Snapshot, service: &ServiceId, shown: &[ArtifactId]) {
         self.with(snapshot, service, |trust| trust.refuse(shown));
     }

@@ -44,7 +44,7 @@ pub(super) fn mime_types() -> impl Strategy<Value = MimeType> {
     texts.prop_map(MimeType::unchecked)
 }
 
-/// Generates pieces of text that imitate the lines of a block, break a line, or change its direction.
+/// Generates pieces of text that imitate the lines of a block, break a line, or change the direction of the text.
 pub(super) fn mean_pieces() -> impl Strategy<Value = &'static str> {
     proptest::sample::select(vec![
         "a",

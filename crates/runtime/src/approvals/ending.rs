@@ -87,7 +87,7 @@ pub(crate) async fn remove_permission(store: &Store, id: PermissionId) -> Result
     write.await
 }
 
-/// If the answer allows later calls too (such as `Always`), stores this as a permission.
+/// If the answer also allows later calls (for example `Always`), stores the answer as a permission.
 async fn permit(tx: &mut Tx, approval: &Approval, answer: Answer) -> Result<(), Error> {
     let asked = &approval.asked;
     let task = match (answer, asked.scope) {

@@ -11,8 +11,9 @@ use polity_store::{Conversation, Error, Tx};
 /// The code of a refusal whose reason was written by an MCP server.
 const SERVER_FAILED: &str = "mcp_failed";
 
-/// Notes which sources an agent got content from by a call, and which sources the call brought into the workspace.
-/// `reaches` is what the call reached, if its tool acts outside. `refused` is the code of the refusal, if there was one.
+/// Records the sources whose content the agent got through a call, and the sources whose content the call brought
+/// into the workspace. `reaches` lists what the call reached; it is empty for a society tool. `refused` is the code
+/// of the refusal, if the call was refused.
 pub(crate) async fn note(
     tx: &mut Tx,
     caller: &Conversation,
@@ -21,7 +22,7 @@ pub(crate) async fn note(
     refused: Option<&str>,
     result: &ToolResult,
 ) -> Result<(), Error> {
-    // The reason of a failure is a text of the server.
+    // The MCP server wrote the reason of the failure, so the agent has got content from this server.
     if let (Some(SERVER_FAILED), Some(Reach::Server { server, .. })) = (refused, reaches.first()) {
         seen::read(tx, caller, &Source::Server(server.clone()), &call.name).await?;
     }
@@ -47,8 +48,8 @@ async fn note_opened(tx: &mut Tx, caller: &Conversation, artifact: &ArtifactId) 
     seen::pass(tx, &caller.task, &from, &Holder::Agent(caller.agent.clone()), &step).await
 }
 
-/// Passes sources on through the files of the task, which its agents share: from the files to an agent that reads them,
-/// and from an agent to the files that it changes.
+/// The agents of a task share its files. So an agent that reads the files gets the sources of the workspace, and the
+/// workspace gets the sources of an agent that changes the files.
 async fn note_files(tx: &mut Tx, caller: &Conversation, reaches: &[Reach]) -> Result<(), Error> {
     let agent = Holder::Agent(caller.agent.clone());
     let task = &caller.task;

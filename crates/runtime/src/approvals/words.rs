@@ -1,4 +1,5 @@
-//! Tells a person why they are asked, how content from outside reached an agent, and what a permission covers.
+//! Texts for the person: why the person is asked, how content from outside reached an agent, and what a permission
+//! covers.
 
 use polity_society::policy::{Confinement, Effect, Reason, Remembered, Source, Thing};
 use polity_store::seen::{self, Holder, Passed, Step};
@@ -29,7 +30,7 @@ fn line(passed: &Passed) -> String {
     }
 }
 
-/// Words the reason why the person is asked about a call.
+/// Returns a text about the reason why the person is asked about a call.
 pub(super) fn why(reason: &Reason) -> String {
     match reason {
         Reason::Rule { index } => format!("rule {} of tools.policy in app.json says so", index + 1),
@@ -54,7 +55,7 @@ fn sandbox(confinement: Confinement) -> &'static str {
     }
 }
 
-/// Words which calls a permission covers.
+/// Returns a text that says which calls a permission covers.
 pub(crate) fn permitted(remembered: &Remembered) -> String {
     let Remembered { tool, thing, seen, role: _ } = remembered;
     let changes = |effect: &Effect| match effect {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// One line of a conversation with a model that is called outside the society.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// The author of the line. The kind of message that the line becomes depends on the author.
+    /// The author of the line. The author determines which kind of message the line becomes.
     pub by: By,
     /// The text of the line, which is sent to the model unchanged.
     pub text: String,
@@ -31,14 +31,14 @@ pub enum By {
     Instructions,
     /// The person. The line becomes a user message.
     Person,
-    /// The model. The line becomes one of its earlier answers.
+    /// The model. The line becomes one of the model's earlier answers.
     Model,
 }
 
 /// The answer of a model that was called outside the society.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectAnswer {
-    /// What the model wrote. If a schema was given, this is JSON that fits it.
+    /// The text of the model. If the caller gave a schema, the text is JSON that fits the schema.
     pub text: String,
     /// The tokens of all requests together, because a request may be repeated.
     pub prompt_tokens: u64,
@@ -65,14 +65,14 @@ pub enum DirectError {
     Ending,
 }
 
-/// After this many answers that do not fit the schema, the call fails. After the first misfit, the model is told what
-/// is wrong and asked again.
+/// The call fails after this many answers that do not fit the schema. After the first such answer, the model is told
+/// what is wrong with the answer and is asked again.
 const MISFITS: u32 = 2;
 
 /// After this many empty answers, the call fails.
 const EMPTY_ANSWERS: u32 = 2;
 
-/// Asks root's service. If the schema cannot be compiled, no answer fits it, so the call fails.
+/// Asks root's service. If the schema cannot be compiled, no answer fits the schema, so the call fails.
 pub(crate) async fn direct(
     handles: &Handles,
     lines: &[Line],
@@ -200,7 +200,7 @@ async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply)
                 () = handles.draining.cancelled() => return Err(DirectError::Ending),
             },
             (Next::Fallback, Some(fallback)) => tried.turn_to(fallback.id.clone()),
-            // A direct call has no tool calls to reword, no media and no history, so the other steps do not apply.
+            // A direct call has no tool calls to reword, no media and no history, so these steps cannot help.
             (Next::Fallback | Next::GiveUp | Next::Reword | Next::DescribeMedia | Next::Compact, _) => {
                 return Err(gave_up(&service, &failure));
             }

@@ -21,8 +21,8 @@ pub enum Bytes {
     Counted,
 }
 
-/// Builds the next request of a conversation. Uses the same code as a request that is sent, so the preview shows what
-/// the model would get.
+/// Builds the next request of a conversation with the code that builds the requests to models. So the preview shows
+/// exactly what the model would get.
 pub(crate) async fn preview(
     handles: &Handles,
     conversation: &Conversation,
@@ -30,7 +30,7 @@ pub(crate) async fn preview(
 ) -> Result<RequestPreview, Error> {
     let snapshot = handles.registry.refresh().await;
     if let Some(commands) = handles.hands.commands() {
-        // Where no society runs, nobody has found out yet whether commands run here.
+        // If no society runs, this process has not found out yet whether commands can run on this machine.
         commands.machine().await;
     }
     let mut scene = look(handles, conversation).await?;
@@ -65,7 +65,7 @@ async fn standing(
     snapshot: &Snapshot,
 ) -> Result<(Tools, u64), Error> {
     let mut moment = handles.store.moment().await?;
-    // The limit 0 makes the count exact.
+    // The limit 0 means that all queued messages are counted.
     let queued = messages::queued(&mut moment, conversation, 0).await?;
     let Some(open) = turns::open(&mut moment, conversation).await? else {
         return Ok((Tools::Offered, queued));
@@ -75,11 +75,10 @@ async fn standing(
     Ok((turn.tools(snapshot.settings.limits.max_tool_rounds), queued))
 }
 
-/// Base64 up to this length, in characters, is shown as it is.
+/// A piece of base64 of at most this many characters is shown unchanged.
 const LONG: usize = 64;
 
-/// Replaces each long piece of base64 with the number of its bytes: in data URLs, and in `input_audio`, which
-/// contains base64 without a URL.
+/// Replaces each long piece of base64 with the number of its bytes. Base64 occurs in data URLs and in `input_audio`.
 fn count_bytes(value: &mut Value) {
     match value {
         Value::Object(object) => {

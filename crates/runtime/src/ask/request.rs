@@ -26,10 +26,12 @@ use polity_view::{Event, Shown};
 use serde_json::Value;
 use std::ops::Range;
 
-/// A request. `shown` reports how it shows each artifact; `costs` reports how many of its tokens each record takes.
+/// A request and facts about it. `shown` states how the request shows each artifact. `costs` states how many tokens
+/// of the request each record takes.
 pub(super) struct Made {
     pub(super) request: Request,
-    /// The tools that the model may call. The request contains them, or its system message names them.
+    /// The tools that the model may call. Either the request contains these tools, or only its system message names
+    /// these tools, because the server could not read calls.
     pub(super) offered: Vec<Tool>,
     pub(super) shown: Vec<Shown>,
     pub(super) costs: Vec<u64>,
@@ -168,16 +170,16 @@ async fn answer_request(
         Tools::Offered => ToolChoice::Auto,
         Tools::Withheld => ToolChoice::None,
     };
-    // If the server twice could not read its model's calls, the request contains no tools.
-    // The server then returns everything that the model writes as text.
+    // If the server could not read two calls of its model, the request contains no tools. Then the server returns as
+    // text everything that the model writes, and polity reads the calls from this text.
     let offered = tools_offered;
     let tools = if manner.reworded < TOOLS_IN_WORDS { offered.clone() } else { Vec::new() };
     let request = Request { messages, tools, tool_choice };
     Made { request, offered, shown: rendered.shown, costs, unreadable }
 }
 
-/// If the server could not read this many calls of its model, the next request describes the tools in the system
-/// message only.
+/// If the server could not read this many calls of its model, the next request contains no tools. Then only the
+/// system message of the request describes the tools.
 const TOOLS_IN_WORDS: u32 = 2;
 
 /// Returns a tool's name with the names of its parameters: `get_artifact(ref, offset, limit)`.

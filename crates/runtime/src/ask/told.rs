@@ -1,4 +1,5 @@
-//! Describes attempts that failed: as events for those who watch, and as reasons for the parent or the person.
+//! Describes failed attempts in two forms: events for people who watch the society, and reasons for the parent or the
+//! person.
 
 use super::Asked;
 use jiff::{SignedDuration, Timestamp, Unit};
@@ -84,7 +85,7 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
     let id = &service.id;
     let answered = match failure.status {
         None => return is_silent(failure.kind).then(|| service.endpoint.base_url.clone()),
-        // The server began its answer with status 200, and the rest of the answer was faulty.
+        // The server answered with status 200, but the rest of the answer was faulty.
         Some(200) => "was reached".to_owned(),
         Some(status) => format!("was reached and answered with HTTP {status}"),
     };
@@ -109,8 +110,8 @@ fn advice(service: &Service, failure: &CallError) -> Option<String> {
     }
 }
 
-/// Returns whether this kind of failure means that no server answered. In that case, the address is the first thing
-/// to check.
+/// Returns whether this kind of failure means that no server answered. In that case, the person should first check
+/// the address of the server.
 fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }
@@ -142,7 +143,7 @@ pub(super) fn why(shut: &Shut) -> String {
 }
 
 fn may_be_asked_again(after: Duration, now: Timestamp) -> String {
-    // Rounded up, so that nobody asks too early.
+    // Round the time up, so that nobody asks the service too early.
     let seconds = i64::try_from(after.as_secs_f64().ceil() as u64).unwrap_or(i64::MAX);
     let after = SignedDuration::from_secs(seconds);
     match now.checked_add(after).and_then(|at| at.round(Unit::Second)) {

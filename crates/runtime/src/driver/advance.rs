@@ -44,7 +44,7 @@ pub(super) enum Happened {
         replied: Box<Replied>,
         event: Box<Event>,
         served: usage::Served,
-        /// The bytes that the answer contained. They are on disk already.
+        /// The artifacts that were made of bytes in the answer. The bytes are on disk already.
         stored: Vec<Prepared>,
         #[expect(dead_code, reason = "held until the cost of the answer is written, then dropped")]
         reservation: Arc<Reservation>,
@@ -61,19 +61,20 @@ pub(super) enum Happened {
 #[derive(Clone)]
 pub(super) struct Ended {
     pub(super) call: ToolCall,
-    /// What the call reached.
+    /// What the call reached outside the society, for example a web host or the workspace.
     pub(super) reaches: Vec<Reach>,
     pub(super) result: ToolResult,
     /// The code of the refusal, if the call was refused.
     pub(super) refused: Option<&'static str>,
-    /// The files of the result and the bytes that its text contained. They are on disk already.
+    /// The artifacts that were made of the files of the result and of the bytes in its text. All bytes are on disk
+    /// already.
     pub(super) stored: Vec<Prepared>,
-    /// The artifact that the agent made of a file. Its bytes are on disk already.
+    /// The artifact that the agent made of a file of the workspace. The bytes of the artifact are on disk already.
     pub(super) made: Option<Prepared>,
     pub(super) duration: Duration,
     /// The beginning of the result, which the event shows.
     pub(super) head: String,
-    /// The command that goes on in the background, if the call started one.
+    /// If the call started a background command, the id of this command.
     pub(super) goes_on: Option<CommandId>,
 }
 
@@ -82,9 +83,9 @@ pub(super) struct Ended {
 struct Course<'a> {
     /// The code of the refusal, if the call was refused.
     refused: Option<&'a str>,
-    /// How long the tool ran, if it acted outside.
+    /// How long the tool ran; `None` for a society tool.
     duration: Option<Duration>,
-    /// The beginning of the result, if the tool acted outside.
+    /// The beginning of the result; `None` for a society tool.
     head: Option<String>,
 }
 
@@ -141,7 +142,7 @@ struct Advance {
     open: OpenTurn,
     snapshot: Arc<Snapshot>,
     prepared: HashMap<String, Result<Prepared, Refusal>>,
-    /// The refusal of a hire with its own worktree, if a pending call asks for one and no worktree can be made.
+    /// If a pending call hires an agent with its own worktree, and no worktree can be made, the refusal of this call.
     no_worktree: Option<Refusal>,
 }
 
@@ -153,10 +154,10 @@ enum Go {
 
 impl Advance {
     async fn run(self, tx: &mut Tx, mut turn: Turn, happened: Happened) -> Result<(Turn, Step), Error> {
-        // The agent may have been ended while its model was thinking.
+        // While the model was answering, somebody may have ended the agent or stopped its turn.
         if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
             if let Happened::Replied { served, .. } = &happened {
-                // Nobody gets the answer of the model, but its cost counts.
+                // Nobody gets the answer of the model, but the task must pay for it.
                 usage::insert(tx, &self.conversation, self.open.id, served).await?;
             }
             return Ok((turn, Step::Ended));
@@ -167,8 +168,8 @@ impl Advance {
             tasks::set_worked(tx, &self.conversation.task, worked).await?;
         }
         self.take_down(tx, &mut turn, happened).await?;
-        // If the agent is paused or parked, what has happened stays recorded, but the turn goes no further until the
-        // agent is resumed.
+        // If the agent is paused or parked, the record of what happened is kept, but the turn does not continue until
+        // the agent is resumed.
         if holds::held(&mut tx.connection, &self.conversation).await? {
             return Ok((turn, Step::Ended));
         }
@@ -210,7 +211,7 @@ impl Advance {
         Ok(())
     }
 
-    /// Does one step that needs nothing outside the database.
+    /// Does one step that needs only the database.
     async fn step(&self, tx: &mut Tx, turn: &mut Turn, step: &Step) -> Result<Go, Error> {
         match step {
             Step::CallModel(_) | Step::Await(_) | Step::Ended => Ok(Go::Stop),
@@ -297,8 +298,8 @@ impl Advance {
         }
     }
 
-    /// Asks the policy about a call of a society tool. The policy is not asked again about a call that the person has
-    /// allowed.
+    /// Asks the policy about a call of a society tool. If the person has already allowed this call, the person is not
+    /// asked again.
     async fn ruling(&self, tx: &mut Tx, turn: &Turn, call: &ToolCall) -> Result<Ruling, Error> {
         let Some(group) = group_of(&call.name) else { return Ok(Ruling::Allow) };
         let question = Question { call, acts: vec![Act { group, reach: Reach::Society }] };
@@ -339,9 +340,11 @@ impl Advance {
         if let Some(command) = goes_on {
             commands::started(tx, &self.conversation, &command, self.open.works_on.as_ref()).await?;
         }
-        // An artifact has the sources that its owner has seen, so those of this call come first.
+        // Record the sources of this call first: an artifact that is stored afterwards gets all sources that its
+        // owner has seen.
         approvals::note_seen(tx, &self.conversation, &call, &reaches, refused, &result).await?;
-        // The asker is not told of these artifacts: they are material for the agent, not its result.
+        // The asker is not told about these artifacts: they are material for the agent's work, not the result of its
+        // work.
         self.store(tx, stored).await?;
         if let Some(made) = made {
             tools::make(tx, &self.conversation, made).await?;
@@ -428,8 +431,8 @@ impl Advance {
         let prepared = put_on_disk(&self.handles, mint::artifact(), artifact).await?;
         let reference = prepared.artifact.id.reference();
         tools::store(tx, &self.conversation, prepared).await?;
-        // Escapes in JSON make a text longer, by a number of characters that is not known beforehand. So the loop
-        // halves the beginning until the result fits.
+        // Escapes in JSON make a text longer, but the number of added characters is not known in advance. So the loop
+        // halves the shown beginning of the text until the result fits.
         let mut shown_characters = limit;
         loop {
             let beginning: String = text.chars().take(shown_characters).collect();
@@ -465,8 +468,8 @@ impl Advance {
         events::append(tx, &event).await
     }
 
-    /// Ends the turn, because the task has reached a limit and may call no more models. Tells the person once per
-    /// task.
+    /// Ends the turn, because the task has reached a limit and may call no more models. Only the first such turn of a
+    /// task tells the person about the limit.
     async fn stop_at_limit(&self, tx: &mut Tx, turn: &mut Turn, reached: &Reached) -> Result<(), Error> {
         let Reached { limit, value } = reached;
         let reason = format!("limit_reached: {limit} = {value}");

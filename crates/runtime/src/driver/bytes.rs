@@ -20,10 +20,11 @@ use polity_view::in_full;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The answer of a model is compared with the artifacts that its agent may open, up to this many bytes of artifacts.
+/// Maximum bytes of the artifacts with which an answer of a model is compared.
 const COMPARED: u64 = 16 * 1024 * 1024;
 
-/// The answer of a model is compared with at most this many artifacts: the newest ones that its agent may open.
+/// Maximum number of artifacts with which an answer of a model is compared: the newest artifacts that the agent may
+/// open.
 const COMPARED_ARTIFACTS: u32 = 200;
 
 /// Stores the bytes that a model wrote into its answer, and replaces them with references before anything is recorded.
@@ -49,7 +50,8 @@ pub(super) async fn take_bytes_out(
     store(handles, found).await
 }
 
-/// Does the same as [`take_bytes_out`] for the result of a tool that acts outside.
+/// Stores and replaces the bytes in the result of an outside tool, as [`take_bytes_out`] does for an answer of a
+/// model.
 pub(super) async fn take_result_out(
     handles: &Handles,
     conversation: &Conversation,
@@ -75,7 +77,7 @@ async fn store(handles: &Handles, found: Found) -> Result<Vec<Prepared>, Error> 
 }
 
 /// Adds the files that an agent may open to `known`, so that pieces of these files are recognized in an answer. A
-/// piece from the middle of a file has no signature, so only comparison with the file can recognize it.
+/// piece from the middle of a file has no signature; only a comparison with the file can recognize such a piece.
 async fn know_what_one_may_open(
     handles: &Handles,
     conversation: &Conversation,
@@ -100,8 +102,8 @@ async fn know_what_one_may_open(
 /// The artifacts to store, with their ids.
 type Found = Vec<(ArtifactId, NewArtifact)>;
 
-/// The ids of the calls whose content cannot be stored, each with its refusal. The refusal is decided here, because the
-/// recorded call no longer contains the faulty content.
+/// The ids of the calls whose content cannot be stored, and a refusal for each call. The refusals are decided here,
+/// because the recorded calls no longer contain the faulty content.
 type Refused = Vec<(String, Refusal)>;
 
 /// Removes the bytes from an answer. Returns the removed bytes, and the calls that are refused.
@@ -136,8 +138,8 @@ fn find(replied: &mut Replied, limits: &Limits) -> (Found, Refused) {
     (found, refused)
 }
 
-/// Stores the content of a `put_artifact` call unchanged: bytes as bytes, and a text byte for byte, even if it contains
-/// encoded bytes. Only the recorded call must not contain encoded bytes: there, a reference replaces such content.
+/// Stores the content of a `put_artifact` call unchanged, even a text that contains encoded bytes. If the content is
+/// bytes or contains encoded bytes, a reference replaces the content in the recorded call.
 fn find_content(call: &mut ToolCall, limits: &Limits, found: &mut Found, refused: &mut Refused) {
     if let Arguments::Object(arguments) = &mut call.arguments {
         let others = arguments.iter_mut().filter(|(name, _)| *name != CONTENT);
@@ -163,7 +165,7 @@ fn content_of(call: &ToolCall) -> Option<&Value> {
     }
 }
 
-/// Collects the content of a call as an artifact to store, and puts a reference in its place in the recorded call.
+/// Adds the content of a call to the artifacts to store. In the recorded call, a reference replaces the content.
 fn refer_to(call: &mut ToolCall, artifact: NewArtifact, found: &mut Found) {
     let id = mint::artifact();
     if let Arguments::Object(arguments) = &mut call.arguments {
@@ -173,7 +175,7 @@ fn refer_to(call: &mut ToolCall, artifact: NewArtifact, found: &mut Found) {
     found.push((id, artifact));
 }
 
-/// Removes the content of a refused call if it is bytes or was declared as bytes.
+/// Removes all bytes from the content of a refused call. Removes the whole content if the call declared it as bytes.
 fn leave_content_out(call: &mut ToolCall) {
     match &mut call.arguments {
         Arguments::Object(arguments) => {
@@ -188,9 +190,9 @@ fn leave_content_out(call: &mut ToolCall) {
     }
 }
 
-/// Removes bytes from fields that only the server understands, such as `images`, in which a server returns the pictures
-/// that its model made. A field that contains bytes is dropped. Its bytes are stored, and the text names their
-/// reference.
+/// Removes bytes from fields that only the server understands. For example, some servers return the pictures of their
+/// model in the field `images`. A field that contains bytes is removed from the answer, the bytes are stored, and the
+/// text of the answer gets their reference.
 fn take_fields_out(replied: &mut Replied, limits: &Limits, found: &mut Found) {
     let before = found.len();
     replied.extra.retain(|name, value| {
@@ -218,7 +220,8 @@ fn is_suspicious(replied: &Replied) -> bool {
         || replied.calls.iter().any(in_arguments)
 }
 
-/// Removes pieces of known bytes from an answer. The content of a text artifact stays whole, as in [`find_content`].
+/// Removes pieces of known bytes from an answer. The content of a text artifact is stored completely, as in
+/// [`find_content`].
 fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits, found: &mut Found) {
     if let Some(text) = &mut replied.text {
         known.leave_out(text);
@@ -244,8 +247,8 @@ fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits
     }
 }
 
-/// Returns a function that collects bytes and returns references to them. The function returns `None` for bytes that
-/// are too large.
+/// Returns a function that adds bytes to `found` and returns a reference to the bytes. If the bytes are too large,
+/// the function returns `None`.
 fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -> Option<String> + 'f {
     move |written| {
         limits.check_artifact(written.bytes.len() as u64).ok()?;
@@ -256,7 +259,8 @@ fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -
     }
 }
 
-/// Puts bytes on disk, and tries again while the disk refuses them, because the answer that contains them was paid for.
+/// Puts bytes on disk. Tries again while the disk refuses the bytes, because the answer that contains them was paid
+/// for.
 async fn keep_trying(handles: &Handles, id: ArtifactId, artifact: NewArtifact) -> Result<Prepared, Error> {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -293,8 +297,8 @@ pub(super) async fn prepare_pending(
     turn: &Turn,
 ) -> Result<HashMap<String, Result<Prepared, Refusal>>, Error> {
     let mut prepared = HashMap::new();
-    // When the next transaction begins, every started tool has ended or was given up. So the transaction begins with
-    // the first call that has not started.
+    // When the next transaction begins, every started tool has ended or was given up. So the first call that the
+    // transaction carries out is the first call that has not started.
     let next = turn.pending().skip_while(|call| turn.has_started(call));
     let within = next.take_while(|call| outside_tool(handles, call).is_none());
     for call in within.filter(|call| turn.refused(call).is_none()) {

@@ -1,4 +1,4 @@
-//! Reads the call that a model made.
+//! Reads the arguments of calls that a model made.
 
 use crate::head::HEAD_CHARS;
 use polity_llm::{Arguments, ToolCall};

@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 pub(crate) struct LastText<'t> {
     /// The last text of the model, if there is one.
     pub(crate) text: Option<&'t str>,
-    /// How many messages the turn took in.
+    /// How many messages the turn has taken from the mailbox.
     pub(crate) heard: u64,
     /// What happens to a text that does not fit the schema of its request.
     pub(crate) misfit: Misfit,
@@ -45,11 +45,12 @@ pub(crate) struct LastText<'t> {
 pub(crate) enum Finished {
     /// The turn has ended.
     Ended,
-    /// The text does not fit its schema, for these reasons. Nothing was sent, and the model must be told.
+    /// The text does not fit the schema of its request. Contains the faults. Nothing was sent, and the model must be
+    /// told about the faults.
     Returned(Vec<String>),
 }
 
-/// Ends a turn that succeeded. In the same transaction, marks as done exactly the messages that the turn took in.
+/// Ends a turn that succeeded. The same transaction marks exactly the messages that the turn took in as done.
 pub(crate) async fn finish(
     tx: &mut Tx,
     handles: &Handles,
@@ -88,8 +89,8 @@ pub(crate) async fn finish(
 
 /// What happened to a closing text.
 enum ClosingText {
-    /// The text needs nothing more: it was sent or held, or repeats an earlier message,
-    /// or stays only in the agent's history.
+    /// The text needs no further handling: it was sent, it is held, it repeats an earlier message, or it stays only
+    /// in the agent's history.
     Done,
     /// The door refused the text, so nobody got it.
     Refused(Unsaid),
@@ -97,7 +98,7 @@ enum ClosingText {
     Returned(Vec<String>),
 }
 
-/// An answer that could not be delivered. Its asker must be told, or it would wait for ever.
+/// An answer that could not be delivered. The asker must be told, or the asker would wait for ever.
 struct Unsaid {
     to: AgentId,
     request: MessageId,
@@ -161,8 +162,8 @@ async fn say(
     if matches!(refusal, Refusal::LimitReached { limit: "maxMessageChars", .. }) {
         let whole = keep_whole(tx, handles, conversation, text).await?;
         let mut shown = snapshot.settings.limits.max_message_chars;
-        // Escapes in JSON make a text longer, and the note about the rest needs room too. So the loop halves the
-        // beginning until the message fits.
+        // Escapes in JSON make a text longer, and the note about the rest of the text needs room, too. So the loop
+        // halves the shown beginning of the text until the message fits.
         while shown > 0 {
             shown /= 2;
             let characters = usize::try_from(shown).unwrap_or(usize::MAX);
@@ -178,7 +179,8 @@ async fn say(
     Ok(request.map_or(ClosingText::Done, |request| ClosingText::Refused(Unsaid { to, request, reason })))
 }
 
-/// Returns the earlier message if it can be the answer: if the request has a schema, the message must fit it.
+/// Returns the earlier message if it can be the answer. If the request has a schema, the earlier message must fit
+/// this schema.
 async fn fitting(
     tx: &mut Tx,
     conversation: &Conversation,
@@ -246,8 +248,8 @@ async fn keep_whole(
     Ok(artifact)
 }
 
-/// Returns whether the texts of a turn to the person are final even if the agent still waits for others. This is so if
-/// a nudge began the turn.
+/// Returns whether the texts that a turn sends to the person are final even if the agent still waits for other
+/// agents. The result is yes if a nudge began the turn.
 pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
     Ok(match prompting(tx, open).await? {
         Prompting::Nudge => LastWord::Yes,
@@ -301,13 +303,13 @@ pub(crate) async fn fail(
     tell_askers(tx, snapshot, conversation, asked, &parent, reason).await
 }
 
-/// Returns the oldest request of one asker.
+/// Returns the oldest of these requests that the asker made.
 fn oldest_of(asked: &[OpenRequest], asker: &AgentId) -> Option<MessageId> {
     asked.iter().find(|request| request.from == *asker).map(|request| request.id.clone())
 }
 
-/// Tells every asker with an open request to the failed agent that no answer will come. Skips the parent, who was
-/// told already, and the person, whose requests the agent can still answer in a later turn.
+/// Tells every asker with an open request to the failed agent that no answer will come. Does not tell the parent, who
+/// was told already. Does not tell the person, because the agent can still answer the person in a later turn.
 async fn tell_askers(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -335,7 +337,8 @@ async fn tell_askers(
     rest::after_waits(tx, snapshot).await
 }
 
-/// Ends a turn because the person stopped it: gives every call a result, and marks the turn's messages as failed.
+/// Ends a turn because the person stopped it. Every open call gets a result, and the messages of the turn are marked
+/// as failed.
 pub(crate) async fn stop(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -352,7 +355,8 @@ pub(crate) async fn stop(
     note_end(tx, conversation, Some(reason)).await
 }
 
-/// Gives a result to every call of a turn that ends early: a request to a model must not contain calls without results.
+/// Gives a result to every open call of a turn that ends early, because a request to a model must not contain calls
+/// without results.
 pub(super) async fn answer_pending(
     tx: &mut Tx,
     snapshot: &Snapshot,

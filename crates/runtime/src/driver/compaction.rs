@@ -15,8 +15,8 @@ use polity_store::{Conversation, Error, events, records, usage};
 use polity_view::{Event, SummarySource};
 use tokio_util::sync::CancellationToken;
 
-/// Replaces the older part of a conversation with a summary. If this fails or is cut off, returns what happened;
-/// `None` means that the turn continues.
+/// Replaces the older part of a conversation with a summary. Returns `None` if the turn can continue. If the summary
+/// failed, was interrupted or a limit was reached, returns what happened.
 pub(super) async fn compact(
     handles: &Handles,
     conversation: &Conversation,
@@ -44,7 +44,8 @@ pub(super) async fn compact(
     let source = if text.is_some() { SummarySource::Model } else { SummarySource::Entries };
     let text = text.unwrap_or_else(|| without_a_model(compaction, &handles.registry.current()));
     let record = Record::Compacted {
-        // Remove the bytes first and cut the text then. A cut within bytes could leave a piece that is not recognized.
+        // Remove the bytes before the text is cut. A cut in the middle of the bytes could leave a piece that is not
+        // recognized.
         summary: bounded(&without_bytes(text), compaction.summary_tokens.saturating_mul(2)),
         keep_recent: compaction.keep,
         keeps: Keeps::Newest,

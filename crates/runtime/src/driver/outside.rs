@@ -41,7 +41,8 @@ pub(super) fn outside_tool(handles: &Handles, call: &ToolCall) -> Option<Arc<dyn
     copies.or_else(|| handles.hands.find(&call.name))
 }
 
-/// Returns the calls that run at the same time: the next call alone, or several calls in a row that only read.
+/// Returns the calls that run at the same time: several successive calls that only read, or otherwise the next call
+/// alone.
 fn batch(handles: &Handles, turn: &Turn, next: &ToolCall) -> Vec<ToolCall> {
     let reads = |call: &&ToolCall| {
         let tool = outside_tool(handles, call);
@@ -60,7 +61,7 @@ struct Ready {
     prepared: Result<Value, Refusal>,
     /// Whether the person has already allowed this call.
     asked: Asked,
-    /// What the call would change, if the person will probably be asked.
+    /// A text that shows what the call would change; `None` if the person will probably not be asked about the call.
     preview: Option<String>,
 }
 
@@ -72,7 +73,7 @@ enum Asked {
 }
 
 impl Ready {
-    /// Returns what the call does, if its tool exists and its arguments can be read.
+    /// Returns the acts of the call. The list is empty if the tool does not exist or the arguments cannot be read.
     fn acts(&self) -> Vec<Act> {
         let tool = self.tool.as_ref().zip(arguments(&self.call));
         tool.map(|(tool, arguments)| acts(&**tool, arguments)).unwrap_or_default()
@@ -85,8 +86,8 @@ impl Ready {
     }
 }
 
-/// Commits the start of the next call and of the calls that may run at the same time, then runs these calls. If the
-/// driver is halted meanwhile, this returns `Happened::Nothing`.
+/// Commits the start of the next call and of the calls that may run at the same time. Then runs these calls. Returns
+/// `Happened::Nothing` if the driver is halted while the calls run.
 pub(super) async fn run_outside(
     handles: &Arc<Handles>,
     conversation: &Conversation,
@@ -107,7 +108,8 @@ pub(super) async fn run_outside(
     let invocation = |call: &ToolCall, evidence: Value| Invocation {
         caller: caller.clone(),
         arguments: arguments(call).cloned().unwrap_or_default(),
-        // Call ids are unique only among visible calls: an earlier call that was summed up may have had the same id.
+        // Call ids are unique only among the calls in the visible history. An earlier call that a summary has
+        // replaced may have had the same id.
         idempotency_key: format!("{}-{}-{}", open.id, round, call.id),
         evidence,
         attempt,
@@ -177,8 +179,8 @@ pub(super) async fn run_outside(
         }
     });
     let ran = tokio::select! {
-        // If the tools end and the driver is halted at the same moment, the outcome of the tools must not be lost, so
-        // this branch comes first.
+        // This branch comes first: if the tools end at the moment at which the driver is halted, the results of the
+        // tools must not be lost.
         biased;
         ran = join_all(runs) => ran,
         () = halt.cancelled() => return Ok(Happened::Nothing),
@@ -192,7 +194,7 @@ pub(super) async fn run_outside(
     Ok(Happened::ToolsEnded(ended))
 }
 
-/// Returns for each call the hosts that its web requests may go to.
+/// Returns, for each call, the hosts to which its web requests may go.
 async fn hosts(
     handles: &Handles,
     conversation: &Conversation,
@@ -210,7 +212,7 @@ async fn hosts(
     Ok(hosts)
 }
 
-/// Asks the tool what the call would change, if the person will probably be asked about it.
+/// If the person will probably be asked about a call, asks the tool what the call would change.
 async fn preview(
     handles: &Handles,
     conversation: &Conversation,
@@ -228,9 +230,9 @@ async fn preview(
     }
 }
 
-/// Records that the calls start, and commits this. A call to a tool that the agent may not use is refused here,
-/// in the same transaction that reads its rights. If the person must be asked about a call, the question is written
-/// instead, and neither this call nor a later one starts. Returns `None` if the turn does not continue.
+/// Records and commits that the calls start. Reads the rights of the agent in the same transaction, and refuses a
+/// call to a tool that the agent may not use. If the person must be asked about a call, records the question instead
+/// of the start; neither this call nor any later call starts. Returns `None` if the turn does not continue.
 async fn start(
     handles: &Handles,
     conversation: &Conversation,

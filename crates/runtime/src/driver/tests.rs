@@ -24,7 +24,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Notify;
 
-/// Drives root until it has nothing left to do.
+/// Drives root until root has nothing left to do.
 async fn drive_root(world: &World, says: Vec<Say>, tools: Vec<FakeTool>) -> Arc<ScriptedModel> {
     let script = ScriptedModel::in_order(says);
     run(&world.handles(script.clone(), hands(tools)), &world.of("root"), &CancellationToken::new())
@@ -344,8 +344,8 @@ async fn bytes_that_are_said_reach_the_giver_as_an_artifact() {
     assert_eq!(opened["opened"], json!(id.reference()));
 }
 
-/// Returns a batch of calls, and the error code of each result. Many of the calls are refused, each for another
-/// reason. Some of the refusals are decided before the call runs.
+/// Returns a batch of calls, and the error code of each result. Many of the calls are refused, each call for another
+/// reason. Some refusals are decided before the call runs.
 fn batch_with_refusals() -> (Vec<(&'static str, Value)>, Vec<Value>) {
     let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[1; 192]].concat();
     let base64 = base64::engine::general_purpose::STANDARD.encode(png);
@@ -568,7 +568,7 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
     assert_eq!(told, ["root agent_failed", "root leftover"]);
 }
 
-/// Returns, for each request to the model, how many of the long messages no earlier request has shown.
+/// Returns, for each request to the model, how many long messages this request is the first to show.
 async fn new_in_each(world: &World, says: Vec<Say>) -> Vec<usize> {
     let script = drive_root(world, says, Vec::new()).await;
     let asked = script.requests();

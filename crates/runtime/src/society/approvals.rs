@@ -74,8 +74,8 @@ fn permission(permission: Permission) -> PermissionView {
         task,
         tool,
         role,
-        // This version cannot parse what a later version of polity wrote, so such a permission is shown as it is
-        // stored.
+        // A permission that a later version of polity wrote may be unknown to this version. Such a permission is
+        // shown as it is stored.
         calls: in_words.map_or_else(|_| calls.to_string(), |remembered| questions::permitted(&remembered)),
         created_at: created_at.as_millis(),
     }

@@ -85,7 +85,7 @@ impl Society {
         Ok(shown(path.to_string(), content(browsed)))
     }
 
-    /// Returns what agents have changed in the workspaces of a task, as far as git has recorded it.
+    /// Returns the changes that agents have made in the workspaces of a task and that git has recorded.
     pub async fn changes(
         &self,
         task: &TaskId,

@@ -195,12 +195,13 @@ impl Society {
         readings::events::list(&mut moment, side, filter, limit.clamp(1, MAX_PAGE)).await
     }
 
-    /// Returns why the database cannot be written to now, or `None` if it can. To find out, this writes.
+    /// Returns the reason why writing to the database fails now, or `None` if writing works. To find out, this
+    /// function writes to the database.
     pub async fn trouble(&self) -> Option<String> {
         facts::touch(&self.handles.store).await.err().map(|error| error.to_string())
     }
 
-    /// Counts everything in the database, and checks whether it can be written to now.
+    /// Counts the contents of the database, and checks whether writing to the database works now.
     pub async fn data_facts(&self) -> Result<DataFacts, Error> {
         let trouble = self.trouble().await;
         let mut moment = self.handles.store.moment().await?;
@@ -270,8 +271,8 @@ pub(super) async fn role_view(connection: &mut Connection, role: Role) -> Result
     })
 }
 
-/// Finds the conversation of an agent in the given task, or in the default task that [`Society::conversation`]
-/// describes.
+/// Finds the conversation of an agent in the given task. Without a task, uses the default task that
+/// [`Society::conversation`] describes.
 pub(super) async fn conversation_of(
     connection: &mut Connection,
     agent: &AgentId,

@@ -1,4 +1,4 @@
-//! How the person changes a role.
+//! Changes that the person makes to a role.
 
 use super::Society;
 use super::reading::role_view;

@@ -34,8 +34,8 @@ impl Society {
         servers(&self.handles)
     }
 
-    /// Asks root's service once, outside the society. Nothing is stored. If a schema is given, the answer is JSON that
-    /// fits it.
+    /// Asks root's service once, outside the society. Nothing is stored. If the caller gives a schema, the answer is
+    /// JSON that fits this schema.
     pub async fn ask_directly(
         &self,
         lines: &[Line],

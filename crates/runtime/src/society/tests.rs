@@ -11,7 +11,8 @@ use crate::testing::model::{Say, ScriptedModel};
 use polity_hands::table::Hands;
 use std::time::Duration;
 
-/// Returns a society on the database of a world. No agent works in it, so what the test writes stays as it is.
+/// Returns a society that uses the database of a world. No agent works in this society, so nobody changes what the
+/// test writes.
 fn society(world: &World) -> (Society, Arc<ScriptedModel>) {
     let model = ScriptedModel::always(Say::Hang);
     let handles = world.handles(model.clone(), Hands::none());
@@ -27,7 +28,7 @@ fn society(world: &World) -> (Society, Arc<ScriptedModel>) {
     (society, model)
 }
 
-/// Checks that the value fits the schema of its type, and that it survives a round trip through JSON.
+/// Checks that a value fits the schema of its type, and stays the same when it is written as JSON and read again.
 fn check_shape<T>(value: &T)
 where
     T: serde::Serialize + serde::de::DeserializeOwned + schemars::JsonSchema + PartialEq + std::fmt::Debug,

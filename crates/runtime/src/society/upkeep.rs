@@ -1,4 +1,5 @@
-//! Keeps what a society stores within its bounds, and finishes what a crash has interrupted in the workspaces.
+//! Removes old data, so that the data of a society stay within their limits. Finishes merges that a crash has
+//! interrupted.
 
 use crate::handles::Handles;
 use polity_society::id::TaskId;
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Finishes the merges that a crash has interrupted. Agents need not wait for this function: the next work in the
-/// workspaces of a task first finishes the merge of that task.
+/// Finishes the merges that a crash has interrupted. Agents need not wait for this function: before agents work in
+/// the workspaces of a task again, the merge of that task is finished first.
 pub(super) async fn finish_merges(handles: Arc<Handles>, stop: CancellationToken) {
     let Some(workspaces) = handles.hands.workspaces() else { return };
     for finished in workspaces.recover(&stop).await {
@@ -23,12 +24,12 @@ pub(super) async fn finish_merges(handles: Arc<Handles>, stop: CancellationToken
     }
 }
 
-/// How often old data is removed.
+/// Interval at which old data is removed.
 const RETENTION: Duration = Duration::from_secs(60 * 60);
 
-/// Removes expired events, artifacts that were never sent and what has been in the trash for a week, and forgets old
-/// tasks, at start and every hour, until the society stops. Setting the clock forward makes no event older: ages are
-/// measured with the time at start plus the time that has passed since then.
+/// Removes old data at start and every hour, until the society stops: expired events, artifacts that were never sent,
+/// and files that have been in the trash for a week. Also forgets old tasks. If the clock is set forward, events do
+/// not become older: ages are measured with the time at start plus the time that has passed since then.
 pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken) {
     let (begun_at, begun) = (polity_store::now(), tokio::time::Instant::now());
     let mut hours = tokio::time::interval(RETENTION);
@@ -61,10 +62,10 @@ pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken)
     }
 }
 
-/// Removes the worktrees of forgotten tasks, the files of their commands, and the notes of what their agents last saw
-/// of files. A worktree with work that nobody has merged stays, and so do all directories of the person and the
-/// workspaces that tasks share. The function looks for tasks with directories on disk, so it also repeats a removal
-/// that was cut off.
+/// Removes three things of forgotten tasks: the worktrees, the files of commands, and the records of what agents last
+/// saw of files. Keeps worktrees with work that nobody has merged, directories of the person, and the shared
+/// workspaces of tasks. The function looks for forgotten tasks that still have directories on disk, so a later call
+/// completes a removal that was interrupted.
 pub(super) async fn clear_workspaces(handles: &Handles, stop: &CancellationToken) -> Result<(), Error> {
     let (workspaces, views) = (handles.hands.workspaces(), handles.hands.views());
     let on_disk: BTreeSet<TaskId> = workspaces

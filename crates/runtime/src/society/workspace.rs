@@ -4,9 +4,9 @@ use super::writing::WriteError;
 use polity_society::workspace::Root;
 use std::path::{Path, PathBuf};
 
-/// Checks that a workspace is a directory that neither contains a directory of polity itself nor lies in one. Agents
-/// must neither read the token and the keys nor change the configuration. Returns the workspace with its path
-/// resolved.
+/// Checks that a workspace is a directory, and that no directory of polity itself is inside it or around it.
+/// Otherwise agents could read the token and the keys, or change the configuration. Returns the workspace with its
+/// path resolved.
 pub(super) async fn checked(root: Root, private: &[PathBuf]) -> Result<Root, WriteError> {
     let Root::Person { directory, access } = root else { return Ok(root) };
     let refused = |rule: String| WriteError::invalid("workspace", &rule);
@@ -17,7 +17,7 @@ pub(super) async fn checked(root: Root, private: &[PathBuf]) -> Result<Root, Wri
         return Err(refused(format!("{} is not a directory", directory.display())));
     }
     for own in private {
-        // A directory that does not exist yet has no resolved path, so its path is compared as it is written.
+        // The path of a directory that does not exist yet cannot be resolved, so this path is compared unchanged.
         let own = tokio::fs::canonicalize(own).await.unwrap_or_else(|_| own.clone());
         if overlap(&resolved, &own) {
             return Err(refused(format!(

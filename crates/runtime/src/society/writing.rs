@@ -34,12 +34,12 @@ use std::sync::Arc;
 pub struct UserMessage {
     /// The receiver: an agent's id, or the role name of an agent that the person knows in the task.
     pub to: String,
-    /// A text, or an object with the same fields as in the payloads of agents.
+    /// The content: a text, or an object with the fields that the payloads of agents have.
     pub payload: Value,
     /// Attachments in addition to the attachments in the payload.
     pub attachments: Vec<Attachment>,
-    /// The task. Without one, a message to root begins a new task, and a message to another agent belongs to the task
-    /// that the agent was hired for.
+    /// The task of the message. If it is `None`, a message to root begins a new task, and a message to another agent
+    /// belongs to the task for which that agent was hired.
     pub task: Option<TaskId>,
     /// The service that root uses, if the message begins a new task.
     pub service: Option<ServiceId>,
@@ -69,7 +69,7 @@ impl UserMessage {
 pub enum Attachment {
     /// An artifact that is stored already.
     Stored(ArtifactId),
-    /// A file. It is stored together with the message or not at all.
+    /// A file. Either both the file and the message are stored, or neither of them.
     New(NewArtifact),
 }
 
@@ -82,7 +82,7 @@ pub enum WriteError {
     /// The rules refused the write.
     #[error("{message}")]
     Refused {
-        /// What the rules refused, with the values that the message mentions.
+        /// The refusal as data, with all values that its message contains.
         refusal: Box<Refusal>,
         /// The refusal in words.
         message: String,
@@ -146,7 +146,7 @@ impl WriteError {
         }
     }
 
-    /// Returns the details that belong to the error code, if this error has details.
+    /// Returns the details of the error, if errors with this code have details.
     pub fn details(&self) -> Option<Value> {
         match self {
             Self::Refused { details, .. } => details.clone(),
@@ -202,8 +202,8 @@ impl Society {
         }
     }
 
-    /// Writes to any agent as the person. Once this returns, the message is stored durably. The message answers what
-    /// the agent has asked the person, and an idle task continues.
+    /// Sends a message from the person to any agent. Once this returns, the message is stored durably. The message
+    /// answers the open questions of this agent to the person. If the task was idle, it continues.
     pub async fn write(&self, post: UserMessage) -> Result<Posted, WriteError> {
         write(&self.handles, post).await
     }
@@ -236,8 +236,8 @@ async fn write(handles: &Arc<Handles>, mut post: UserMessage) -> Result<Posted, 
     // Attachments alone are enough for a message, even if no text names them.
     let parse = if post.attachments.is_empty() { Payload::parse } else { Payload::parse_accompanied };
     let parsed = match &post.payload {
-        // A text of the person stays text, even if it looks like JSON. Only a text of a model
-        // that looks like JSON is read as an object.
+        // A text of the person stays text, even if the text looks like JSON. If a model writes a text that looks like
+        // JSON, the text is read as an object.
         Value::String(text) if !is_blank(text) => Ok((Payload::text(text), Vec::new())),
         payload => parse(payload),
     };
@@ -257,7 +257,7 @@ async fn write(handles: &Arc<Handles>, mut post: UserMessage) -> Result<Posted, 
     }
     let mut prepared = Vec::new();
     for (id, artifact) in bytes_in(&mut payload) {
-        // The bytes become an attachment like any other. In the text, a reference replaces them.
+        // The bytes become an attachment, like a file. In the text, a reference replaces the bytes.
         prepared.push(prepare_bounded(handles, &snapshot, artifact, id.clone()).await?);
         payload.attachments.push(id);
     }
@@ -280,7 +280,8 @@ async fn write(handles: &Arc<Handles>, mut post: UserMessage) -> Result<Posted, 
     written
 }
 
-/// Builds the refusal of an invalid payload. A fault of the whole payload is reported for the field `payload`.
+/// Builds the refusal of an invalid payload. A problem that concerns the whole payload is reported for the field
+/// `payload`.
 fn invalid_message(problems: Vec<FieldProblem>) -> Refusal {
     let named = |problem: FieldProblem| {
         if problem.field.is_empty() { problem.inside("payload") } else { problem }
@@ -288,7 +289,7 @@ fn invalid_message(problems: Vec<FieldProblem>) -> Refusal {
     Refusal::InvalidMessage(problems.into_iter().map(named).collect())
 }
 
-/// Takes encoded files out of the texts of a message, and puts references in their place.
+/// Removes encoded files from the texts of a message, and puts references in their place.
 ///
 /// A message goes to models as text. A person who wants a text kept byte for byte can send it as a file.
 fn bytes_in(payload: &mut Payload) -> Vec<(ArtifactId, NewArtifact)> {
@@ -374,7 +375,7 @@ struct Writing {
 
 impl Writing {
     async fn run(mut self, tx: &mut Tx) -> Verdict<Posted> {
-        // Check again, because the same message may have been written meanwhile.
+        // Check the key again, because another call may have stored the same message since the first check.
         if let Some(key) = &self.key
             && let Some(before) = written_before(&mut tx.connection, key).await?
         {
@@ -405,7 +406,8 @@ impl Writing {
             }
         }
         let bytes = artifacts::bytes_of_task(&mut tx.connection, &task).await?;
-        // A message that brings nothing is accepted, even if the limit was lowered below what the task holds.
+        // A message without new artifacts is accepted, even if the artifacts of the task already exceed a lowered
+        // limit.
         if let (true, Err(refusal)) =
             (bytes > held, self.snapshot.settings.limits.check_artifacts_of_task(bytes))
         {
@@ -429,7 +431,8 @@ impl Writing {
         Ok(Posted { id, task, state: MessageState::Queued, to, duplicate: false })
     }
 
-    /// Determines the task and the receiver. The receiver is `None` if only the door can find it.
+    /// Determines the task and the receiver. The receiver is `None` if `to` is a role name, which only the door can
+    /// resolve.
     async fn destination(&self, tx: &mut Tx) -> Verdict<(TaskId, Option<AgentId>)> {
         if self.begins {
             let task = mint::task();
@@ -471,8 +474,8 @@ impl Writing {
         Ok(WriteError::refused(refusal, &self.snapshot))
     }
 
-    /// Returns the limit that has stopped a task, if the next call would exceed it again. The limit may have been
-    /// raised meanwhile.
+    /// Returns the limit that has stopped a task, if the next call would exceed this limit again. Returns `None` if
+    /// the person has raised the limit far enough.
     async fn still_stopped(&self, tx: &mut Tx, task: &TaskId) -> Result<Option<Reached>, Error> {
         let Some(name) = tasks::stopped_by(&mut tx.connection, task).await? else { return Ok(None) };
         let spent = usage::of_task(&mut tx.connection, task).await?;
@@ -481,7 +484,7 @@ impl Writing {
         let tokens = usage::in_context(&mut tx.connection, &root).await?.unwrap_or_default();
         let chosen = tasks::service(&mut tx.connection, task).await?;
         let need = budget::need(tokens, self.snapshot.catalogue.service_for(chosen.as_ref()));
-        // While an agent works for the task, the stored time is too low.
+        // While an agent works for the task, the stored working time is lower than the real working time.
         let worked = match self.handles.budgets.worked(task) {
             Some(worked) => worked,
             None => tasks::worked(&mut tx.connection, task).await?,
@@ -490,8 +493,8 @@ impl Writing {
     }
 }
 
-/// Returns the message that was stored under this key; `None` for a new key. Refuses the key
-/// if the stored message is different from the new message. The second argument is the key and the hash of the content.
+/// Returns the message that was stored under an idempotency key; `None` if the key is new. Refuses the key if the
+/// stored message has another content. The second argument contains the key and the hash of the new content.
 async fn written_before(
     connection: &mut Connection,
     (key, content): &(String, String),

@@ -57,7 +57,7 @@ impl Running {
         }
     }
 
-    /// Skips the events so far. The task had no work at first, so one of these events may already report it as idle.
+    /// Skips the events so far. At first the task had no work, so an event may already report this task as idle.
     async fn skip(&mut self) {
         let mut reader = self.world.store.reader().await.unwrap();
         if let Some(last) = crate::testing::events_after(&mut reader, self.seen).await.last() {
@@ -104,7 +104,7 @@ async fn a_pause_drops_a_model_call_and_what_was_dropped_is_done_again() {
     assert_eq!(society.pause(Target::Everybody).await, [AgentId::root()]);
     cast.until_hanging(0).await;
     assert_eq!(society.pause(Target::Everybody).await, []);
-    // A message that comes during the pause waits.
+    // A message that arrives during the pause stays queued.
     society.world.say("user", "root", json!("more")).await;
     assert_eq!(cast.asked_as("root"), 1);
     assert_eq!(society.world.query("SELECT state FROM tasks").await, ["open"]);
@@ -260,13 +260,13 @@ async fn what_was_stopped_is_not_answered_by_what_is_said_later() {
 #[tokio::test]
 async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
     let world = World::new().await;
-    // Said before the start: the supervisor takes an empty task to be over.
+    // Send this message before the start, because for the supervisor a task without messages is over.
     world.say("user", "root", json!("first")).await;
     let cast = ScriptedModel::by_role(&[("root", &[Say::Text("done")])]);
     let mut society = start(world, &cast, Vec::new());
     society.idle().await;
-    // These are the bells of one commit that contains a message, a stop of root, and a second message. The second
-    // message rings no bell of its own.
+    // These bells belong to one commit: a message, a stop of root, and a second message. No bell rings for the second
+    // message.
     let root = society.world.of("root");
     let snapshot = society.world.snapshot.clone();
     let user = society.world.of("user");
@@ -369,7 +369,7 @@ async fn who_is_not_there_cannot_be_stopped() {
 #[tokio::test]
 async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed() {
     let world = World::new().await;
-    // Said before the start: the supervisor takes an empty task to be over.
+    // Send this message before the start, because for the supervisor a task without messages is over.
     world.say("user", "root", json!("go")).await;
     let cast = ScriptedModel::by_role(&[("root", &[Say::Text("")])]);
     let mut society = start(world, &cast, Vec::new());
@@ -384,7 +384,7 @@ async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed
     let told = society.world.query("SELECT body FROM messages WHERE receiver = 'user' ORDER BY seq").await;
     let parked = told.iter().filter(|body| body.contains("\"parked\"")).count();
     assert_eq!((told.len(), parked), (5, 1));
-    // A message that comes now waits and costs nothing.
+    // A message that arrives now stays queued, and causes no model call.
     let asked = cast.asked_as("root");
     society.world.say("user", "root", json!("and now?")).await;
     society.idle().await;
@@ -392,7 +392,7 @@ async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed
     cast.play("root", &[Say::Text(""), Say::Text(""), Say::Text("now")]);
     society.resume(Target::Everybody).await;
     society.idle().await;
-    // Failures before the resumption do not count.
+    // Resuming the agent resets the count of its failures.
     assert_eq!(society.world.query("SELECT agent FROM holds").await, [""; 0]);
     society.world.say("user", "root", json!("again")).await;
     assert_eq!(society.idle().await, Outcome::Answered);
@@ -450,8 +450,8 @@ fn target(which: usize, reader: &str) -> Target {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// After any actions of the person, the society comes to rest once all agents are resumed.
-    /// No turn stays open, no message stays in a turn, and in every request to a model each tool call has its answer.
+    /// Whatever the person does, the society comes to rest when all agents are resumed. Then no turn is open, no
+    /// message is in a turn, and every tool call in a request to a model has its result.
     #[test]
     fn the_state_stays_whole_however_it_is_steered(acts in proptest::collection::vec((act(), 0usize..6), 1..12)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

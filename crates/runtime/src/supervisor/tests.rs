@@ -104,7 +104,7 @@ async fn what_was_said_before_a_prompt_is_no_answer_to_it_and_what_is_said_after
     world.say("root", "user", json!("about the first")).await;
     assert!(!unanswered().await);
     world.say("user", "root", json!("second")).await;
-    // The second prompt joins the turn that has already said something.
+    // The second prompt becomes part of the open turn, in which root has already said something.
     let take = "UPDATE messages SET state = 'in_turn', turn = 1 WHERE state = 'queued' AND receiver = 'root'";
     world
         .write(move |tx| {

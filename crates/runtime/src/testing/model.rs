@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 /// What the model does with one request.
 #[derive(Clone, Debug)]
 pub(crate) enum Say {
-    /// The model closes the turn with this text; if it is empty, without a text.
+    /// The model ends the turn with this text. If the text is empty, the model ends the turn without a text.
     Text(&'static str),
     /// The model calls one tool.
     Call(&'static str, Value),
@@ -31,11 +31,11 @@ pub(crate) enum Say {
 /// Computes what the model does with a request.
 type Function = Box<dyn for<'a> Fn(&'a Request) -> BoxFuture<'a, Say> + Send + Sync>;
 
-/// Where the answers come from.
+/// The source of the model's answers.
 enum Script {
     /// Each request gets the next answer.
     InOrder(Mutex<VecDeque<Say>>),
-    /// Each role has its own answers. The last answer is repeated.
+    /// Each role has its own list of answers. The last answer of a list is repeated without end.
     ByRole(Mutex<BTreeMap<String, Vec<Say>>>),
     /// A function of the test computes each answer from the request.
     Function(Function),
@@ -45,7 +45,8 @@ enum Script {
 pub(crate) struct ScriptedModel {
     script: Script,
     asked: AtomicUsize,
-    /// The requests so far. Requests to a function are not kept, because the function sees them itself.
+    /// The requests so far. If a function computes the answers, no requests are kept, because the function sees every
+    /// request.
     requests: Mutex<Vec<Request>>,
     hanging: AtomicUsize,
     changed: Notify,
@@ -126,13 +127,13 @@ impl ScriptedModel {
             if condition() {
                 return;
             }
-            // Only a defect reaches this limit: nothing in these tests takes seconds.
+            // Only a defect can reach this time limit, because nothing in these tests takes several seconds.
             tokio::time::timeout(Duration::from_secs(60), changed).await.expect("the state changes");
         }
     }
 
-    /// Waits until the caller drops the future, and counts as a hanging call of this model meanwhile. Test tools that
-    /// must hang call this.
+    /// Waits until the caller drops this future. During the wait, counts as a hanging call of this model. Test tools
+    /// that must hang call this function.
     pub(crate) async fn hang<T>(&self) -> T {
         self.hanging.fetch_add(1, Ordering::SeqCst);
         let _hanging = Hanging(self);
@@ -210,7 +211,8 @@ pub(crate) fn tool_call(name: &str, arguments: Value) -> ToolCall {
     ToolCall { id: String::new(), name: name.to_owned(), arguments, extra: Map::new() }
 }
 
-/// Returns the name of the role that a request is for; `root` for root, whose role has a name in the prompts' language.
+/// Returns the name of the role for which a request was made. For root, returns `root`, although the prompts name
+/// root's role in their language.
 fn role_of(request: &Request) -> &str {
     let Some(Message::System(system)) = request.messages.first() else { panic!("no system message") };
     let role = system.lines().find_map(|line| line.strip_prefix("roleName=")).unwrap();

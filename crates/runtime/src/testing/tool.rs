@@ -88,7 +88,7 @@ impl Tool for FakeTool {
 /// Returns the tools that polity ships, for tests that do not run them.
 pub(crate) fn shipped_hands() -> Hands {
     let enter = Enter { program: PathBuf::from("/nowhere"), first_arguments: Vec::new() };
-    // Without a search provider, the table would have no tool for web search.
+    // If no search provider were configured, there would be no tool for web search.
     let search = polity_web::Search::Tavily { key: polity_web::SearchKey::new("k") };
     let web = polity_web::Settings { search: Some(search), ..polity_web::Settings::default() };
     let nowhere = Path::new("/nowhere");

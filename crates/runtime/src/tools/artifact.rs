@@ -1,6 +1,7 @@
 //! `put_artifact`, `get_artifact`, `list_artifacts`.
 //!
-//! Bytes are written to the disk before the transaction for their row begins; [`incoming`] returns these bytes.
+//! The bytes of an artifact are written to the disk before the transaction for their row begins. [`incoming`] returns
+//! the bytes of a call.
 
 use super::{Context, Done, Ran};
 use crate::door;
@@ -22,7 +23,7 @@ use polity_store::{Conversation, Error, Stopped, Tx, agents, artifacts, events, 
 use polity_view::Event;
 use serde_json::{Map, Value, json};
 
-/// The most artifacts that `list_artifacts` shows, newest first.
+/// The maximum number of artifacts that `list_artifacts` returns, newest first.
 const LIST_LIMIT: u32 = 200;
 
 /// The name of the tool that stores an artifact.
@@ -50,7 +51,8 @@ pub(crate) enum Incoming {
     Reference,
 }
 
-/// Returns whether a call names a file to copy. A model that also writes content means the content.
+/// Returns whether a call copies a file. If a model writes both a path and content, the content counts, and no file
+/// is copied.
 pub(super) fn copies(call: &ToolCall) -> bool {
     let Arguments::Object(given) = &call.arguments else { return false };
     let says = |argument: &str| {
@@ -65,15 +67,16 @@ pub(super) fn copies(call: &ToolCall) -> bool {
     }
 }
 
-/// Returns what a call wants to store, or its refusal; `None` for calls of other tools.
+/// Returns the content that a `put_artifact` call wants to store, or the refusal of the call; `None` for calls of
+/// other tools.
 pub(crate) fn incoming(call: &ToolCall, limits: &Limits) -> Option<Result<Incoming, Refusal>> {
-    // A file that is to be stored is read only when the call runs.
+    // If the call names a file of the workspace, the file is read later, when the call runs.
     if call.name != PUT_ARTIFACT || copies(call) {
         return None;
     }
     Some(match Call::parse(call, None).call {
         Ok(Call::PutArtifact(arguments)) => read(arguments, limits),
-        // Cannot happen: the name determines which arguments were read.
+        // Cannot happen: the call has the name `put_artifact`, so the arguments of `put_artifact` were read.
         Ok(_) => return None,
         Err(refusal) => Err(refusal),
     })
@@ -159,7 +162,8 @@ pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared)
     events::append(tx, &event).await
 }
 
-/// Stores an artifact that an agent made for the request that it works on, so that the asker is told of it.
+/// Stores an artifact that an agent made for the request that the agent works on. The asker of this request is told
+/// about the artifact.
 pub(crate) async fn make(tx: &mut Tx, owner: &Conversation, prepared: Prepared) -> Result<(), Error> {
     let artifact = prepared.artifact.id.clone();
     store(tx, owner, prepared).await?;
@@ -216,7 +220,7 @@ pub(super) async fn list(tx: &mut Tx, context: &Context<'_>) -> Ran {
     Ok(Done::json(json!({"artifacts": shown})))
 }
 
-/// Returns what a model is told of an artifact.
+/// Returns the facts about an artifact that a model is told.
 pub(crate) fn show(artifact: &Artifact) -> Value {
     let mut shown = json!({
         "ref": artifact.id.reference(),

@@ -1,4 +1,4 @@
-//! Writing to others: `send_message`, `list_contacts`, `find_capable_agents`; and `compress_context`.
+//! The tools for communication: `send_message`, `list_contacts`, `find_capable_agents`. Also `compress_context`.
 
 use super::{Context, Done, Ran};
 use crate::door;
@@ -21,8 +21,8 @@ use std::time::Duration;
 /// Maximum delay of a message, in milliseconds: 30 days. A task with a delayed message stays open.
 const MAX_DELAY_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
-/// How many of the newest entries of a history `compress_context` leaves as they are, unless the model says
-/// otherwise.
+/// If the model does not give a number, `compress_context` leaves this many of the newest entries of the history
+/// unchanged.
 const KEEP_RECENT: u64 = 6;
 
 pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: SendMessage) -> Ran {
@@ -39,8 +39,8 @@ pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: 
     let mut sent = Vec::new();
     let mut refused = Vec::new();
     for to in arguments.to.0 {
-        // The model may name the same agent by id and by role, so receivers are compared by id. A name that finds no
-        // contact is compared as it is written.
+        // The model may name the same agent once by id and once by role, so receivers are compared by id. If a name
+        // belongs to no contact, the name itself is compared.
         let known = contact::find(&contacts, &to).ok().flatten();
         let receiver = known.map_or(to.as_str(), |known| known.party.id.as_str());
         if !receivers.insert(receiver.to_owned()) {
@@ -108,7 +108,7 @@ fn show(contact: &KnownParty) -> Value {
         "roleName": party.role_name,
         "source": contact.source,
     });
-    // Contacts that exist from the beginning have the time 0, which would mean nothing to a model.
+    // The time of a contact that exists from the beginning is 0, and this time would mean nothing to a model.
     if contact.since > Timestamp::default()
         && let Ok(since) = jiff::Timestamp::from_millisecond(contact.since.as_millis())
     {
@@ -129,8 +129,8 @@ fn show(contact: &KnownParty) -> Value {
     shown
 }
 
-/// Returns the contacts of the caller that have a capability. Also returns whether other agents have it, and which
-/// contacts know such an agent.
+/// Returns the contacts of the caller that have a capability. Also returns whether agents that the caller does not
+/// know have this capability, and which contacts know such an agent.
 pub(super) async fn find_capable(tx: &mut Tx, context: &Context<'_>, arguments: FindCapableAgents) -> Ran {
     let FindCapableAgents { capability, direction } = arguments;
     let direction = direction.unwrap_or(Direction::Input);
@@ -168,7 +168,7 @@ pub(super) async fn find_capable(tx: &mut Tx, context: &Context<'_>, arguments: 
     Ok(Done::json(json!({"agents": capable, "othersExist": others_exist, "ask": ask, "services": services})))
 }
 
-/// Builds the record of a summary. The record determines from which entry on the history stays unchanged.
+/// Builds the record of a summary. The record contains the number of newest entries that stay unchanged.
 pub(super) fn compress(arguments: CompressContext) -> Done {
     let keep_recent = arguments.keep_recent_count.unwrap_or(KEEP_RECENT);
     let record = Record::Compacted { summary: arguments.summary.0, keep_recent, keeps: Keeps::Turn };

@@ -1,8 +1,9 @@
 //! `put_artifact` with `path`, and `get_artifact` with `saveTo`: copies between artifacts and the files of a workspace.
 //!
-//! Both tools belong to the society, but these calls of theirs act outside, so they run like calls of outside tools:
-//! they need the right to the files, the policy is asked about them, and their start is committed before they run. A file
-//! is read only then, and its artifact is stored in the transaction that records the result.
+//! Both tools belong to the society, but their calls that copy files act outside. So these calls run like calls of
+//! outside tools: the caller needs the right to use files, the policy is asked about each call, and the start of each
+//! call is committed before it runs. The file is read when the call runs. The artifact is stored in the transaction
+//! that records the result.
 
 use super::artifact::{GET_ARTIFACT, PATH, PUT_ARTIFACT, SAVE_TO, copies, described};
 use futures::future::{BoxFuture, FutureExt};
@@ -42,7 +43,7 @@ pub(crate) struct Copying {
 }
 
 impl Copying {
-    /// Makes the tools. There are none where there are no workspaces.
+    /// Makes the tools. Returns `None` if the society has no workspaces.
     pub(crate) fn new(
         hands: &Hands,
         store: &Store,
@@ -77,7 +78,7 @@ pub(crate) fn copied_from(call: &ToolCall) -> Option<ArtifactId> {
     ArtifactId::from_reference(&read::<GetGiven>(GET_ARTIFACT, given).ok()?.reference)
 }
 
-/// Returns the artifact to make of a file that a call stores, without its bytes.
+/// Returns the artifact that a call makes of a file, without the bytes of the file.
 pub(crate) fn made_of_file(call: &ToolCall, filename: Option<String>) -> Option<NewArtifact> {
     let polity_llm::Arguments::Object(given) = &call.arguments else { return None };
     if call.name != PUT_ARTIFACT || !copies(call) {
@@ -91,7 +92,8 @@ pub(crate) fn made_of_file(call: &ToolCall, filename: Option<String>) -> Option<
     Some(artifact)
 }
 
-/// Reads the arguments of a call. Synonyms and blank values are understood as in the other calls of the tool.
+/// Reads the arguments of a call. Understands synonyms and ignores blank values, as for calls of these tools that
+/// copy nothing.
 fn read<T: Argued>(tool: &str, given: &Map<String, Value>) -> Result<T, Refusal> {
     let (mut given, _) = written::with_synonyms(given.clone(), synonyms_of(tool));
     given.retain(|_, value| written::says_something(value));
@@ -106,7 +108,7 @@ struct PutGiven {
     path: String,
     #[schemars(with = "Option<Map<String, Value>>")]
     meta: Option<Value>,
-    /// Models state the encoding of a file, too. It has no effect.
+    /// Some models also state an encoding for a file. The value has no effect.
     #[serde(rename = "encoding")]
     _encoding: Option<Value>,
 }
@@ -138,8 +140,8 @@ impl Tool for PutFile {
         arguments::schema_of::<PutGiven>()
     }
 
-    /// Storing an artifact is an effect of the transaction that records the result, so it happens once. A call that was
-    /// interrupted has stored nothing and reads the file again.
+    /// The transaction that records the result also stores the artifact, so the artifact is stored only once. If a
+    /// call was interrupted, it has stored nothing, and reads the file again.
     fn reach(&self, _: &Arguments) -> Reach {
         Reach::Society
     }

@@ -27,7 +27,8 @@ pub(super) async fn create_role(tx: &mut Tx, context: &Context<'_>, arguments: C
     Ok(Done::json(shown))
 }
 
-/// Creates a role, or finds the caller's role with that name. Also returns what the caller is told about it.
+/// Creates a role, or finds the role with this name that the caller has already created. Also returns the result for
+/// the caller.
 async fn make_role(
     tx: &mut Tx,
     context: &Context<'_>,
@@ -66,8 +67,8 @@ async fn make_role(
     Ok((role, shown))
 }
 
-/// Adds to `shown` the required capabilities that the service of a role lacks, and all capabilities that services
-/// offer.
+/// If the service of a role lacks required capabilities, adds two lists to `shown`: the missing capabilities, and all
+/// capabilities that services offer.
 fn show_unmet(shown: &mut Value, role: &Role, required: &[String], context: &Context<'_>) {
     let catalogue = &context.snapshot.catalogue;
     let service = catalogue.service_for(Some(&role.service));
@@ -108,7 +109,7 @@ async fn role_of(tx: &mut Tx, context: &Context<'_>, meant: &str) -> Result<Opti
     Ok(rules::find_role(usable, &caller.agent, meant)?)
 }
 
-/// A hired agent, and what the caller is told about it.
+/// A hired agent, and the result of the call for the caller.
 struct Hired {
     id: AgentId,
     shown: Value,
@@ -169,7 +170,7 @@ pub(super) async fn spawn(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAg
     Ok(Done::json(hired.shown))
 }
 
-/// Hires an agent and sends it a message in one step: if the message is refused, nobody is hired.
+/// Hires an agent and sends the agent a message in one step. If the message is refused, nobody is hired.
 pub(super) async fn spawn_with_task(
     tx: &mut Tx,
     context: &Context<'_>,
@@ -236,7 +237,7 @@ pub(super) async fn terminate(tx: &mut Tx, context: &Context<'_>, arguments: &Te
     Ok(Done::json(json!({"status": "success", "id": id, "ended": ended})))
 }
 
-/// Shows the caller, its descendants and its other contacts. The caller learns of no other agents.
+/// Returns the caller, its descendants and its other contacts. The caller gets no information about any other agent.
 pub(super) async fn structure(tx: &mut Tx, context: &Context<'_>) -> Ran {
     let caller = context.caller;
     let Some(me) = agents::get(&mut tx.connection, &caller.agent).await? else {
@@ -267,7 +268,7 @@ pub(super) async fn structure(tx: &mut Tx, context: &Context<'_>) -> Ran {
     Ok(Done::json(json!({"self": show(&me), "descendants": descendants, "contacts": contacts})))
 }
 
-/// Builds the error for a caller without a row.
+/// Builds the error for a caller that has no row in the table `agents`.
 fn missing(caller: &AgentId) -> Error {
     Error::Damaged { table: "agents", what: format!("{caller} is missing") }
 }

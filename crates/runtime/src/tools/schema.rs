@@ -39,7 +39,7 @@ fn with_properties(mut schema: Value) -> Value {
 /// The arguments that name a file to copy, each with its tool.
 const COPYING: [(&str, &str); 2] = [(PUT_ARTIFACT, PATH), (GET_ARTIFACT, SAVE_TO)];
 
-/// The agent that is offered tools.
+/// The agent to which a request offers tools.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker<'a> {
     pub(crate) rights: &'a Rights,
@@ -50,8 +50,9 @@ pub(crate) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Returns whether some call of a tool, for which it needs this group, may run or may be asked about. A tool that the
-    /// agent lacks the right to, or that the policy denies it in every case, is not offered.
+    /// Returns whether at least one call of a tool may run or may be asked about, if the tool needs this group for
+    /// the call. Returns false if the agent lacks the right to the group, or if the policy denies every such call. A
+    /// tool that the agent may never call is not offered.
     pub(super) fn may_call(&self, tool: &str, group: &ToolGroup) -> bool {
         let settings = &self.snapshot.settings;
         let groups = settings.server_groups().of(group);
@@ -63,7 +64,7 @@ impl Asker<'_> {
 /// Returns the society tools that an agent may call.
 pub(crate) fn offered(asker: Asker<'_>) -> Vec<Tool> {
     let Asker { rights, snapshot, hands, .. } = asker;
-    // Only agents that work in a workspace need to know that there is one.
+    // Only an agent that works in a workspace needs to know that the workspace exists.
     let has_workspace =
         [ToolGroup::Files, ToolGroup::Command].iter().any(|group| rights.decide(group) == Verdict::Allow);
     let may_give = rights.among(snapshot.settings.groups());
@@ -86,7 +87,8 @@ pub(crate) fn offered(asker: Asker<'_>) -> Vec<Tool> {
     chosen.map(tool).collect()
 }
 
-/// Adds the argument that names a file to the schema of a tool. A file takes the place of the content.
+/// Adds the argument that names a file to the schema of a tool. For `put_artifact`, the content is then optional,
+/// because a file can replace the content.
 fn add_copying(schema: &mut Value, tool: &str, argument: &str) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.insert(argument.to_owned(), json!({"type": "string"}));
@@ -98,7 +100,7 @@ fn add_copying(schema: &mut Value, tool: &str, argument: &str) {
     }
 }
 
-/// The window that is assumed where a service does not declare one, in tokens.
+/// The context window that polity assumes if a service declares no window, in tokens.
 const ASSUMED_WINDOW: u64 = 128_000;
 
 /// The facts that decide which definitions of MCP tools a request contains.
@@ -110,9 +112,9 @@ pub(crate) struct Offering<'a> {
     pub(crate) found: BTreeSet<&'a str>,
 }
 
-/// Returns the tools that act outside, that an agent may call, and that a request contains. If the
-/// definitions of all its MCP tools would take too much of the window, those that it has not found yet are left out,
-/// and it gets a tool that finds them.
+/// Returns the outside tools that an agent may call and that a request contains. If the definitions of all MCP tools
+/// would take too much of the window, the request contains only the MCP tools that the agent has found or called. The
+/// agent then also gets a tool that finds MCP tools.
 pub(crate) fn offered_outside(asker: Asker<'_>, offering: &Offering<'_>) -> Vec<Tool> {
     let snapshot = asker.snapshot;
     let mut tools = asker.hands.tools();
@@ -137,7 +139,7 @@ pub(super) fn is_of_server(tool: &dyn polity_hands::tool::Tool) -> bool {
     matches!(tool.group(), ToolGroup::Server(_))
 }
 
-/// Returns a definition with the tokens that it takes in a request.
+/// Returns the definition of a tool, with the number of tokens that the definition takes in a request.
 fn cost(tool: &Tool) -> Definition<'_> {
     let Tool { name, description, parameters } = tool;
     let texts = [name.as_str(), description.as_str(), &parameters.to_string()];
@@ -165,7 +167,7 @@ fn in_requests(tools: Vec<Arc<dyn polity_hands::tool::Tool>>, asker: Asker<'_>) 
     tools.into_iter().map(tool).collect()
 }
 
-/// Writes the groups that the caller may give to a role into the schemas of the tools that create roles.
+/// Writes the tool groups that the caller may give to a role into the schemas of the tools that create roles.
 fn list_groups(schema: &mut Value, may_give: &[ToolGroup]) {
     for path in ["/properties/toolGroups/items", "/properties/role/properties/toolGroups/items"] {
         if let Some(items) = schema.pointer_mut(path) {

@@ -1,8 +1,8 @@
-//! The tool `search_tools`, which finds tools of MCP servers. An agent gets it if the definitions of all these tools
-//! would take too much of the context window.
+//! The tool `search_tools`, which finds tools of MCP servers. An agent gets `search_tools` if the definitions of all
+//! MCP tools would take too much of the context window.
 //!
-//! From the next model call on, the request offers the tools that a search has found. `polity_decide::found` reads
-//! from the history which tools these are.
+//! From the next model call on, requests contain the tools that a search has found. The function
+//! `polity_decide::found` reads the names of these tools from the history.
 
 use super::schema::{Asker, is_of_server};
 use futures::future::{BoxFuture, FutureExt};
@@ -22,7 +22,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The most tools that one search finds. The definition of each found tool takes tokens in every later request.
+/// The maximum number of tools that one search returns. The definition of each returned tool takes tokens in every
+/// later request.
 const MOST_FOUND: usize = 8;
 
 /// The tool `search_tools`.
@@ -62,7 +63,7 @@ impl Tool for SearchTools {
     }
 
     fn group(&self) -> ToolGroup {
-        // A search needs no right of its own, because it finds only tools that the caller may use.
+        // `search_tools` needs no separate right, because a search finds only tools that the caller may use.
         ToolGroup::Messages
     }
 
@@ -92,7 +93,7 @@ impl Tool for SearchTools {
             tools.retain(|tool| is_of_server(tool.as_ref()) && asker.may_call(tool.name(), &tool.group()));
             let described: Vec<(&str, String)> =
                 tools.iter().map(|tool| (tool.name(), description(tool.as_ref()))).collect();
-            // A search ignores how many tokens a definition takes.
+            // A search does not use the token counts of definitions, so every count is 0.
             let definitions: Vec<Definition<'_>> = described
                 .iter()
                 .map(|(name, description)| Definition { name, description, tokens: 0 })

@@ -36,8 +36,8 @@ fn with_call(call: ToolCall) -> Replied {
     Replied { calls: vec![call], ..Replied::default() }
 }
 
-/// Every place of an answer that may contain bytes. Each place is a function that gets the bytes in two forms: as plain
-/// base64, and as a data URL.
+/// Every place of an answer that may contain bytes. Each place is a function that writes the bytes into an answer.
+/// The function gets the bytes as plain base64 and as a data URL.
 const PLACES: [Place; 13] = [
     (
         "content, with its encoding",
@@ -200,7 +200,8 @@ proptest! {
     }
 }
 
-/// A place of an answer that may contain a text with bytes in it: its name, and a function that builds the answer.
+/// A place of an answer that may contain a text with bytes in it: the name of the place, and a function that builds
+/// the answer.
 type TextPlace = (&'static str, fn(&str) -> Replied);
 
 const TEXT_PLACES: [TextPlace; 11] = [

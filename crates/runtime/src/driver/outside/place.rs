@@ -22,8 +22,8 @@ pub(super) async fn caller(handles: &Handles, conversation: &Conversation) -> Re
     Ok(Caller { agent, task, role: role.unwrap_or_default(), place })
 }
 
-/// If the caller works in a worktree, makes this worktree unless it exists. A new worktree contains the files of the
-/// workspace in which the hirer works.
+/// If the caller works in a worktree that does not exist yet, makes this worktree. The new worktree contains the
+/// files of the workspace in which the hirer works.
 pub(super) async fn make_worktree(
     handles: &Handles,
     caller: &Caller,
@@ -40,8 +40,8 @@ pub(super) async fn make_worktree(
         agent = hirer;
     }
     drop(reader);
-    // The hirer may have a worktree too, which must exist before the worktree of the agent can start from it. So the
-    // worktrees are made from the highest agent down.
+    // If the hirer of an agent has a worktree, the worktree of the agent begins with the files of the hirer's
+    // worktree. So the worktrees are made from the highest agent down.
     for (owner, hirer) in chain.into_iter().rev() {
         let conversation = Conversation { agent: hirer, task: caller.task.clone() };
         let hirer = self::caller(handles, &conversation).await?;
@@ -52,8 +52,8 @@ pub(super) async fn make_worktree(
     Ok(Ok(()))
 }
 
-/// If one of the agent's next calls wants to hire somebody with its own worktree, checks whether a worktree can be
-/// made. If not, returns the refusal.
+/// If one of the agent's next calls hires an agent with its own worktree, checks whether a worktree can be made.
+/// Returns the refusal if no worktree can be made.
 pub(in crate::driver) async fn refused_worktree(
     handles: &Handles,
     conversation: &Conversation,

@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A call that has run.
 pub(super) struct Ran {
     pub(super) call: ToolCall,
-    /// What the call reached.
+    /// What the call reached outside the society, for example a web host or the workspace.
     pub(super) reaches: Vec<Reach>,
     pub(super) result: Result<call::Output, Refusal>,
     pub(super) duration: Duration,
@@ -45,7 +45,8 @@ pub(super) async fn end(
         }
     };
     let mut stored = take_bytes_out(handles, conversation, snapshot, &mut result).await?;
-    // Calls that run at the same time do not see each other's files, so together they may pass the limit of the task.
+    // Calls that run at the same time do not count each other's files, so all these calls together may exceed the
+    // limit of the task.
     let mut held = match files.is_empty() {
         true => 0,
         false => {

@@ -59,7 +59,7 @@ async fn a_call_waits_for_the_person_and_runs_once_after_yes() {
     assert_eq!((asked.len(), *runs.lock().unwrap()), (1, 0));
     assert_eq!((asked[0].state, &asked[0].asked.arguments), (ApprovalState::Open, &json!({"amount": 3})));
 
-    // Nothing else is left to do, so the task awaits the person. Mail for the agent waits too.
+    // Nothing else is left to do, so the task waits for the person. A new message to the agent waits, too.
     world.say("user", "root", json!("and hurry")).await;
     let mut reader = world.store.reader().await.unwrap();
     let standing = tasks::standing(&mut reader, &world.task).await.unwrap().unwrap();
@@ -67,7 +67,7 @@ async fn a_call_waits_for_the_person_and_runs_once_after_yes() {
     assert!(!standing.turning && !standing.mail && standing.asks_user, "{standing:?}");
     assert_eq!(standing.outcome(), Outcome::AwaitsUser);
 
-    // A driver that starts without an answer asks nobody again, neither the model nor the person.
+    // If a driver starts while the question is still open, the driver asks neither the model nor the person again.
     drive(&world, &root, Vec::new(), std::slice::from_ref(&pay)).await;
     assert_eq!(questions(&world).await.len(), 1);
 
@@ -218,7 +218,7 @@ async fn a_question_of_a_stopped_agent_is_dropped() {
     assert_eq!(questions(&world).await[0].state, ApprovalState::Dropped);
 }
 
-/// A call may be redirected to the hosts that the policy allows for its agent, and to its own host.
+/// A web request may be redirected within its own host, and to hosts that the policy allows for the agent.
 #[tokio::test]
 async fn the_policy_decides_where_redirects_may_lead() {
     let policy =
@@ -256,8 +256,9 @@ async fn the_policy_decides_where_redirects_may_lead() {
     assert!(reasons[0].is_some() && reasons[1].is_none(), "{reasons:?}");
 }
 
-/// An agent reads a page and writes to another agent, which then wants to pay. Without rules nobody is asked about
-/// `pay`; but the other agent has heard from somebody who has read the page.
+/// An agent reads a web page and writes to another agent, which then wants to pay. Without rules, the person is not
+/// asked about `pay`. But now the person is asked, because the paying agent has got a message from an agent that has
+/// read the page.
 #[tokio::test]
 async fn who_hears_from_a_reader_of_the_web_is_asked_about_each_call_and_shown_the_way() {
     let world = World::new().await;
@@ -276,7 +277,7 @@ async fn who_hears_from_a_reader_of_the_web_is_asked_about_each_call_and_shown_t
     world.say("root", &reader, json!("read")).await;
     drive(&world, &world.of(&reader), vec![Say::Call("fetch", json!({})), Say::Text("pay them")], &tools)
         .await;
-    // Root hears the closing text of the reader in its open turn.
+    // Root gets the closing text of the reader in its open turn.
     drive(&world, &world.of("root"), vec![Say::Call("pay", json!({}))], &tools).await;
     let asked = questions(&world).await;
     assert_eq!((asked.len(), *runs.lock().unwrap()), (1, 1));
@@ -285,7 +286,7 @@ async fn who_hears_from_a_reader_of_the_web_is_asked_about_each_call_and_shown_t
     assert_eq!(way[1], format!("{reader} read it with fetch"));
     assert!(way[2].starts_with(&format!("root heard it from {reader} (m")), "{way:?}");
 
-    // The answer holds for one call only.
+    // The answer allows one call only, so the person is asked about the next call again.
     answer(&world, &asked[0].id, Answer::Yes, None).await;
     drive(&world, &world.of("root"), vec![Say::Call("pay", json!({}))], &tools).await;
     assert_eq!((questions(&world).await.len(), *runs.lock().unwrap()), (2, 2));

@@ -9,7 +9,7 @@ use polity_view::ApprovalFilter;
 use polity_workspaces::Workspaces;
 use std::path::PathBuf;
 
-/// The hands of a society with workspaces, and with these further tools.
+/// Returns the outside tools of a society with workspaces, and adds these further tools.
 fn with_workspaces(world: &World, tools: Vec<FakeTool>) -> Hands {
     let workspaces = world.directory.path().join("workspaces");
     let views = Arc::new(Views::new(&workspaces));
@@ -85,7 +85,8 @@ async fn a_file_becomes_an_artifact_and_an_artifact_a_file() {
     std::fs::write(file(&world, "plot.bin").await, &bytes).unwrap();
     world.say("user", "root", json!("copy")).await;
     let meta = json!({"type": "plot", "path": "./plot.bin", "meta": {"mimeType": "application/x-plot"}});
-    // A model that fills in every argument means the one that says something.
+    // A model may fill in every argument, some of them with empty values. Only the other arguments count: here
+    // `content`, not `path`.
     let content = json!({"type": "note", "path": "", "content": "a note", "encoding": null});
     let says = vec![Say::Calls(vec![("put_artifact", meta), ("put_artifact", content)]), Say::Text("stored")];
     let script = drive(&world, "root", says, Vec::new()).await;
@@ -98,7 +99,7 @@ async fn a_file_becomes_an_artifact_and_an_artifact_a_file() {
     assert_eq!(shown("mimeType"), "application/x-plot");
     assert_eq!(told[1]["type"], "note");
     assert_eq!(world.query("SELECT COUNT(*) || '' FROM artifacts").await, ["2"]);
-    // What the agent made for a request is named to the asker.
+    // Both artifacts were made for a request, so the asker will be told about both.
     assert_eq!(world.query("SELECT COUNT(*) || '' FROM outputs").await, ["2"]);
 
     let tools = script.requests()[0].tools.clone();
@@ -116,7 +117,7 @@ async fn a_file_becomes_an_artifact_and_an_artifact_a_file() {
     drive(&world, "root", says, Vec::new()).await;
     let told = results_of(&world, "root").await;
     assert_eq!((&told[2]["savedTo"], &told[2]["bytes"]), (&json!("out/copy.bin"), &json!(3000)));
-    // The agent wrote the file itself, so it may replace it.
+    // The agent itself wrote this file before, so it may replace the file.
     assert_eq!(told[3]["savedTo"], "out/copy.bin");
     assert_eq!(std::fs::read(file(&world, "out/copy.bin").await).unwrap(), b"a note");
 }
@@ -172,7 +173,7 @@ async fn what_cannot_be_copied_is_refused_and_changes_nothing() {
     assert!(!file(&world, "f").await.exists());
 }
 
-/// Copies in a read-only directory of the person, in which strangers may have written.
+/// Tests copying in a directory of the person that agents may only read, and in which strangers may have written.
 #[tokio::test]
 async fn a_read_only_workspace_is_only_read_and_its_source_is_seen() {
     let world = World::new().await;
@@ -193,8 +194,8 @@ async fn a_read_only_workspace_is_only_read_and_its_source_is_seen() {
     assert_eq!(seen[..2], ["agent:root files".to_owned(), format!("{artifact} files")]);
 }
 
-/// A reader fetches a page that is a file. Whoever opens or copies that file has seen the web, and so has whoever works
-/// with the copy.
+/// A reader fetches a file from the web. An agent that opens or copies this file counts as having seen the web, and
+/// so does an agent that works with the copy.
 #[tokio::test]
 async fn the_source_of_an_artifact_goes_with_it_into_the_workspace() {
     let world = World::new().await;
@@ -213,7 +214,7 @@ async fn the_source_of_an_artifact_goes_with_it_into_the_workspace() {
     let artifact = world.query("SELECT id FROM artifacts").await.remove(0);
     let holders = async || world.query("SELECT holder FROM seen WHERE source = 'web' ORDER BY holder").await;
     assert_eq!(holders().await, [format!("agent:{reader}"), format!("artifact:{artifact}")]);
-    // Root stands above the reader, so the artifact opens for it. It has not heard from the reader.
+    // Root is the parent of the reader, so root may open the artifact. Root has got no message from the reader.
     drive(
         &world,
         "root",
@@ -295,7 +296,8 @@ async fn a_file_that_changed_during_a_crash_is_stored_once_as_it_is() {
 
 #[tokio::test]
 async fn a_copy_that_a_crash_interrupted_is_written_once_and_overwrites_nobody() {
-    // What the file contains when the process starts again, the refusal, and what it contains in the end.
+    // For each case: the content of the file when the process starts again, the expected code of the result, and the
+    // final content of the file.
     for (found, expect, left) in [
         (None, "ok", "copied"),
         (Some("copied"), "ok", "copied"),
@@ -314,7 +316,7 @@ async fn a_copy_that_a_crash_interrupted_is_written_once_and_overwrites_nobody()
         assert_eq!(code(&told[0]), expect, "{found:?}: {told:?}");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), left, "{found:?}");
         if expect == "ok" {
-            // The agent knows the file, so it may go on.
+            // The agent has written the file, so it may replace the file.
             let next = note(&world, "next").await;
             world.say("user", "root", json!("again")).await;
             drive(&world, "root", vec![save(&next, "f"), Say::Text("done")], Vec::new()).await;

@@ -1,9 +1,10 @@
-//! Checks that no result is lost. The test plays random societies whose process crashes now and then.
-//! Some of their models follow the rules of answering, others forget or break them.
-//! Every result that was requested and made must reach its asker.
+//! Checks that no result is lost. The test plays random societies whose process crashes from time to time. Some
+//! models follow the rules of answering; other models forget or break these rules. Every result that an agent
+//! requested and another agent made must reach the agent that requested it.
 //!
-//! [`script`] contains the models. What a model does next depends only on the seed and on what it sees, so a repeated
-//! call gets the same answer. [`verdict`] reads the database at the end, and returns the violations.
+//! [`script`] contains the models. The next action of a model depends only on the seed and on the content of the
+//! request, so a repeated call gets the same answer. [`verdict`] reads the database at the end, and returns the
+//! violations.
 
 mod script;
 mod verdict;
@@ -16,7 +17,7 @@ use std::path::PathBuf;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
-/// How many societies are played, the seed of the first one, and how many threads play them.
+/// The number of societies that are played, the seed of the first society, and the number of threads.
 const SOCIETIES: u64 = 500;
 const FIRST_SEED: u64 = 1;
 const SHARES: u64 = 2;
@@ -111,8 +112,8 @@ impl Play {
         self.directory.path().join(DATABASE)
     }
 
-    /// Waits for the last transaction. A real process would write nothing more after a crash, but here the transaction
-    /// may still be running.
+    /// Waits until the last transaction has ended. A real process writes nothing after a crash. In this test, the
+    /// transaction may still be running after the simulated crash.
     fn wait_for_the_dead(&self) {
         life().block_on(async {
             use sqlx::{ConnectOptions, Connection};

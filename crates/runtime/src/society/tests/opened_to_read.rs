@@ -23,7 +23,7 @@ async fn what_is_written_is_read_by_whoever_only_reads() {
     let reader = world.hire("root", "reader", json!({})).await;
     let (society, model) = opened(&world).await;
     let society = society.unwrap();
-    // A later write is readable too, even while it is only in the log (WAL).
+    // The read-only society can also read a later write, even while the write is only in the log (WAL).
     world.say("root", &reader, json!("读")).await;
     let messages = MessageFilter::default();
     assert_eq!(society.messages(&messages).await.unwrap(), running.messages(&messages).await.unwrap());

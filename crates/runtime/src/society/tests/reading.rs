@@ -58,7 +58,7 @@ fn mail() -> impl Strategy<Value = Mail> {
         .prop_map(|(from, to, asks, state, answered)| Mail { from, to, asks, state, answered })
 }
 
-/// Everything that was drawn. Each message has the ids of its sender and its receiver.
+/// All random agents and messages. Each message is listed with the ids of its sender and its receiver.
 #[derive(Debug)]
 struct Drawn {
     seeds: Vec<Seed>,
@@ -177,7 +177,8 @@ impl Drawn {
             as u64
     }
 
-    /// Returns the state that an agent should have by definition. If a task is given, only that task counts.
+    /// Computes the state of an agent from the definitions of the states. If a task is given, only that task is
+    /// considered.
     fn state(&self, id: &str, seed: Option<&Seed>, task: Option<&str>) -> AgentState {
         let is = |what: fn(&Seed) -> bool| seed.is_some_and(what);
         if is(|seed| seed.ended) {
@@ -198,7 +199,7 @@ impl Drawn {
     }
 }
 
-/// Reads all pages of this size.
+/// Reads all pages of agents, with `limit` agents on each page.
 async fn all_agents(society: &Society, filter: &AgentFilter, limit: u32) -> Vec<polity_view::AgentView> {
     let mut all = Vec::new();
     let mut after = None;
@@ -242,8 +243,8 @@ fn agent_filter() -> impl Strategy<Value = AgentFilter> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Filters agree with a naive search over everything, the pages together are complete, and the states of agents fit
-    /// the definitions of these states.
+    /// Filters give the same result as a simple search over all agents. All pages together contain every agent. The
+    /// states of agents fit the definitions of these states.
     #[test]
     fn agents_are_what_their_rows_say(
         seeds in prop::collection::vec(seed(), 0..12),
@@ -560,7 +561,7 @@ async fn a_damaged_event_is_passed_over_and_stops_nobody() {
     let all = society.events_after(0, 1000, &EventFilter::default()).await.unwrap();
     let seqs: Vec<i64> = all.events.iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs.len(), 6);
-    // One damaged page in the middle, and a damaged last event.
+    // Damage all events of a page in the middle, and the last event.
     sql(&world, format!("UPDATE events SET body = '{{' WHERE seq IN ({}, {})", seqs[2], seqs[3])).await;
     sql(&world, format!("UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE seq = {}", seqs[5])).await;
     let after = async |seq: i64| {

@@ -6,8 +6,8 @@ use polity_hands::views::Views;
 use polity_society::id::TurnId;
 use polity_workspaces::Workspaces;
 
-/// Two tasks with two agents each. Every agent has a worktree: `idle-1` has done nothing in it, `busy-2` has
-/// committed a file.
+/// Two tasks with two agents each. Every agent has a worktree. `idle-1` has done nothing in its worktree; `busy-2`
+/// has committed a file in its worktree.
 struct Left {
     world: World,
     handles: Arc<Handles>,
@@ -16,7 +16,7 @@ struct Left {
 
 const TASKS: [&str; 2] = ["t-2", "t-3"];
 
-/// Creates the two tasks. If git is missing or too old, prints this and returns `None`.
+/// Creates the two tasks. If git is missing or too old, prints a note about it and returns `None`.
 async fn left() -> Option<Left> {
     let world = World::new().await;
     let directory = tempfile::tempdir().unwrap();
@@ -48,8 +48,8 @@ async fn left() -> Option<Left> {
 }
 
 impl Left {
-    /// Returns which files and directories of a task exist: its worktrees, its shared workspace, and the file of its
-    /// views.
+    /// Returns which parts of a task exist on disk: its worktrees, its shared workspace, and the file that records
+    /// what its agents have seen of files.
     fn on_disk(&self, task: &str) -> Vec<&'static str> {
         let names = ["idle-1", "busy-2", "main", "git"];
         let is_there = |path: String| self.directory.path().join(path).exists();
@@ -70,7 +70,7 @@ async fn of_a_forgotten_task_stays_what_somebody_may_still_want() {
     let all = ["idle-1", "busy-2", "main", "git", "views"];
     let forget = "UPDATE tasks SET forgotten_at = 1 WHERE id = 't-2'";
     sql(&left.world, forget.to_owned()).await;
-    // The task is not idle, so nothing of it is removed.
+    // The task is not idle, so none of its files are removed.
     left.clear().await;
     assert_eq!((left.on_disk("t-2"), left.on_disk("t-3")), (all.to_vec(), all.to_vec()));
     sql(&left.world, "UPDATE tasks SET state = 'idle'".to_owned()).await;

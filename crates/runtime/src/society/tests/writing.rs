@@ -101,7 +101,7 @@ async fn what_is_refused_tells_nobody_and_hides_nothing_that_comes_after() {
     let mut newest = society.newest_event();
     newest.mark_unchanged();
     let missing = Attachment::Stored(ArtifactId::new("missing"));
-    // The message has already begun a task when it is refused.
+    // The door refuses the message after the message has begun a task.
     let refused =
         society.write(UserMessage { attachments: vec![missing], ..UserMessage::text("root", "look") }).await;
     assert_eq!(code(&refused), "artifact_not_found");
@@ -120,7 +120,7 @@ async fn what_the_person_writes_is_text_whatever_it_looks_like() {
     society.write(UserMessage::text("root", &written)).await.unwrap();
     let heard = world.query("SELECT body ->> 'text' FROM messages WHERE sender = 'user'").await;
     assert_eq!(heard, [written]);
-    // A file alone is enough. Without a file and without a word, the message is empty.
+    // A message may consist of a file alone. A message without a file and without text is refused as empty.
     for payload in [json!(""), json!({}), json!({"text": " "})] {
         let empty = UserMessage { payload: payload.clone(), ..UserMessage::text("root", "") };
         assert_eq!(code(&society.write(empty.clone()).await), "invalid_message", "{payload}");

@@ -1,4 +1,4 @@
-//! Tests the order in which a working agent hears the messages of other agents.
+//! Tests the order in which a working agent gets the messages of other agents.
 
 use super::*;
 use polity_hands::table::Hands;
@@ -14,10 +14,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Barrier;
 
-/// How often the model yields to the scheduler before an answer, and whether the answer calls a tool.
+/// How the model gives one answer: how often it first yields to the scheduler, and whether the answer calls a tool.
 type Thought = (u8, bool);
 
-/// `thoughts` tells a model how to work. `shown` lists the entries that each request of root shows for the first time.
+/// What the model should do, and what it has seen. `thoughts` determines the answers. `shown` lists the entries that
+/// each request of root shows for the first time.
 #[derive(Default)]
 struct Notes {
     thoughts: Mutex<Vec<Thought>>,
@@ -28,7 +29,8 @@ struct Notes {
 }
 
 impl Notes {
-    /// Takes the next [`Thought`], yields to the scheduler as often as the thought demands, and answers.
+    /// Answers a request as the next [`Thought`] demands: yields to the scheduler, then calls a tool or ends the
+    /// turn.
     async fn answer(&self, request: &Request) -> Say {
         let number = self.asked.fetch_add(1, Ordering::SeqCst);
         if self.busy.swap(true, Ordering::SeqCst) {
@@ -44,7 +46,7 @@ impl Notes {
         }
         self.busy.store(false, Ordering::SeqCst);
         if calls {
-            // Each call asks for a different name, because a turn that repeats a call with the same result is ended.
+            // Each call asks for another name. The same call with the same result would end the turn.
             Say::Call("find_role_by_name", json!({"name": format!("role {number}")}))
         } else {
             Say::Text("noted")
@@ -52,7 +54,7 @@ impl Notes {
     }
 }
 
-/// Returns a model, and the notes that it works with.
+/// Returns a model, and the notes that determine and record its work.
 fn noting() -> (Arc<ScriptedModel>, Arc<Notes>) {
     let notes = Arc::new(Notes::default());
     let noted = Arc::clone(&notes);
@@ -63,8 +65,8 @@ fn noting() -> (Arc<ScriptedModel>, Arc<Notes>) {
     (model, noted)
 }
 
-/// Returns the entries that a request shows after the last answer and its results. Each entry is the number of its
-/// sender and its own number.
+/// Returns the entries that a request shows after the last answer and the results of its calls. Each entry is a pair:
+/// the number of the sender, and the number of the entry among the entries of this sender.
 fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     let is_older = |message: &Message| matches!(message, Message::Assistant { .. } | Message::Tool { .. });
     let begins = request.messages.iter().rposition(is_older).map_or(0, |at| at + 1);
@@ -80,7 +82,7 @@ fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     entries.map(|(sender, number)| (sender.parse().unwrap(), number.parse().unwrap())).collect()
 }
 
-/// Sends one entry to root, and rings two bells for it.
+/// Sends a message with one entry to root, and rings two bells for this message.
 async fn send(
     handles: &Handles,
     snapshot: &Arc<polity_registry::Snapshot>,
@@ -106,7 +108,7 @@ async fn send(
     write.await.unwrap().unwrap();
 }
 
-/// Root at work, and three agents that write to it.
+/// Root, which is at work, and three agents that send messages to root.
 struct Stage {
     world: World,
     handles: Arc<Handles>,
@@ -174,7 +176,7 @@ fn what_comes_while_an_agent_works_is_heard_once_and_in_order() {
     let pauses = proptest::collection::vec(proptest::collection::vec(0u8..40, 0..5), 3);
     let config = ProptestConfig { source_file: Some(file!()), ..ProptestConfig::with_cases(100) };
     let played = TestRunner::new(config).run(&(thoughts, pauses), |(mut thoughts, pauses)| {
-        // One answer in text, so that every turn ends.
+        // Add one answer without a tool call, so that every turn ends.
         thoughts.push((1, false));
         let shown = runtime.block_on(stage.borrow_mut().play(thoughts, &pauses));
         let overlapped = stage.borrow().notes.overlapped.load(Ordering::SeqCst);

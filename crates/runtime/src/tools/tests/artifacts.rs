@@ -135,7 +135,7 @@ async fn the_artifacts_of_a_task_are_bounded_together() {
         world.call("root", "put_artifact", json!({"type": "note", "content": content})).await
     };
     assert_eq!(code(&put("123456").await), "ok");
-    // Equal bytes are stored once, but count twice.
+    // Equal bytes are stored only once, but each artifact with these bytes counts towards the limit.
     let refused = put("123456").await;
     assert_eq!((code(&refused), &refused["limit"]), ("limit_reached", &json!("maxArtifactBytesPerTask")));
     assert_eq!(code(&put("1234").await), "ok");

@@ -25,7 +25,7 @@ async fn a_subtree_ends_as_a_whole_and_its_mail_goes_back() {
     world.say("root", &lead, json!("一")).await;
     world.say(&friend, &lead, json!("二")).await;
     world.call("root", "send_message", json!({"to": lead, "payload": "三", "delayMs": 60_000})).await;
-    // Both agents end, so neither needs a notice about these two messages.
+    // Both the sender and the receiver of these two messages end, so nobody needs a notice about the messages.
     world.say(&lead, &reader, json!("四")).await;
     world.say(&reader, &lead, json!("五")).await;
     let done = world.call("root", "terminate_agent", json!({"agentId": lead, "reason": "够了"})).await;
@@ -164,7 +164,7 @@ async fn those_who_asked_an_agent_that_read_and_did_not_answer_are_told_but_for_
     assert_eq!(told(world.mail(&friend).await), 1);
     assert_eq!(told(world.mail("root").await), 0);
 
-    // The agent cannot be ended twice, so nobody is told again.
+    // The agent has already ended, so the second call tells nobody.
     let again = world.call("root", "terminate_agent", json!({"agentId": lead})).await;
     assert_eq!(code(&again), "agent_terminated");
     assert_eq!(told(world.mail(&friend).await), 1);

@@ -133,7 +133,8 @@ async fn a_refused_first_message_hires_nobody() {
     check(json!({"text": "看", "attachments": ["artifact:nowhere1"]}), "artifact_not_found").await;
 }
 
-/// One call creates a role and hires into it. If any part is refused, the call does nothing.
+/// One call creates a role and hires an agent into it. If any part of the call is refused, the whole call does
+/// nothing.
 #[tokio::test]
 async fn a_role_is_made_with_the_agent_that_is_hired_into_it() {
     let world = World::new().await;
@@ -148,7 +149,8 @@ async fn a_role_is_made_with_the_agent_that_is_hired_into_it() {
     let required = world.query("SELECT required_capabilities FROM roles WHERE name = '译者'").await;
     assert_eq!(required, [r#"["vision"]"#]);
 
-    // If the role exists, its description is ignored. Without id and description there is no role to hire into.
+    // If the call names an existing role, the description of a role is ignored. A call with neither a role id nor a
+    // description is refused.
     let both = json!({"roleId": hired["roleId"], "role": {"name": "别人", "rolePrompt": "x"}});
     let again = world.call("root", "spawn_agent_with_task", hire(both)).await;
     assert_eq!((code(&again), &again["ignored"]), ("ok", &json!(["role"])));
@@ -165,7 +167,7 @@ async fn a_role_is_made_with_the_agent_that_is_hired_into_it() {
     assert_eq!(world.query("SELECT name FROM roles WHERE name IN ('别人', '半个', '无人')").await, [""; 0]);
 }
 
-/// Synonyms of arguments are understood if their meaning is unambiguous, and the result mentions them.
+/// Synonyms of arguments are understood if their meaning is unambiguous. The result then names the synonyms.
 #[tokio::test]
 async fn arguments_by_other_words_are_understood_and_noted() {
     let world = World::new().await;
@@ -186,7 +188,8 @@ async fn arguments_by_other_words_are_understood_and_noted() {
     assert_eq!(hired["understood"], json!(["brief → taskBrief", "message → initialMessage"]));
     let sent = world.call("root", "send_message", json!({"recipient": hired["id"], "text": "还有"})).await;
     assert_eq!(code(&sent), "ok", "{sent}");
-    // The argument with the exact name counts, and the result reports the synonym as ignored.
+    // Two arguments mean the same: `to` and its synonym `recipient`. Only `to` is used, and the result reports
+    // `recipient` as ignored.
     let both = json!({"to": hired["id"], "recipient": "x", "payload": "还有"});
     let sent = world.call("root", "send_message", both).await;
     assert_eq!((code(&sent), &sent["ignored"]), ("ok", &json!(["recipient"])));

@@ -24,7 +24,8 @@ async fn an_introducer_knows_both() {
     let lead = world.hire("root", "组长", json!({})).await;
     let reader = world.hire(&lead, "读者", json!({})).await;
     let writer = world.hire("root", "写手", json!({})).await;
-    // The lead does not know the writer, and root does not know the reader, so neither can introduce them.
+    // An agent can introduce only agents that it knows. The lead does not know the writer, and root does not know the
+    // reader.
     assert_eq!(code(&world.say(&lead, &writer, introduction(&reader)).await), "unknown_contact");
     assert_eq!(code(&world.say("root", &writer, introduction(&reader)).await), "unknown_contact");
     assert_eq!(contacts(&world, &writer).await, ["root parent"]);
@@ -98,7 +99,8 @@ async fn nobody_is_introduced_where_nobody_is_known() {
     assert_eq!(code(&world.say("root", &writer, unsaid).await), "invalid_message");
 }
 
-/// An agent passes a request on by naming its id in another request. The answer comes back through the same agents.
+/// To pass a request on, an agent names the id of this request in a new request. The answer comes back through the
+/// same agents.
 #[tokio::test]
 async fn an_answer_comes_back_along_the_chain() {
     let world = World::new().await;

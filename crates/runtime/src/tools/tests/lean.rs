@@ -1,5 +1,5 @@
 //! Checks that the fixed part of a request is small, because the user pays for this part with every model call. The
-//! tests count its tokens with a real tokenizer, with the tools as compact JSON, in both languages.
+//! tests write the tools as compact JSON, and count the tokens with a real tokenizer, for both languages.
 
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;
@@ -85,7 +85,7 @@ fn fixed(
     (system, serde_json::to_string(&tools).unwrap())
 }
 
-/// A tool as a request contains it.
+/// Returns the JSON of a tool as a request contains it.
 fn in_request(tool: Tool) -> Value {
     let function = json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
     json!({"type": "function", "function": function})
@@ -95,7 +95,7 @@ fn tokens(tokenizer: &CoreBPE, fixed: &(String, String)) -> usize {
     tokenizer.encode_ordinary(&fixed.0).len() + tokenizer.encode_ordinary(&fixed.1).len()
 }
 
-/// The limits are in docs/performance.md, with the counts.
+/// The file docs/performance.md lists these limits and the counted tokens.
 #[test]
 fn what_is_said_before_any_task_is_small() {
     let tokenizer = o200k_base().unwrap();
@@ -152,7 +152,7 @@ fn what_is_said_before_any_task_is_small() {
     }
 }
 
-/// A request neither offers nor mentions tools that the role must not use.
+/// A request neither offers nor mentions a tool that the role of the agent must not use.
 #[test]
 fn whoever_may_not_hire_reads_nothing_of_hiring() {
     for &language in Language::ALL {

@@ -73,7 +73,7 @@ async fn contacts_are_listed_with_what_one_may_know_of_them() {
     let listed = world.call("root", "list_contacts", json!({})).await;
     let mut listed = listed["contacts"].clone();
     for contact in listed.as_array_mut().unwrap() {
-        // The person was a contact from the beginning, so the time of this contact would tell a model nothing.
+        // The person is a contact from the beginning, so a time for this contact would tell a model nothing.
         let since = contact.as_object_mut().unwrap().remove("since");
         assert_eq!(since.is_some(), contact["id"] != "user");
         assert!(since.is_none_or(|since| since.as_str().unwrap().ends_with('Z')));

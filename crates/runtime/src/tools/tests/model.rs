@@ -1,21 +1,21 @@
 //! The model-based test of the society's rules.
 //!
-//! The test draws random sequences of operations: tool calls, turns, waiting, restarts. It plays each operation twice:
-//! on a real database, through the functions that the daemon uses, and on a reference model made of plain maps, which
-//! shares no logic with the rules. After each operation both must give the same result and contain the same rows, and
-//! the invariants must hold for the rows of the database. If a check fails, the test shrinks the sequence and prints
-//! the shortest one that still fails. At the end every outcome in [`REACHED`] must have occurred at least ten times; an
-//! outcome that never occurs was not tested.
+//! The test draws random sequences of operations: tool calls, turns, waiting, restarts. It plays each operation
+//! twice: on a real database, through the functions that the daemon uses, and on a reference model made of plain
+//! maps, which shares no logic with the rules. After each operation, the database and the reference model must give
+//! the same result and contain the same rows, and the invariants must hold for the rows of the database. If a check
+//! fails, the test shrinks the sequence and prints the shortest sequence that still fails. At the end, every outcome
+//! in [`REACHED`] must have occurred at least ten times, because an outcome that never occurs was not tested.
 //!
 //! The files:
 //!
 //! - [`operation`]: the operations, how often each is drawn, and how a failing sequence is shrunk.
-//! - [`choice`]: turns the drawn numbers into agents, requests and arguments.
+//! - [`choice`]: converts the drawn numbers into agents, requests and arguments.
 //! - [`play`]: performs each operation on the database and on the model, and compares them.
 //! - [`society`], [`mail`], [`ending`]: the reference model. `society` covers agents, roles and artifacts; `mail`
 //!   covers messages, requests and the beginning of turns; `ending` covers the end of turns and what an agent at rest
 //!   still owes.
-//! - [`rows`]: the tables and columns that are compared. The database and the model use the same row types.
+//! - [`rows`]: the tables and columns that the test compares. The database and the model use the same row types.
 //! - [`observed`]: finds the rows that an operation has changed in the database.
 //! - [`invariants`]: what must hold after every operation, checked on the rows of the database alone.
 //!
@@ -167,8 +167,8 @@ impl Stage {
 
     /// Plays a sequence in a new database. Returns the final state, and the first violation if there is one.
     fn play(&mut self, operations: &[Operation], tracing: Tracing) -> (Play, Result<(), String>) {
-        // The same seed makes ids equal at each run. The seed applies to this thread, on which the whole sequence
-        // runs.
+        // With the same seed, the ids are the same at each run. The seed applies only to this thread, and the whole
+        // sequence runs on this thread.
         fastrand::seed(1);
         let file = self.template.with_file_name("sequence.db");
         std::fs::copy(&self.template, &file).unwrap();
@@ -177,7 +177,8 @@ impl Stage {
             // No model is asked: turns end with texts that were drawn.
             let handles = world.handles(ScriptedModel::in_order(Vec::new()), Hands::none());
             let mut play = Play::new(Arc::clone(&world.snapshot), handles, artifact.clone(), tracing);
-            // A restart ends a part. Before the next part, the database is closed and opened again.
+            // Each restart ends a part of the sequence. Before the next part, the database is closed and opened
+            // again.
             for part in operations.split_inclusive(|operation| matches!(operation, Operation::Restart)) {
                 let (store, _signals) = Store::open(&file, Durability::Normal).await.unwrap();
                 let part = part.to_vec();

@@ -1,4 +1,4 @@
-//! The prompts describe exactly the tools and parameters that exist.
+//! Checks that the prompts describe exactly the tools and parameters that exist.
 
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;

@@ -69,7 +69,7 @@ fn briefs() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// Generates arguments for a tool: each field that some tool has may be present or missing, valid or invalid.
+/// Generates arguments for a tool. Each field that any tool has may be present or missing, valid or invalid.
 fn arguments() -> impl Strategy<Value = Value> {
     let of = |key: &'static str, values: BoxedStrategy<Value>| {
         (Just(key), proptest::option::weighted(0.9, values))
@@ -140,7 +140,7 @@ fn no_refusal_changes_anything() {
     let mut refused: BTreeMap<String, u32> = BTreeMap::new();
     let callers = select(vec!["%lead", "%lead", "root", "%reader", "%friend"]);
     let cases = (callers, select(TOOLS.to_vec()), arguments());
-    // The cases are the same at each run, so that coverage does not depend on luck.
+    // The cases are the same at each run. Otherwise some runs could miss a refusal code by chance.
     let seed = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) };
     let mut runner = TestRunner::new_with_rng(config, seed);
@@ -159,7 +159,7 @@ fn no_refusal_changes_anything() {
             })
         })
         .unwrap();
-    // A code that never occurred was not tested.
+    // Every code must have occurred, because otherwise it was not tested.
     for expected in [
         "agent_terminated",
         "artifact_not_found",

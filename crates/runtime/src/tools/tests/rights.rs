@@ -18,11 +18,12 @@ use std::collections::BTreeMap;
 /// One change of the rights of agents.
 #[derive(Clone, Debug)]
 enum Change {
-    /// An agent makes a role with these groups and hires into it. Both agents are chosen by a number.
+    /// An agent creates a role with these groups, and hires an agent into this role. The number picks the agent that
+    /// hires.
     Hire { parent: usize, groups: Vec<ToolGroup> },
-    /// The groups of an agent's role are set to these.
+    /// The role of an agent gets these groups instead of its old groups.
     Role { agent: usize, groups: Vec<ToolGroup> },
-    /// The groups of root are set to these.
+    /// Root gets these groups instead of its old groups.
     Settings(Vec<ToolGroup>),
 }
 
@@ -131,7 +132,7 @@ async fn play(changes: Vec<Change>) {
     check_calls(&world, &reference).await;
 }
 
-/// Compares the tools that every agent is offered with the reference.
+/// Compares the tools that a request offers to each agent with the expected tools in `reference`.
 async fn check(world: &World, reference: &Reference) {
     for agent in reference.agents.keys() {
         let mut reader = world.store.reader().await.unwrap();
@@ -147,7 +148,8 @@ async fn check(world: &World, reference: &Reference) {
     }
 }
 
-/// Calls one tool of each group without arguments, and compares the refusals with the reference.
+/// Calls one tool of each group without arguments, and compares the refusals with the expected refusals in
+/// `reference`.
 async fn check_calls(world: &World, reference: &Reference) {
     for (tool, group) in [
         ("create_role", ToolGroup::Organization),

@@ -65,7 +65,7 @@ async fn schemas_are_plain_and_valid() {
     }
 }
 
-/// The places that accept any object. All other objects must name their fields.
+/// The places in schemas that accept any object. Every other object in a schema must list its fields.
 const OPEN: [&str; 4] =
     ["/properties/meta", "/properties/taskBrief", "/properties/interface_spec", "/properties/target_agent"];
 
@@ -109,7 +109,7 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
     assert_eq!(names(ToolGroup::BUILT_IN), names(&[]));
 }
 
-/// The policy denies the clerk one tool in every case, another one in some cases, and changes of files.
+/// The policy denies the clerk one tool in every case, another tool in some cases, and all tools that change files.
 #[tokio::test]
 async fn what_the_policy_denies_to_a_role_in_every_case_is_not_offered() {
     let policy = json!([
@@ -130,7 +130,7 @@ async fn what_the_policy_denies_to_a_role_in_every_case_is_not_offered() {
         all.into_iter().filter(|name| !shown.iter().any(|tool| tool.name == *name)).collect()
     };
     assert_eq!(missing("writer"), [""; 0]);
-    // Nobody is denied the tools for messages.
+    // The rule for `list_*` does not hide `list_contacts`: the policy cannot deny the tools for messages.
     assert_eq!(missing("clerk"), ["list_artifacts", "str_replace_editor", "search_files"]);
     for (tool, argument) in [("put_artifact", "path"), ("get_artifact", "saveTo"), ("http_request", "saveTo")]
     {

@@ -104,7 +104,7 @@ async fn who_is_told_of_an_artifact_may_open_it() {
         assert_eq!(world.call(&one, "get_artifact", open.clone()).await, json!({"opened": stored["ref"]}));
         assert_eq!(code(&world.call(&other, "get_artifact", open).await), "artifact_not_found");
     }
-    // An agent that names an artifact it may not open gives nobody access to it.
+    // An agent may name an artifact that it may not open. Then the receivers get no access to this artifact.
     let secret = world.call(&other, "put_artifact", json!({"type": "note", "content": "三"})).await;
     world.say(&one, "root", json!(format!("{}", secret["ref"]))).await;
     assert_eq!(

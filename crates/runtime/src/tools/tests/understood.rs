@@ -3,7 +3,7 @@
 use crate::testing::{World, brief, code};
 use serde_json::{Value, json};
 
-/// Returns the ids of the agents that an ambiguous name fits.
+/// Returns the ids of the agents to which an ambiguous name applies, from the refusal of the call.
 #[track_caller]
 fn candidates(refused: &Value) -> Vec<&str> {
     assert_eq!(code(refused), "ambiguous_name", "{refused}");
@@ -36,13 +36,15 @@ async fn a_name_that_several_have_reaches_none_of_them() {
     assert_eq!(candidates(&ended), readers);
     assert_eq!(world.dump().await, before);
 
-    // With several receivers, each one has its own result.
+    // If a message has several receivers, the result states for each receiver whether the message was sent or
+    // refused.
     let sent = world.call("root", "send_message", json!({"to": ["读者", "写手"], "payload": "看"})).await;
     assert_eq!(
         (sent["messageIds"].as_array().unwrap().len(), candidates(&sent["refused"][0])),
         (1, vec![readers[0].as_str(), &readers[1]])
     );
-    // If one of two agents with the same role name has ended, `terminate_agent` takes the name for the other agent.
+    // One of the two agents with the same role name ends. Then this name means the other agent in a call of
+    // `terminate_agent`.
     world.call("root", "terminate_agent", json!({"agentId": readers[0]})).await;
     let ended = world.call("root", "terminate_agent", json!({"agentId": " 读者 "})).await;
     assert_eq!((&ended["id"], &ended["ended"]), (&json!(readers[1]), &json!(1)));
@@ -88,8 +90,8 @@ async fn every_result_names_what_was_not_understood() {
         ("compress_context", json!({"summary": "做了一半"})),
         ("get_org_structure", json!({})),
         ("terminate_agent", json!({"agentId": reader})),
-        // A refusal names ignored arguments too, because an ignored argument is often a missing argument
-        // with a wrong name.
+        // A refusal also names ignored arguments. A model often gives a required argument a wrong name, so that the
+        // argument is ignored.
         ("terminate_agent", json!({"agentId": "nobody"})),
         ("spawn_agent", json!({})),
     ];

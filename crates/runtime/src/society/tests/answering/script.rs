@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 /// After this many answers, a model only ends its turns.
 const ANSWERS: usize = 9;
 
-/// What models did, and how often.
+/// The deeds of models, for example `hired` or `report`, and how often each deed occurred.
 #[derive(Debug, Default)]
 pub(super) struct Deeds(BTreeMap<&'static str, u64>);
 
@@ -59,7 +59,8 @@ pub(super) struct Script {
     seed: u64,
     /// The children of each agent, by number.
     children: Vec<Vec<usize>>,
-    /// One entry for each crash: the number of calls after which the process crashes. The last entry is the next crash.
+    /// One entry for each crash: the number of calls after which the process crashes. The last entry belongs to the
+    /// next crash.
     lives: Mutex<Vec<u64>>,
     calls: AtomicU64,
     crash: Notify,
@@ -72,8 +73,8 @@ impl Script {
         let agents = random.usize(3..=8);
         let mut children = vec![Vec::new(); agents];
         for agent in 1..agents {
-            // The parent of most agents is the previous agent: this makes long chains,
-            // so an answer has to pass through many agents.
+            // The parent of most agents is the agent that was made just before. The result is long chains, in which
+            // an answer has to pass through many agents.
             let parent = if random.u8(0..3) == 0 { random.usize(0..agent) } else { agent - 1 };
             children[parent].push(agent);
         }
@@ -102,7 +103,7 @@ impl Script {
         self.deeds.lock().unwrap().count(deed);
     }
 
-    /// Returns whether the process crashes instead of getting this answer.
+    /// Counts a call. Returns whether the process crashes instead of getting the answer to this call.
     fn dies(&self) -> bool {
         let mut lives = self.lives.lock().unwrap();
         let calls = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
@@ -157,8 +158,8 @@ fn texts(message: &Message) -> Vec<&str> {
     }
 }
 
-/// Returns the tokens in a text. Each token stands for a piece of work, and consists of `tok`, the number of an agent,
-/// `z`, and another number.
+/// Returns the tokens in a text. Each token represents a piece of work. A token consists of `tok`, the number of an
+/// agent, `z`, and another number.
 pub(super) fn tokens(text: &str) -> BTreeSet<String> {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric());
     words.filter(|word| word.starts_with("tok") && word.contains('z')).map(str::to_owned).collect()

@@ -141,12 +141,12 @@ impl Society {
     /// Returns the request on whose behalf another request was made.
     fn asked_for(&self, request: &Message) -> Option<&String> {
         let mut named = request.named.iter().filter_map(|id| self.messages.get_key_value(id));
-        // An agent cannot pass on a request that is over. If it names such a request,
-        // it asks on behalf of its own work.
+        // An agent cannot pass on a request that is over. If the agent names such a request, the new request counts
+        // as made on behalf of the agent's own work.
         let passed_on = named.find(|(id, _)| !self.was_over(id, &request.id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),
-            // Several agents passed the named request on before it came to this sender.
+            // Several agents passed the named request on before it reached the sender of this request.
             Some((id, _)) => {
                 let mut of_sender =
                     self.messages.iter().filter(|(_, message)| message.receiver == request.sender);
@@ -227,7 +227,7 @@ async fn story(connection: &mut SqliteConnection) -> String {
     lines.join("\n")
 }
 
-/// At the end, agents wait for no one except the person.
+/// Checks that at the end agents wait for nobody except the person.
 fn of_waits(society: &Society) -> Vec<String> {
     let waits = society.messages.iter().filter(|(_, message)| {
         let is_open = matches!(message.state.as_str(), "delayed" | "queued" | "in_turn" | "done");
@@ -244,12 +244,12 @@ fn of_waits(society: &Society) -> Vec<String> {
     waits.collect()
 }
 
-/// A closing text answers all requests of its receiver that its writer has read.
+/// Checks that a closing text answers all requests of its receiver that the writer of the text has read.
 fn of_closing_texts(society: &Society) -> Vec<String> {
     let mut violations = Vec::new();
     for (id, text) in &society.messages {
         let Some(turn) = text.sent_in.and_then(|turn| society.turns.get(&turn)) else { continue };
-        // A text that a tool call has also sent does not count as a closing text.
+        // If a tool call of the turn has already sent the text, the text does not count as a closing text.
         let said = turn.text.as_ref().filter(|said| !turn.calls.contains(said.as_str()));
         let ends_turn = said.is_some() && said == text.words.as_ref() && turn.state == "done";
         if !ends_turn || text.replies_to.is_empty() || text.about.is_some() {
@@ -270,7 +270,8 @@ fn of_closing_texts(society: &Society) -> Vec<String> {
     violations
 }
 
-/// The person sees no text of root twice, and the last final text contains everything in root's last closing text.
+/// Checks that the person sees no text of root twice, and that root's last final text to the person contains
+/// everything that its last closing text contains.
 fn of_the_person(society: &Society) -> Vec<String> {
     let mut violations = Vec::new();
     let told =
@@ -288,7 +289,7 @@ fn of_the_person(society: &Society) -> Vec<String> {
     });
     let Some(last) = for_user.filter_map(|turn| turn.text.as_deref()).next_back() else { return violations };
     let answered = |request: &Message, answer: &Message| request.answered_by.as_ref() == Some(&answer.id);
-    // A report is an answer if its text was repeated as the closing text.
+    // A report counts as an answer if root repeated its text as the closing text.
     let is_answer = |message: &&Message| {
         let is_report =
             message.is_report && !society.messages.values().any(|request| answered(request, message));

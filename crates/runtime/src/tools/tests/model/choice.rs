@@ -1,4 +1,5 @@
-//! Turns the drawn numbers into ids and arguments, by picking from what exists in the reference model.
+//! Converts the drawn numbers into ids and arguments. Each number picks one of the things that exist in the reference
+//! model.
 
 use super::operation::{
     Actor, Brief, ClosingText, Flaw, Hire, Named, Payload, ROLE_NAMES, RoleMeant, Which, Whom,
@@ -15,10 +16,10 @@ use std::collections::BTreeSet;
 /// The two tasks. Root and the person serve both.
 pub(super) const TASKS: [&str; 2] = ["t-1", "t-2"];
 
-/// The most characters of a message.
+/// The maximum number of characters of a message.
 pub(super) const MAX_MESSAGE_CHARS: usize = 2000;
 
-/// Who may perform an operation.
+/// The parties that may perform an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Callers {
     Agents,
@@ -73,12 +74,13 @@ pub(super) fn actor(society: &Society, actor: Actor, callers: Callers) -> Conver
     Conversation { agent, task: own.unwrap_or_else(|| TaskId::new(TASKS[usize::from(number % 2)])) }
 }
 
-/// Returns the words by which the actor names a party: an id or a role name.
+/// Returns the text with which the actor names a party: an id or a role name.
 pub(super) fn whom(society: &Society, by: &Conversation, whom: Whom) -> String {
     let contact = |number| {
         let contacts: BTreeSet<&AgentId> =
             society.contacts(by).into_iter().map(|contact| &contact.agent).collect();
-        // Ids may differ between runs; the order in which agents were hired does not.
+        // Ids may differ between runs, but agents are hired in the same order in every run. So sort the contacts by
+        // this order.
         let in_order: Vec<_> = society.everybody.iter().filter(|id| contacts.contains(id)).collect();
         pick(&in_order, number).map(|id| (*id).clone())
     };
@@ -116,7 +118,7 @@ pub(super) fn which(society: &Society, by: &AgentId, which: Which) -> ArtifactId
 }
 
 pub(super) fn role_name(number: u8) -> &'static str {
-    // The last name is invalid, so it is picked less often than the others.
+    // The last name is invalid, so the code picks it less often than the other names.
     let number = usize::from(number) % (3 * ROLE_NAMES.len() - 2);
     if number < ROLE_NAMES.len() { ROLE_NAMES[number] } else { ROLE_NAMES[number % (ROLE_NAMES.len() - 1)] }
 }
@@ -153,7 +155,7 @@ fn words(
     (words, named)
 }
 
-/// Returns the brief as the actor writes it, and the hiring that the reference model should perform.
+/// Returns the task brief that the actor writes, and the hiring that the reference model should perform.
 pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value, Wish) {
     let Brief { flaw, collaborators, mentions } = &hire.brief;
     let (words, named) = words(society, &by.agent, 0, *mentions);
@@ -168,7 +170,7 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     let name = hire.name.map(|name| Name::parse(name).map(|name| name.to_string()).map_err(drop));
     let wish = Wish {
         role: role(society, by, hire.role),
-        // If the role name of a contact is empty, the operation names nobody.
+        // An empty name means that the number picked no contact. A brief with an empty collaborator is invalid.
         brief_is_whole: *flaw == Flaw::None && collaborators.iter().all(|id| !id.is_empty()),
         collaborators,
         named,
@@ -177,9 +179,9 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     (brief, wish)
 }
 
-/// Returns two things. The first is the payload as the actor writes it. The second is the payload
-/// as the reference model understands it, or a refusal code if the payload is invalid. If the message is sent together
-/// with a hiring, `lent` is the brief of that hiring. An assignment then need not repeat the brief.
+/// Returns the payload that the actor writes, and the payload as the reference model understands it. Instead of the
+/// second payload, returns a refusal code if the payload is invalid. If the message is sent together with a hiring,
+/// `lent` is the brief of that hiring, and an assignment need not repeat the brief.
 pub(super) fn payload(
     society: &Society,
     by: &Conversation,
@@ -224,7 +226,8 @@ pub(super) fn payload(
             written["target_agent"] = target.as_ref().map_or(Value::Null, |id| json!({"id": id}));
             written["usage_hint"] = json!("附上图片");
         }
-        // These message types have no required field that could be left out, so the payload gets an unknown type.
+        // These message types have no required field that could be missing. To be invalid, the payload gets an
+        // unknown type.
         MessageType::General
         | MessageType::StatusReport
         | MessageType::CollaborationRequest
@@ -235,7 +238,7 @@ pub(super) fn payload(
         }
         _ => {}
     }
-    // An assignment that is sent along with the hiring needs no brief.
+    // An assignment that is sent together with a hiring needs no brief of its own.
     is_whole |= payload.kind == MessageType::TaskAssignment && lent.is_some();
     named.extend(attachments.iter().cloned());
     let mut unique = Vec::new();
@@ -265,7 +268,8 @@ fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageI
             let passed_on: Vec<MessageId> =
                 open.iter().filter_map(|request| request.on_behalf_of.clone()).collect();
             pick(&passed_on, number).map(|first| {
-                // An even number means the next request in the chain, if the chain continues.
+                // If the number is even, take the request on whose behalf `first` was made, if there is such a
+                // request.
                 let further = society.rows.messages[first].on_behalf_of.as_ref();
                 further.filter(|_| number % 2 == 0).unwrap_or(first).clone()
             })
@@ -280,7 +284,7 @@ fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageI
 }
 
 /// Picks a request whose receiver is in a turn and whose asker is at rest.
-/// The asker must hold a text, or must have sent an interim message to the person.
+/// The asker must hold a closing text, or must have sent an interim message to the person.
 /// Returns the receiver's conversation, the request, and the asker's conversation.
 pub(super) fn overtaking(society: &Society, number: u8) -> Option<(Conversation, MessageId, Conversation)> {
     let mut all = Vec::new();
@@ -314,7 +318,7 @@ pub(super) fn closing_text(society: &Society, by: &Conversation, said: ClosingTe
             let mut newest_first = society.rows.messages.values().rev();
             let own = newest_first.find(|message| message.sender == by.agent && message.task == by.task);
             let words = own.and_then(|message| message.words.as_ref());
-            // White space around a text does not make it a different text.
+            // Add white space around the text. The rules must still treat the text as the same text.
             Some(DraftPayload::plain(
                 words.map_or_else(|| "看".to_owned(), |words| format!("\n{} ", words.trim())),
             ))

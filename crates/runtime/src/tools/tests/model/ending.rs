@@ -24,8 +24,8 @@ impl Society {
         }
     }
 
-    /// Closes a turn. Returns the conversations whose requests the turn has answered, because their agents waited for
-    /// the end of the turn.
+    /// Closes a turn. The turn may have answered requests, and the askers wait until the turn has ended. Returns the
+    /// conversations of these askers.
     pub(super) fn close_turn(&mut self, turn: &Turn, state: &str) -> Vec<Conversation> {
         let answered = self.mail(|message| message.answered_in == Some(turn.id));
         for request in &answered {
@@ -36,7 +36,7 @@ impl Society {
         answered.into_iter().map(asker).collect()
     }
 
-    /// Ends a turn. Its closing text goes to the giver, or is held, or is dropped.
+    /// Ends a turn. The closing text of the turn is sent to the giver, or held, or dropped.
     pub(super) fn end_turn(&mut self, turn: &Turn, text: Option<&DraftPayload>) {
         let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
         let refused = text.and_then(|letter| self.say(turn, &of, letter));
@@ -58,7 +58,8 @@ impl Society {
         }
     }
 
-    /// Sends or holds a closing text. If the message is refused, returns the giver and the request.
+    /// Sends or holds a closing text. If the door refuses the text, returns the giver and the request that stays
+    /// without an answer.
     fn say(&mut self, turn: &Turn, of: &Conversation, letter: &DraftPayload) -> Option<(AgentId, MessageId)> {
         let last_word = self.last_word(turn);
         let works_on = turn.works_on.as_ref().map(|id| self.rows.messages[id].clone());
@@ -111,7 +112,7 @@ impl Society {
         }
     }
 
-    /// Returns the newest message with this text that answers, or is about, all of these requests.
+    /// Returns the newest message with this text that answers all of these requests or is about all of them.
     fn said_before(
         &self,
         by: &Conversation,
@@ -129,7 +130,7 @@ impl Society {
         self.rows.messages.values().rev().find(is_same).cloned()
     }
 
-    /// Makes an earlier message final, and records it as the answer to these requests.
+    /// Makes an earlier message final, and records this message as the answer to these requests.
     fn make_final(&mut self, id: &MessageId, answers: &[MessageId]) {
         self.change(id, |message| message.finality = Finality::Final);
         self.answer(answers, id);
@@ -190,7 +191,8 @@ impl Society {
                 self.tell(&turn.task, &asker, "receiver_failed", Some(request), NoticeContents::default());
             }
         }
-        // The failed agent cannot deliver what it has made so far, so the system does.
+        // The failed agent cannot deliver the artifacts and texts that it has made so far, so the system delivers
+        // them.
         let stored = self.outputs(&of).into_iter().map(|output| output.asker);
         let held: Vec<AgentId> = self.notes_of(&of).map(|note| self.asker_of(note)).collect();
         let askers: BTreeSet<AgentId> = stored.chain(held).filter(|asker| !asker.is_user()).collect();
@@ -201,8 +203,8 @@ impl Society {
         self.look_at_those_who_waited(released);
     }
 
-    /// Checks the agents that waited for an ended turn, because they may have something to deliver. The agents are
-    /// checked in reverse order, as the runtime does.
+    /// Checks the agents that waited for an ended turn, because they may now have something to deliver. Checks them
+    /// in reverse order, because the runtime uses this order.
     pub(super) fn look_at_those_who_waited(&mut self, waited: Vec<Conversation>) {
         for of in waited.into_iter().rev().filter(|of| !of.agent.is_user()) {
             self.look(&of, Cause::WaitEnded);
@@ -232,14 +234,15 @@ impl Society {
             if !waits.is_empty() {
                 return;
             }
-            // If the request of a held text was answered before, the text is sent without a reminder.
+            // If the request of a held text was answered before, the text is sent at once, without a reminder to its
+            // agent.
             let is_settled = |note: &&Note| !owed.iter().any(|owed| owed.id == note.request);
             let settled = self.notes_of(of).find(is_settled).cloned();
             if let Some(note) = settled {
                 self.deliver(of, &note, &owed);
                 continue;
             }
-            // Answers that are owed to the person are skipped here, because the nudge asks for them.
+            // Skip answers that the agent owes to the person: the nudge asks for these answers.
             let mut left: BTreeMap<MessageId, AgentId> = BTreeMap::new();
             left.extend(owed.iter().map(|request| (request.id.clone(), request.sender.clone())));
             left.extend(self.outputs(of).into_iter().map(|output| (output.request, output.asker)));
@@ -254,8 +257,8 @@ impl Society {
         }
     }
 
-    /// Returns what an agent owes an asker: the open requests, then all requests of the notice,
-    /// then the contents of the notice.
+    /// Returns what an agent owes an asker, in three parts: the open requests, all requests that the notice names,
+    /// and the contents of the notice.
     fn left_for(
         &self,
         of: &Conversation,
@@ -291,7 +294,7 @@ impl Society {
         self.tell(&of.task, &of.agent, "reminder", about, told);
     }
 
-    /// Tells an asker that no answer will come, and hands over what was made for it instead.
+    /// Tells an asker that no answer will come, and gives the asker everything that was made for it.
     fn give_up(&mut self, of: &Conversation, asker: &AgentId, owed: &[Message]) {
         let (open, concerned, told) = self.left_for(of, asker, owed);
         for request in &open {
@@ -315,8 +318,8 @@ impl Society {
         }
     }
 
-    /// Delivers a held text if the agent no longer waits on behalf of its requests.
-    /// Returns whether a text was delivered.
+    /// Delivers a held text if the agent no longer waits on behalf of the requests of this text. Returns whether a
+    /// text was delivered.
     fn deliver_held(&mut self, of: &Conversation, owed: &[Message]) -> bool {
         let waits = self.waits(of);
         let is_free = |note: &&Note| {
@@ -328,7 +331,7 @@ impl Society {
         true
     }
 
-    /// Sends the texts that are held for the requests of a note, except texts that the asker has already got.
+    /// Sends the texts that are held for the requests of a note. Leaves out texts that the asker has already got.
     fn deliver(&mut self, of: &Conversation, note: &Note, owed: &[Message]) {
         let (request, asker) = (&note.request, self.asker_of(note));
         let of_asker = owed.iter().filter(|owed| owed.sender == asker).map(|owed| owed.id.clone());
@@ -366,8 +369,8 @@ impl Society {
         }
     }
 
-    /// Makes the last interim message to the person final if the agent no longer waits on behalf of its requests.
-    /// Returns whether this has made a message final.
+    /// Makes the last interim message to the person final if the agent no longer waits on behalf of the requests of
+    /// this message. Returns whether the function made a message final.
     fn settle_interim(&mut self, of: &Conversation) -> bool {
         let is_said = |message: &&Message| {
             let to_person =

@@ -112,7 +112,7 @@ impl OperationEffect<'_> {
     fn live_before(&self, id: &AgentId) -> bool {
         match self.before(&Key::Agent(id.clone())) {
             Some(Row::Agent(agent)) => agent.ended_at.is_none(),
-            // The agent has no earlier row, because this operation has hired it.
+            // This operation has hired the agent, so only the rows after the operation contain the agent.
             _ => self.after.agents.get(id).is_some_and(|agent| agent.ended_at.is_none()),
         }
     }
@@ -128,7 +128,8 @@ impl OperationEffect<'_> {
         })
     }
 
-    /// An agent can reach its contacts, itself, and an agent that it has just hired.
+    /// Whether the sender may write to the receiver: the receiver is a contact of the sender, the sender itself, or
+    /// an agent that the sender has just hired.
     fn was_reachable(&self, message: &Message) -> bool {
         let (from, to) = (&message.sender, &message.receiver);
         let has_hired = || {
@@ -164,14 +165,15 @@ impl OperationEffect<'_> {
             (Source::FirstMessage, None) => self.new_messages().any(|message| {
                 (&message.sender, &message.receiver) == (agent, owner) && message.met.is_some()
             }),
-            // A first message of the person adds no contact here, because the person writes only to root.
+            // In this test, the person writes only to root, so a first message of the person adds no contact.
             _ => false,
         };
         owner != agent && of_same_task && is_defined
     }
 
-    /// Every request that an answer names went from the receiver of the answer to its sender, and was read but not
-    /// answered before. A supplement names one request that is no longer open.
+    /// Whether the requests that a message answers fit the message. The receiver of the message sent each request to
+    /// its sender, and the request was open before. A supplement instead names one request that was not open any
+    /// more.
     fn reply_fits(&self, message: &Message) -> bool {
         message.in_reply_to.iter().all(|id| {
             let Some(Row::Message(request)) = self.before(&Key::Message(id.clone())) else { return false };
@@ -182,7 +184,7 @@ impl OperationEffect<'_> {
         })
     }
 
-    /// A reminder concerns at least one request that its reader was not reminded of before.
+    /// Whether a reminder names at least one request of which the receiver was not reminded before.
     fn says_something_new(&self, message: &Message) -> bool {
         let is_marked_now = |change: &Change| match (&change.before, &change.after) {
             (Some(Row::Message(before)), Some(Row::Message(after))) => {
@@ -193,7 +195,7 @@ impl OperationEffect<'_> {
         message.notice.as_deref() != Some("reminder") || self.changes.rows.iter().any(is_marked_now)
     }
 
-    /// A request may be given up if its receiver was reminded of it, or if its asker has ended.
+    /// Checks that a request is given up only if its receiver was reminded of the request, or if its asker has ended.
     fn may_be_given_up(&self, before: &Message, after: &Message) -> bool {
         let is_given_up = before.state != after.state && after.state == MessageState::Unanswered;
         let was_left = before.reminded == 1 || !self.is_live(&after.sender);
@@ -204,15 +206,15 @@ impl OperationEffect<'_> {
         self.after.agents.get(id).is_some_and(|agent| agent.ended_at.is_none())
     }
 
-    /// Returns the sender of a request, if the request was made to this agent in this task.
+    /// Returns the sender of a request; `None` if the request was not made to this agent in this task.
     fn is_asked(&self, request: &MessageId, of: &AgentId, task: &TaskId) -> Option<&AgentId> {
         let request = self.after.messages.get(request)?;
         let is_its = request.receiver == *of && request.task == *task && request.expects == Expects::Answer;
         is_its.then_some(&request.sender)
     }
 
-    /// Whether this operation answered a request or told its asker something.
-    /// The result is also true if the asker has ended.
+    /// Whether this operation answered a request, or sent the asker of the request a message. Also true if the asker
+    /// has ended.
     fn was_said(&self, by: &AgentId, request: &MessageId) -> bool {
         let Some(request) = self.after.messages.get(request) else { return false };
         let is_told = |message: &Message| {
@@ -230,8 +232,8 @@ impl OperationEffect<'_> {
             || self.changes.rows.iter().any(has_answer)
     }
 
-    /// Whether the system handed over an artifact that was made for an asker but never named to it. The asker must be
-    /// told, unless it has ended.
+    /// Whether the system handed an artifact over to an asker, because the agent that made the artifact for the asker
+    /// never named it. The system must have told the asker, unless the asker has ended.
     fn was_left_over(&self, asker: &AgentId, artifact: &ArtifactId) -> bool {
         let given_up = self.changes.rows.iter().any(|change| match (&change.before, &change.after) {
             (Some(Row::Output(output)), None) => output.asker == *asker && output.artifact == *artifact,
@@ -253,7 +255,7 @@ impl OperationEffect<'_> {
         })
     }
 
-    /// Whether a party that could open the artifact has just written to the agent or hired it.
+    /// Whether a party has just written to the agent or hired it, and could itself open the artifact before.
     fn was_handed_on(&self, agent: AgentId, artifact: &str) -> bool {
         let could_open = |giver: &AgentId| {
             let artifact = polity_society::id::ArtifactId::new(artifact);
@@ -287,7 +289,8 @@ fn is_the_same(before: &Message, after: &Message) -> bool {
         turn: before.turn,
         ..after.clone()
     };
-    // An interim message may become final, and a reminded request stays reminded.
+    // Finality and the count of reminders change in one direction only: an interim message may become final, and a
+    // reminded request stays reminded.
     let goes_on = before.finality == Finality::Interim || after.finality == Finality::Final;
     as_it_was == *before && goes_on && before.reminded <= after.reminded
 }
@@ -296,13 +299,14 @@ fn may_follow(before: MessageState, after: MessageState) -> bool {
     use MessageState::{Bounced, Delayed, Done, Failed, InTurn, Queued, Unanswered};
     match (before, after) {
         (Delayed, Queued) | (Queued | Delayed | InTurn, Bounced) | (Queued, InTurn | Done) => true,
-        // The end of a turn and its consequences are one operation, in which a message can pass through several states.
+        // One operation ends a turn and carries out the consequences, so a message can pass through several states in
+        // one operation.
         (InTurn, Done | Failed | Unanswered) | (Done, Failed | Unanswered) => true,
         (before, after) => before == after,
     }
 }
 
-/// Nothing waits for an ended agent: no mail, no request, no turn.
+/// Checks that nothing is left for an ended agent to do: it has no queued message, no open request and no open turn.
 fn of_the_ended(rows: &Rows, changes: &Changes) -> Vec<String> {
     let ended = changes.rows.iter().filter_map(|change| match &change.after {
         Some(Row::Agent(agent)) if agent.ended_at.is_some() => Some(&agent.id),
@@ -326,14 +330,15 @@ fn of_the_ended(rows: &Rows, changes: &Changes) -> Vec<String> {
     violations
 }
 
-/// An answered request names its answer, and the answer names the request. An interim message answers nothing.
+/// Checks that an answered request names its answer, that the answer names the request, and that no interim message
+/// is an answer.
 fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     let mut violations = Vec::new();
     for change in &changes.rows {
         let Some(Row::Message(message)) = &change.after else { continue };
         if let Some(answer) = &message.answered_by {
-            // If a report has the same text as the closing text, the report becomes the answer. A report is not in
-            // reply to the request, but about it.
+            // If a report has the same text as the later closing text, the report becomes the answer. A report does
+            // not name the request in `in_reply_to`, but in `about`.
             let names_it = rows.messages.get(answer).is_some_and(|answer| {
                 let between = (&answer.sender, &answer.receiver) == (&message.receiver, &message.sender);
                 let names =
@@ -355,8 +360,8 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     violations
 }
 
-/// An asker keeps waiting until the turn that gave the answer has ended. After a turn that ended well, its agent
-/// still waits, or has mail, or all its askers have got an answer or a notice.
+/// Checks that an asker waits until the turn that gave the answer has ended. Also checks the agent of a turn that
+/// ended well: it still waits, or has mail, or all its askers have got an answer or a notice.
 fn of_turns(rows: &Rows, changes: &Changes) -> Vec<String> {
     let mut violations = Vec::new();
     let ended = |change: &Change| matches!(&change.after, Some(Row::Turn(turn)) if turn.state != "open");

@@ -46,14 +46,14 @@ impl Society {
         self.rows.messages.values().filter(is_open).collect()
     }
 
-    /// Returns the requests on whose behalf an agent waits. `None` in the result means
-    /// that the agent also waits for something that belongs to no request.
+    /// Returns the requests on whose behalf an agent waits. The result contains `None` if the agent also waits for
+    /// something that belongs to no request.
     pub(super) fn waits(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let own = |message: &&Message| message.sender == by.agent && message.task == by.task;
         let mut waits = BTreeSet::new();
         for message in self.rows.messages.values().filter(own) {
             if message.receiver == by.agent {
-                // The message is a note of the agent to itself that is not due yet.
+                // The message is a delayed note from the agent to itself, and its time has not come yet.
                 if message.state == MessageState::Delayed {
                     waits.insert(message.about.clone());
                 }
@@ -64,8 +64,9 @@ impl Society {
         waits
     }
 
-    /// Looks at the news in an agent's mailbox: answers, reports and notices. Returns the requests
-    /// on whose behalf the agent had asked for them. `None` in the result stands for news that belong to no request.
+    /// Reads the answers, reports and notices in the mailbox of an agent. Each message is about a request A that the
+    /// agent made on behalf of a request B. Returns all requests B. The result contains `None` if a message belongs
+    /// to no such request.
     pub(super) fn unheard(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let is_news = |message: &&Message| {
             let tells = !message.in_reply_to.is_empty() || message.about.is_some() || message.is_of_system();
@@ -79,8 +80,8 @@ impl Society {
         self.rows.messages.values().filter(is_news).map(on_behalf_of).collect()
     }
 
-    /// Returns the request of `among` that an id means: the request with this id, or the oldest request that was made
-    /// on behalf of it.
+    /// Returns the request in `among` that an id means: the request with this id, or else the oldest request that was
+    /// made on behalf of the request with this id.
     fn meant<'m>(&self, among: &[&'m Message], id: &MessageId) -> Option<&'m Message> {
         let itself = among.iter().find(|request| request.id == *id);
         itself.or_else(|| among.iter().find(|request| self.is_on_behalf_of(request, id))).copied()
@@ -294,7 +295,7 @@ impl Society {
         Relation { in_reply_to: named, ignored, ..Relation::default() }
     }
 
-    /// Records the answer to these requests. Only the first answer counts. The asker keeps waiting until the turn that
+    /// Records the answer to these requests. A request keeps its first answer. The asker waits until the turn that
     /// gave this answer has ended.
     pub(super) fn answer(&mut self, requests: &[MessageId], answer: &MessageId) {
         for id in requests {
@@ -309,7 +310,8 @@ impl Society {
         }
     }
 
-    /// An artifact for an asker counts as delivered once the agent has named it to the asker.
+    /// Records artifacts as delivered. An artifact for an asker is delivered when the agent has named the artifact to
+    /// this asker.
     fn note_as_named(&mut self, by: &Conversation, named: &BTreeSet<ArtifactId>, to: &AgentId) {
         let openable = |artifact: &&ArtifactId| self.may_open(&by.agent, artifact);
         let named: BTreeSet<&ArtifactId> = named.iter().filter(openable).collect();
@@ -321,13 +323,14 @@ impl Society {
         }
     }
 
-    /// Returns the artifacts that an agent stored for askers and has not named to them.
+    /// Returns the artifacts that an agent stored for askers, but has not yet named to these askers.
     pub(super) fn outputs(&self, of: &Conversation) -> Vec<Output> {
         let is_its = |output: &&Output| output.agent == of.agent && output.task == of.task;
         self.rows.outputs.values().filter(is_its).cloned().collect()
     }
 
-    /// Sends a message to several receivers. Each one has its own result, and nobody gets the message twice.
+    /// Sends a message to several receivers. Each receiver has its own result, and no receiver gets the message
+    /// twice.
     pub(super) fn send_to_each(
         &mut self,
         by: &Conversation,
@@ -342,8 +345,8 @@ impl Society {
         }
         let mut receivers = BTreeSet::new();
         let (mut sent, mut refused, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
-        // A sent message does not change the sender's contacts. So a name still means the same party
-        // when the message goes to the next receiver.
+        // Sending a message does not change the contacts of the sender. So each name means the same party for all
+        // receivers.
         for meant in to {
             let known = self.contact(by, meant).ok().flatten();
             let receiver = known.map_or_else(|| meant.clone(), |id| id.to_string());
@@ -421,8 +424,9 @@ impl Society {
     }
 
     /// Returns the request that a turn works on if this message begins the turn.
-    /// For a request, this is the message itself. For a reminder, it is the request that the reader owes.
-    /// For news about a request that the reader made, it is the request on whose behalf the reader made it.
+    /// If the message is a request, the turn works on this message itself. If the message is a reminder, the turn
+    /// works on the request that the reader owes. If the message is news about a request of the reader, the turn
+    /// works on the request on whose behalf the reader made that request.
     fn subject(&self, message: &Message) -> Option<MessageId> {
         if message.expects == Expects::Answer {
             return Some(message.id.clone());
@@ -438,8 +442,8 @@ impl Society {
         self.change(id, |message| (message.state, message.turn) = (MessageState::InTurn, Some(turn)));
     }
 
-    /// Returns whether the texts of a turn to the person are final even if the agent still waits for others. This is so
-    /// if a nudge began the turn.
+    /// Returns whether the texts that a turn sends to the person are final even if the agent still waits for other
+    /// agents. The result is yes if a nudge began the turn.
     pub(super) fn last_word(&self, turn: &Turn) -> LastWord {
         let nudged = self.rows.messages[&turn.began_by].notice.as_deref() == Some("nudge");
         if nudged { LastWord::Yes } else { LastWord::UnlessWaiting }

@@ -1,5 +1,5 @@
 //! Finds the rows that an operation has changed. Triggers on the writing connection append each changed row to a
-//! temporary table. If the operation is rolled back, so are its entries.
+//! temporary table. If the operation is rolled back, the appended entries are rolled back, too.
 
 use super::rows::{Key, Row, Rows, TABLES, fields};
 use polity_store::{Error, Tx};
@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 /// Tables that only report what happened. A refused operation adds rows to these tables too.
 const TELLING: [&str; 3] = ["events", "records", "_sqlx_migrations"];
 
-/// The current rows of the database, and how far the list of changes was read.
+/// The current rows of the database, and the last entry of the list of changes that was read.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     pub(super) rows: Rows,

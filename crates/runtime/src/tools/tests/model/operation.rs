@@ -1,6 +1,6 @@
 //! The operations as they are drawn. An operation names agents, artifacts and requests by numbers. When the operation
 //! is performed, each number picks one of the agents, artifacts or requests that exist at that time. So a sequence
-//! still makes sense after some of its operations were left out.
+//! can still be performed after some of its operations were removed.
 
 use polity_society::message::MessageType;
 use proptest::prelude::*;
@@ -13,14 +13,14 @@ use proptest::test_runner::TestRunner;
 pub(super) enum Actor {
     /// A party whose turn is open.
     InTurn(u8),
-    /// A party that has not ended, in one of its tasks. The person is chosen only for operations
-    /// that the person can perform.
+    /// A party that has not ended, in one of its tasks. The number picks the person only for operations that the
+    /// person can perform.
     Anybody(u8),
     /// The person.
     Person(u8),
 }
 
-/// The party that an operation is about, in the actor's words.
+/// The party that an operation is about, and how the actor names this party.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whom {
     /// A contact of the actor, by its id.
@@ -31,7 +31,7 @@ pub(super) enum Whom {
     Asker(u8),
     /// A descendant of the actor.
     Descendant(u8),
-    /// Any party of any task. It need not be a contact, and it may have ended.
+    /// Any party of any task. The party may have ended, and need not be a contact of the actor.
     Anybody(u8),
     /// Any party, by its role.
     RoleOfAnybody(u8),
@@ -83,7 +83,7 @@ pub(super) struct Payload {
 pub(super) enum Named {
     /// A request that the sender has read and not answered.
     Open(u8),
-    /// A request on whose behalf one of the sender's open requests was made.
+    /// A request that was passed on: one of the sender's open requests was made on behalf of this request.
     PassedOn(u8),
     /// Any message.
     Any(u8),
@@ -180,8 +180,8 @@ pub(super) enum Operation {
     BeginTurn {
         mailbox: u8,
     },
-    /// An agent answers a request in the middle of its turn. The asker, which holds a text or has told the person
-    /// something, reads the answer at once and ends its turn without a text.
+    /// An agent answers a request in the middle of its turn. The asker holds a text or has sent the person an interim
+    /// message. The asker reads the answer at once, and ends its turn without a text.
     Overtake {
         request: u8,
     },
@@ -195,7 +195,7 @@ pub(super) enum Operation {
     FailTurn {
         turn: u8,
     },
-    /// Shows the person the oldest message to them.
+    /// Shows the person the oldest message that the person has not seen yet.
     Show,
     Wait {
         milliseconds: i64,
@@ -220,7 +220,7 @@ fn actor() -> impl Strategy<Value = Actor> {
     prop_oneof![1 => index().prop_map(Actor::Anybody), 1 => index().prop_map(Actor::InTurn)]
 }
 
-/// Mostly draws an agent whose turn is open, because such agents write and store things.
+/// In most cases draws an agent whose turn is open, because such agents send messages and store artifacts.
 fn speaker() -> impl Strategy<Value = Actor> {
     prop_oneof![1 => index().prop_map(Actor::Anybody), 3 => index().prop_map(Actor::InTurn)]
 }
@@ -318,7 +318,7 @@ fn role() -> impl Strategy<Value = RoleMeant> {
     ]
 }
 
-/// Whether many or few operations start new work. With many, most agents always have mail and never come to rest.
+/// Whether many or few operations start new work. If many do so, most agents always have mail and never come to rest.
 #[derive(Clone, Copy, Debug)]
 enum Pace {
     Busy,
@@ -370,8 +370,8 @@ fn operation(pace: Pace) -> BoxedStrategy<Operation> {
     .boxed()
 }
 
-/// Draws sequences with a fixed number of operations, and shrinks a sequence that fails. First it leaves out halves,
-/// then quarters, and finally single operations. Then it simplifies each remaining operation.
+/// Draws sequences with a fixed number of operations, and shrinks a sequence that fails. Shrinking first removes
+/// halves of the sequence, then quarters, and finally single operations. Then it simplifies each remaining operation.
 #[derive(Debug)]
 pub(super) struct Sequences {
     /// One strategy for each [`Pace`].
@@ -405,7 +405,7 @@ impl Strategy for Sequences {
 /// A sequence that can be shrunk.
 pub(super) struct Sequence {
     operations: Vec<Box<dyn ValueTree<Value = Operation>>>,
-    /// The number of operations when the last pass over all of them began.
+    /// The number of operations at the start of the current pass over all operations.
     length: usize,
     shrink: Shrink,
     undo: Option<Undo>,
@@ -438,7 +438,8 @@ impl ValueTree for Sequence {
             match self.shrink {
                 Shrink::LeaveOut { at: 0, size: 1 } => {
                     let length = self.operations.len();
-                    // An operation that was needed before may have become unnecessary.
+                    // If this pass has removed an operation, start another pass, because other operations may have
+                    // become unnecessary.
                     self.shrink = if length < self.length {
                         Shrink::LeaveOut { at: length, size: 1 }
                     } else {

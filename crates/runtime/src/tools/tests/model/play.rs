@@ -35,10 +35,11 @@ pub(super) enum Tracing {
 /// How often each operation had each outcome: `ok` or the code of a refusal.
 pub(super) type Outcomes = BTreeMap<(&'static str, String), u32>;
 
-/// The name under which outcomes are counted that an operation has besides `ok` or its refusal.
+/// An operation may have further outcomes besides `ok` or its refusal. Such outcomes are counted under this name.
 pub(super) const BY_THE_WAY: &str = "by the way";
 
-/// A society while a sequence is played: the state that it should have, and the state that the database has.
+/// A society during the play of a sequence: the state that the reference model expects, and the state of the
+/// database.
 pub(super) struct Play {
     society: Society,
     observed: Observed,
@@ -66,7 +67,7 @@ impl Played {
         Self { verb, what: what.into(), said: Value::Null, expected: Value::Null }
     }
 
-    /// Reports that the operation was skipped, because no agent or request fits it.
+    /// Builds the result of a skipped operation: no agent or request fits the operation.
     fn nothing(verb: &'static str) -> Self {
         Self::silent(verb, format!("nobody can {verb}"))
     }
@@ -201,7 +202,8 @@ impl Play {
             Operation::Send { by, to, payload, delay } => {
                 let by = choice::actor(&self.society, *by, Callers::AgentsAndThePerson);
                 let to: Vec<String> = to.iter().map(|whom| choice::whom(&self.society, &by, *whom)).collect();
-                // Nobody assigns the person a task: an assignment without a brief becomes an ordinary message.
+                // Nobody can assign a task to the person, so an assignment to the person counts as an ordinary
+                // message, even without a brief.
                 let to_person = !to.is_empty() && to.iter().all(|to| to == AgentId::user().as_str());
                 let lacks_brief =
                     payload.kind == MessageType::TaskAssignment && payload.flaw == Flaw::Incomplete;
@@ -496,7 +498,7 @@ impl ToolAnswer {
         Played { verb: self.tool, what: self.what, said: self.json, expected }
     }
 
-    /// Compares one field of the items of a list with the expected values, in any order.
+    /// Compares one field of all items of a list with the expected values. The order does not matter.
     fn listing(self, list: &str, field: &str, expected: &BTreeSet<String>) -> Played {
         let items = self.json[list].as_array().unwrap();
         let said: BTreeSet<&str> = items.iter().map(|item| item[field].as_str().unwrap()).collect();

@@ -1,5 +1,5 @@
-//! The rows that are compared, as types. The reference model and the database fill the same types, so their rows can be
-//! compared directly.
+//! The types of the rows that the test compares. The rows of the reference model and of the database have the same
+//! types, so they can be compared directly.
 
 use polity_society::contact::Source;
 use polity_society::id::{AgentId, ArtifactId, MessageId, RoleId, TaskId};
@@ -7,8 +7,8 @@ use polity_society::message::{Expects, Finality, MessageState, MessageType};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// Declares a table: the map of its rows, the fields of a row, and the SQL that reads each field. In the SQL, `@` is
-/// replaced by the prefix of the columns.
+/// Declares tables. Each table has the map of its rows, the fields of a row, and the SQL that reads each field. In
+/// the SQL, the prefix of the columns replaces `@`.
 macro_rules! tables {
     ($($map:ident: $row:ident by $key_type:ty = $key:expr, { $($field:ident: $type:ty = $sql:literal,)* })*) => {
         $(
@@ -212,7 +212,7 @@ impl Message {
         self.sender.as_str() == Self::SYSTEM
     }
 
-    /// Whether nobody has answered the request, and its receiver can still answer it.
+    /// Whether the request has no answer yet, and its receiver can still answer it.
     pub(super) fn is_awaited(&self) -> bool {
         let may_come = matches!(
             self.state,
@@ -221,7 +221,8 @@ impl Message {
         self.expects == Expects::Answer && self.answered_by.is_none() && may_come
     }
 
-    /// Whether the message is a supplement: its request was answered before, or nobody waits for the answer any more.
+    /// Whether the message is a supplement: its request was answered before, or nobody waits for an answer to this
+    /// request any more.
     pub(super) fn is_supplement(&self) -> bool {
         self.in_reply_to.len() == 1 && self.about.as_ref() == self.in_reply_to.first()
     }

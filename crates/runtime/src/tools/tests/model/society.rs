@@ -17,7 +17,7 @@ pub(super) const MAX_QUEUE: usize = 5;
 /// The code of a refusal.
 pub(super) type Code = &'static str;
 
-/// The parts of a payload that the rules look at.
+/// The parts of a payload that the rules read.
 #[derive(PartialEq, Clone, Debug)]
 pub(super) struct DraftPayload {
     pub(super) kind: MessageType,
@@ -67,7 +67,7 @@ pub(super) struct Society {
     pub(super) everybody: Vec<AgentId>,
     /// All roles, in the order in which they were created.
     pub(super) all_roles: Vec<RoleId>,
-    /// In milliseconds since 1970.
+    /// The current time, in milliseconds since 1970.
     pub(super) now: i64,
     pub(super) turns: i64,
     pub(super) accepted: i64,
@@ -170,7 +170,7 @@ impl Society {
         if of_role.len() > 1 { Err("ambiguous_name") } else { Ok(of_role.first().map(|id| (*id).clone())) }
     }
 
-    /// Returns the contact that an id or role name means, or the agent itself if it wrote its own id.
+    /// Returns the contact that an id or a role name means. If the agent wrote its own id, returns the agent itself.
     pub(super) fn contact_or_self(&self, owner: &Conversation, meant: &str) -> Result<AgentId, Code> {
         let itself = (owner.agent.as_str() == meant).then(|| owner.agent.clone());
         self.contact(owner, meant)?.or(itself).ok_or("unknown_contact")
@@ -342,7 +342,8 @@ impl Society {
         }
     }
 
-    /// Ends a descendant and everything below it. Returns its id and the number of ended agents.
+    /// Ends a descendant of an agent and all descendants of this descendant. Returns its id and the number of ended
+    /// agents.
     pub(super) fn terminate(&mut self, by: &Conversation, meant: &str) -> Result<(AgentId, usize), Code> {
         let below = self.descendants(by);
         let mut of_role = below.iter().filter(|id| self.is_live(id) && self.role_name(id) == meant);
