@@ -35,7 +35,7 @@ pub(super) enum Tracing {
 /// How often each operation had each outcome: `ok` or the code of a refusal.
 pub(super) type Outcomes = BTreeMap<(&'static str, String), u32>;
 
-/// An operation may have further outcomes besides `ok` or its refusal. Such outcomes are counted under this name.
+/// The name under which further outcomes of an operation are counted, besides `ok` or its refusal.
 pub(super) const BY_THE_WAY: &str = "by the way";
 
 /// A society during the play of a sequence: the state that the reference model expects, and the state of the
