@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Selects a part of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ConversationQuery {
-    /// The task; by default, the task that the agent was hired for or, for root, the task that root worked for last.
+    /// The task. The default is the task that the agent was hired for; the default of root is its last task.
     task: Option<TaskId>,
     /// Only entries before this entry. Pass the `next` of the previous part.
     #[schemars(range(min = 0))]

@@ -43,8 +43,8 @@ impl Made {
     }
 }
 
-/// The maximum memory for all results together, in bytes: enough for a few of the largest pictures that servers
-/// accept, together with the base64 of these pictures.
+/// The maximum memory for all results together, in bytes. It is enough for a few of the largest pictures that servers
+/// accept, and for the base64 text of each of these pictures.
 const ROOM: usize = 64 * 1024 * 1024;
 
 /// The maximum number of results that are kept. Without this limit, results that take no memory could accumulate

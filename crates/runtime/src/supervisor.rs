@@ -142,7 +142,7 @@ impl Supervisor {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 bell = self.bells.recv() => match bell {
-                    // The person has no driver that could be started, but the task may be over now.
+                    // The message is for the person, so there is no agent to wake. But the message may have ended the task.
                     Some(Bell::Mailbox(conversation)) if conversation.agent.is_user() => {
                         self.settle(conversation.task).await;
                     }

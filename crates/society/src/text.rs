@@ -443,7 +443,7 @@ pub struct Texts {
 
 impl Texts {
     /// Builds the texts from the contents of a file.
-    /// `named` contains the texts by the names of their keys, and `type_names` contains the words for MIME types.
+    /// `named` maps the name of each key to its text. `type_names` maps each MIME type to the word for this type.
     /// Takes missing and unusable texts from `fallback`, and returns all problems.
     /// A missing text is a problem only without a fallback.
     pub fn build(

@@ -184,8 +184,8 @@ pub async fn any_queued(connection: &mut SqliteConnection, mailbox: &Conversatio
     Ok(query.fetch_one(connection).await?)
 }
 
-/// Counts the queued messages of a mailbox. A result below `limit` is an upper bound; a result of at least `limit` is
-/// exact.
+/// Counts the queued messages of a mailbox. If the result is below `limit`, the real number may be smaller; otherwise
+/// the result is exact.
 pub async fn queued(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,

@@ -53,7 +53,7 @@ pub enum Record {
     },
     /// The turn failed.
     Failed { reason: String },
-    /// The turn was ended because its agent ended, the person stopped it, or the task reached a limit.
+    /// The turn was ended from outside: its agent ended, the person stopped the turn, or the task reached a limit.
     Stopped { reason: String },
 }
 

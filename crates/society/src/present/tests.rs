@@ -480,7 +480,8 @@ fn how_a_message_full_of_injections_looks() {
     insta::assert_snapshot!(shown.join("\n\n"));
 }
 
-/// Tests every character at the beginning of a line: if a careless reader sees a bracket first, the line is marked.
+/// Puts every character at the beginning of a line, before a bracket. If a reader could overlook the character, so that
+/// the line seems to begin with the bracket, the line must be marked.
 /// Unicode calls some characters letters although they look blank, look like a mark, or contain a bracket.
 #[test]
 fn no_character_hides_a_bracket_unless_it_is_seen_as_a_letter() {
