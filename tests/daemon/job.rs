@@ -209,7 +209,7 @@ fn three_agents_mend_a_repository_whatever_kills_the_process() {
 
 /// The test of `just job`: does the job until there were as many kills as `POLITY_JOB_KILLS` says.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "takes minutes: `just job`"]
 fn the_job_under_many_kills() {
     let wanted = std::env::var("POLITY_JOB_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(100);
     let (mut hits, mut seed) = (0, 100);
