@@ -27,14 +27,14 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         [100, 64..=127, ..] => false,
         // Link-local addresses, which include the metadata servers of most clouds.
         [169, 254, ..] => false,
-        // Protocol assignments, three documentation ranges, relays of 6to4, benchmarking.
+        // Ranges for protocol assignments, for documentation (three ranges), for relays of 6to4, and for benchmarking.
         [192, 0, 0 | 2, _] | [198, 51, 100, _] | [203, 0, 113, _] | [192, 88, 99, _] | [198, 18..=19, ..] => {
             false
         }
         // The platform address of Azure. Its number is in a public range, but each virtual machine reaches services
         // of its own host there.
         [168, 63, 129, 16] => false,
-        // Multicast, reserved, broadcast.
+        // Multicast addresses, reserved addresses, and the broadcast address.
         [224..=255, ..] => false,
         _ => true,
     }
@@ -47,19 +47,19 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let [c, d] = low.to_be_bytes();
     let embedded = Ipv4Addr::new(a, b, c, d);
     match segments {
-        // IPv4-mapped, and the well-known prefix of NAT64.
+        // IPv4-mapped addresses, and addresses with the well-known prefix of NAT64.
         [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(embedded),
         // ISATAP: a router of this site forwards the request to the embedded IPv4 address.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] if !is_public_v4(embedded) => false,
-        // Protocol assignments, among them Teredo, ORCHID and benchmarking.
+        // A range for protocol assignments, which include Teredo, ORCHID and benchmarking.
         [0x2001, 0..=0x1ff, ..] => false,
         // Documentation.
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
         // 6to4.
         [0x2002, ..] => false,
-        // Global unicast. All other ranges are not public: unspecified, loopback, IPv4-compatible, discard, unique
-        // local (with the metadata server of AWS at fd00:ec2::254), link-local, site-local, multicast, and unassigned
-        // ranges.
+        // Global unicast addresses. All other addresses are not public: unspecified, loopback, IPv4-compatible,
+        // discard, unique local (such as the metadata server of AWS at fd00:ec2::254), link-local, site-local,
+        // multicast and unassigned addresses.
         [0x2000..=0x3fff, ..] => true,
         _ => false,
     }

@@ -1,4 +1,5 @@
-//! Detects the kind and the MIME type of bytes, from their metadata and their signature.
+//! Detects the kind and the MIME type of a file's content. The detection uses the metadata (the declared MIME type and
+//! the file name) and the bytes of the content.
 
 use crate::mime::{self, kind_of};
 use crate::signature::{self, OLE, ZIP, is_package_of};
@@ -14,7 +15,7 @@ pub struct Detected {
     pub kind: Kind,
     /// The MIME type, in lower case and without parameters.
     pub mime_type: MimeType,
-    /// Set if the bytes contradict the metadata.
+    /// Set if the content contradicts the MIME type from the metadata.
     pub contradiction: Option<Contradiction>,
 }
 
@@ -29,10 +30,10 @@ pub struct Contradiction {
 
 /// Detects the kind and the MIME type of bytes, from a declared MIME type, a file name, and the bytes.
 ///
-/// The declared type takes precedence over the file name's extension. A type such as `application/octet-stream` says
-/// nothing and counts as missing. The bytes decide if there is no metadata, or if their signature contradicts the
-/// declared type. Only UTF-8 is text: bytes that are declared as text but are not UTF-8 are [`Kind::Other`].
-/// Detection never fails.
+/// The declared type takes precedence over the file name's extension, unless the extension means text and the bytes are
+/// text. A type such as `application/octet-stream` says nothing and counts as missing. The bytes decide if there is no
+/// metadata, or if their signature contradicts the declared type. Only UTF-8 is text: bytes that are declared as text
+/// but are not UTF-8 are [`Kind::Other`]. Detection never fails.
 #[doc(alias = "detectBinaryType")]
 pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8], extent: Extent) -> Detected {
     let looks = Looks::of(bytes, extent);
@@ -104,8 +105,8 @@ struct DeclaredType {
 fn what_was_said(declared: Option<MimeType>, name: NameSays, found: Option<&MimeType>) -> DeclaredType {
     match (declared, name) {
         // Some systems look only at the extension. They declare a `.ts` file as MPEG or a `.csv` file as Excel,
-        // although the bytes are text. But bytes that are declared as PDF and have the signature of PDF are a PDF,
-        // even if they are readable text and have another extension.
+        // although the bytes are text. Then the extension decides. But bytes that are declared as PDF and have the
+        // signature of PDF are a PDF, even if they are readable text and have another extension.
         (Some(declared), NameSays::Text(mime_type))
             if kind_of(declared.as_str()) != Some(Kind::Text) && found != Some(&declared) =>
         {

@@ -28,14 +28,14 @@ pub struct Stored {
 }
 
 /// Every SQL statement of this module, for a test that prepares them on the real schema.
-pub const STATEMENTS: &[&str] = &[INSERT, GET, GET_MANY, GRANT, MAY_OPEN, LIST, ADOPT, BYTES];
+pub const STATEMENTS: &[&str] = &[INSERT, GET, GET_MANY, GRANT, MAY_OPEN, LIST, ADOPT, BYTES, UNREAD, READ];
 
 /// Stands for the task of an artifact that belongs to no task yet. A real task id is never empty.
 pub const NO_TASK: &str = "";
 
 const INSERT: &str = "INSERT INTO artifacts \
-    (id, task, owner, blob, kind, mime_type, filename, label, size, meta, created_at) \
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+    (id, task, owner, blob, kind, mime_type, filename, label, size, meta, created_at, words) \
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
 const GET: &str = "SELECT id, task, owner, blob, kind, mime_type, filename, label, size, meta, created_at \
     FROM artifacts WHERE id = ?1";
@@ -56,8 +56,13 @@ const BYTES: &str = "SELECT coalesce(sum(size), 0) FROM artifacts WHERE task = ?
 
 const ADOPT: &str = "UPDATE artifacts SET task = ?2 WHERE id = ?1 AND task = ''";
 
-/// Inserts an artifact and the grant for its owner. Fails if the id exists already.
-pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), sqlx::Error> {
+const UNREAD: &str = "SELECT id, blob FROM artifacts WHERE kind = 'text' AND words IS NULL LIMIT ?1";
+
+const READ: &str = "UPDATE artifacts SET words = ?2 WHERE id = ?1 AND words IS NULL";
+
+/// Inserts an artifact, and the grant that lets its owner open it. Fails if the id exists already. A search finds the
+/// artifact by `words`.
+pub async fn insert(conn: &mut SqliteConnection, stored: &Stored, words: &str) -> Result<(), sqlx::Error> {
     let Stored { artifact, blob, owner, task, damage: _ } = stored;
     sqlx::query(INSERT)
         .bind(artifact.id.as_str())
@@ -72,13 +77,14 @@ pub async fn insert(conn: &mut SqliteConnection, stored: &Stored) -> Result<(), 
         .bind(i64::try_from(artifact.size).unwrap_or(i64::MAX))
         .bind(Value::Object(artifact.meta.clone()).to_string())
         .bind(artifact.created_at)
+        .bind(words)
         .execute(&mut *conn)
         .await?;
     polity_points::point!("artifacts::inserted");
     grant(conn, owner, &artifact.id).await
 }
 
-/// Returns the artifact with this id, without checking any grant.
+/// Returns the artifact with this id, without checking who may open it.
 ///
 /// A damaged row still yields an artifact, and [`Stored::damage`] describes the damage.
 /// Unreadable columns get neutral values: [`Kind::Other`], no `meta`, size 0.
@@ -112,6 +118,29 @@ pub async fn adopt(
 ) -> Result<(), sqlx::Error> {
     sqlx::query(ADOPT).bind(artifact.as_str()).bind(task.as_str()).execute(conn).await?;
     polity_points::point!("artifacts::adopted");
+    Ok(())
+}
+
+/// Returns text artifacts whose content was never read for the search, with their blobs, at most `limit`.
+pub async fn unread(
+    conn: &mut SqliteConnection,
+    limit: u32,
+) -> Result<Vec<(ArtifactId, BlobHash)>, sqlx::Error> {
+    let rows = sqlx::query(UNREAD).bind(limit).fetch_all(conn).await?;
+    let read = |row: &SqliteRow| {
+        let (id, blob) = (row.try_get::<String, _>("id")?, row.try_get::<String, _>("blob")?);
+        Ok((ArtifactId::new(id), BlobHash::new(blob)))
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Notes the words by which a search finds an artifact.
+pub async fn note_words(
+    conn: &mut SqliteConnection,
+    artifact: &ArtifactId,
+    words: &str,
+) -> Result<(), sqlx::Error> {
+    sqlx::query(READ).bind(artifact.as_str()).bind(words).execute(conn).await?;
     Ok(())
 }
 
@@ -197,7 +226,7 @@ mod tests {
     const SCHEMA: &str = "
         CREATE TABLE artifacts (id TEXT PRIMARY KEY, task TEXT NOT NULL, owner TEXT NOT NULL, blob TEXT NOT NULL, \
             kind TEXT NOT NULL, mime_type TEXT NOT NULL, filename TEXT, label TEXT, size INTEGER NOT NULL, \
-            meta TEXT NOT NULL, created_at INTEGER NOT NULL) STRICT;
+            meta TEXT NOT NULL, created_at INTEGER NOT NULL, words TEXT) STRICT;
         CREATE TABLE artifact_grants (agent TEXT NOT NULL, artifact TEXT NOT NULL REFERENCES artifacts(id), \
             PRIMARY KEY (agent, artifact)) STRICT, WITHOUT ROWID;";
 
@@ -242,15 +271,15 @@ mod tests {
         other.artifact.filename = None;
         other.artifact.label = Some("笔记".to_owned());
         other.artifact.kind = Kind::Text;
-        insert(&mut conn, &one).await.unwrap();
-        insert(&mut conn, &other).await.unwrap();
+        insert(&mut conn, &one, "").await.unwrap();
+        insert(&mut conn, &other, "").await.unwrap();
         assert_eq!(get(&mut conn, &one.artifact.id).await.unwrap(), Some(one.clone()));
         assert_eq!(get(&mut conn, &ArtifactId::new("zzz")).await.unwrap(), None);
         let wanted = ["b", "zzz", "a", "b"].map(ArtifactId::new);
         let expect = vec![other.clone(), one.clone(), other];
         assert_eq!(get_many(&mut conn, &wanted).await.unwrap(), expect);
         assert_eq!(get_many(&mut conn, &[]).await.unwrap(), []);
-        assert!(insert(&mut conn, &one).await.is_err(), "the id is already taken");
+        assert!(insert(&mut conn, &one, "").await.is_err(), "the id is already taken");
     }
 
     #[tokio::test]
@@ -259,7 +288,7 @@ mod tests {
         let (owner, friend, stranger) =
             (AgentId::new("owner"), AgentId::new("friend"), AgentId::new("stranger"));
         for id in ["a", "b", "c"] {
-            insert(&mut conn, &stored(id, "owner", "t1", 1)).await.unwrap();
+            insert(&mut conn, &stored(id, "owner", "t1", 1), "").await.unwrap();
         }
         let all = ["c", "zzz", "a", "b"].map(ArtifactId::new);
         grant(&mut conn, &friend, &all[2]).await.unwrap();
@@ -282,7 +311,7 @@ mod tests {
             ("four", "a-1", "t2", 40),
             ("five", "a-1", "t1", 30),
         ] {
-            insert(&mut conn, &stored(id, owner, task, at)).await.unwrap();
+            insert(&mut conn, &stored(id, owner, task, at), "").await.unwrap();
         }
         let (t1, t2) = (TaskId::new("t1"), TaskId::new("t2"));
         assert_eq!(ids(&list(&mut conn, &a, &t1, 10).await.unwrap()), ["five", "two", "one"]);
@@ -297,7 +326,7 @@ mod tests {
     async fn a_damaged_row_still_names_an_artifact() {
         let (_directory, mut conn) = database().await;
         let sound = stored("a", "owner", "t1", 1);
-        insert(&mut conn, &sound).await.unwrap();
+        insert(&mut conn, &sound, "").await.unwrap();
         let check = async |conn: &mut SqliteConnection, damage: &'static str| {
             sqlx::query(damage).execute(&mut *conn).await.unwrap();
             get(conn, &ArtifactId::new("a")).await.unwrap().unwrap()

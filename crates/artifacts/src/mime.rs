@@ -233,8 +233,8 @@ pub(crate) fn kind_of(mime_type: &str) -> Option<Kind> {
     }
 }
 
-/// Extensions of text files that the general table (of `mime_guess`) lacks or assigns to another format. They apply
-/// only if the content is text: a `.ts` file that is not text is a video.
+/// Extensions of text files that the table of the library `mime_guess` lacks or assigns to another format. These
+/// extensions apply only if the content is text: a `.ts` file that is not text is a video.
 const TEXT_EXTENSIONS: &[(&str, &str)] = &[
     ("adoc", "text/asciidoc"),
     ("bash", "text/x-shellscript"),
@@ -323,7 +323,8 @@ const TEXT_EXTENSIONS: &[(&str, &str)] = &[
     ("zsh", "text/x-shellscript"),
 ];
 
-/// Extensions that the general table lacks or assigns to an unusual type. They apply to any content.
+/// Extensions that the table of the library `mime_guess` lacks or assigns to an unusual type. These extensions apply to
+/// any content.
 const MORE_EXTENSIONS: &[(&str, &str)] = &[
     ("caf", "audio/x-caf"),
     ("cur", "image/x-icon"),

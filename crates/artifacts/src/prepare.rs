@@ -4,7 +4,7 @@ use crate::blobs::{Blob, BlobError, BlobStore};
 use crate::detect::{Detected, detect};
 use crate::text_test::Extent;
 use bytes::Bytes;
-use polity_society::content::Artifact;
+use polity_society::content::{Artifact, Kind};
 use polity_society::id::ArtifactId;
 use serde_json::{Map, Value, json};
 
@@ -30,6 +30,8 @@ pub struct Prepared {
     pub artifact: Artifact,
     /// The blob with the bytes of the artifact.
     pub blob: Blob,
+    /// The beginning of a text, by which a search finds the artifact; empty if the content is no text.
+    pub words: String,
 }
 
 /// Longest file name that is kept, in characters.
@@ -54,6 +56,7 @@ pub async fn prepare(
     // thread.
     let look = move || detect(declared_mime.as_deref(), name.as_deref(), &looked_at, Extent::Whole);
     let detected = tokio::task::spawn_blocking(look).await.map_err(BlobError::CutOff)?;
+    let beginning = bytes.slice(..bytes.len().min(WORDS_BYTES));
     let blob = store.put(bytes).await?;
 
     let Detected { kind, mime_type, contradiction } = detected;
@@ -63,7 +66,25 @@ pub async fn prepare(
         meta.insert(CONTRADICTION.to_owned(), json!(contradiction));
     }
     let size = blob.size;
-    Ok(Prepared { artifact: Artifact { id, kind, mime_type, filename, label, size, created_at, meta }, blob })
+    let words = words(kind, &beginning);
+    let artifact = Artifact { id, kind, mime_type, filename, label, size, created_at, meta };
+    Ok(Prepared { artifact, blob, words })
+}
+
+/// The number of bytes at the beginning of a text artifact that a search can find. The limit keeps the transaction
+/// that writes the row short.
+pub const WORDS_BYTES: usize = 16 * 1024;
+
+/// Returns the text by which a search finds an artifact with this content; empty if the content is no text. Only the
+/// first [`WORDS_BYTES`] of the content are needed.
+pub fn words(kind: Kind, content: &[u8]) -> String {
+    match kind {
+        Kind::Text => {
+            let beginning = &content[..content.len().min(WORDS_BYTES)];
+            String::from_utf8_lossy(beginning).trim_end_matches('\u{fffd}').replace('\0', " ")
+        }
+        Kind::Image | Kind::Audio | Kind::Video | Kind::Document | Kind::Other => String::new(),
+    }
 }
 
 /// Returns the last component of a path, shortened and without control characters; `None` if nothing is left.
@@ -95,9 +116,16 @@ fn shortened(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use polity_society::content::Kind;
     use polity_society::mime::MimeType;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_words_of_a_text_are_its_beginning() {
+        assert_eq!(words(Kind::Text, "天气 report\0".as_bytes()), "天气 report ");
+        assert_eq!(words(Kind::Image, b"\x89PNG"), "");
+        let long = "天".repeat(WORDS_BYTES);
+        assert_eq!(words(Kind::Text, long.as_bytes()), "天".repeat(WORDS_BYTES / 3));
+    }
 
     #[test]
     fn filenames() {

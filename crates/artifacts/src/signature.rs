@@ -55,7 +55,8 @@ fn known(head: &[u8]) -> Option<String> {
     let mut found = infer::get(head)?;
     if found.mime_type() == "application/pdf" {
         // `infer` reports a PDF if the letters `%PDF` are anywhere in the first kilobyte, even for a note about PDF or
-        // an archive that contains a PDF. `ours` has already recognised every real PDF.
+        // an archive that contains a PDF. The module `ours` has already recognised every real PDF. So ask `infer`
+        // again, with only the bytes before these letters.
         found = infer::get(head.get(..position(head, b"%PDF")?)?)?;
     }
     if !easy::holds(found, head) {

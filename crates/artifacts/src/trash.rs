@@ -1,10 +1,13 @@
 //! The trash of a blob store. It keeps discarded blobs for a while, so that a mistake can be undone.
 //!
-//! The file of a discarded blob is `trash/BATCH/ab/cdef…`. The batch is the time at which its blobs were discarded,
-//! in milliseconds since 1970. To restore a batch, copy its directories into the store. Each step is a rename or a
-//! removal, so a crash between two steps leaves each blob in the store or in the trash.
+//! The file of a discarded blob is `trash/BATCH/ab/cdef…`. The batch is the time at which its blobs were discarded, in
+//! milliseconds since 1970. To restore a batch, copy its directories into the store. This module moves and removes
+//! blobs by renaming and removing one file after the other. So a crash leaves each blob in the store or in the trash.
 
-use crate::blobs::{Blob, BlobError, BlobStore, TEMPORARY, list, make_inner_directory, path_of, sync};
+use crate::blobs::{
+    Blob, BlobError, BlobHash, BlobStore, TEMPORARY, list, make_inner_directory, path_of, sync,
+};
+use crate::recent::Recent;
 use polity_society::time::Timestamp;
 use std::collections::BTreeSet;
 use std::fs;
@@ -34,12 +37,18 @@ impl Expired {
 }
 
 impl BlobStore {
-    /// Moves blobs into the trash. Blobs that do not exist are skipped.
-    /// The caller must make sure that nobody needs the blobs, and that nobody is storing the same bytes at this moment.
+    /// Moves blobs into the trash. Skips blobs that do not exist, and blobs that this store or a clone of it has stored
+    /// lately. The caller must make sure that nobody needs the blobs, and that no other process is storing the same
+    /// bytes at this moment.
     pub async fn discard(&self, blobs: Vec<Blob>, now: Timestamp) -> Result<(), BlobError> {
-        let root = Arc::clone(&self.root);
-        let work = move || discard(&root, &blobs, now);
+        let (root, recent) = (Arc::clone(&self.root), Arc::clone(&self.recent));
+        let work = move || discard(&root, &recent, &blobs, now);
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
+    }
+
+    /// Returns whether a blob was stored lately, so that [`BlobStore::discard`] skips it.
+    pub fn was_stored_lately(&self, hash: &BlobHash) -> bool {
+        self.recent.unless_noted(hash.as_str(), || ()).is_none()
     }
 
     /// Returns whether the store contains no blob, neither in its place nor in the trash. A directory that cannot be
@@ -87,7 +96,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> BlobError {
     move |source| BlobError::Trash { path, source }
 }
 
-fn discard(root: &Path, blobs: &[Blob], now: Timestamp) -> Result<(), BlobError> {
+fn discard(root: &Path, recent: &Recent, blobs: &[Blob], now: Timestamp) -> Result<(), BlobError> {
     if blobs.is_empty() {
         return Ok(());
     }
@@ -105,9 +114,9 @@ fn discard(root: &Path, blobs: &[Blob], now: Timestamp) -> Result<(), BlobError>
             make_inner_directory(directory).map_err(failed(directory))?;
         }
         polity_points::point!("trash::before_discard");
-        match fs::rename(&from, &to) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&from)(error)),
-            Ok(()) | Err(_) => {}
+        match recent.unless_noted(hash.as_str(), || fs::rename(&from, &to)) {
+            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&from)(error)),
+            Some(Ok(()) | Err(_)) | None => {}
         }
         polity_points::point!("trash::discarded");
     }
@@ -138,11 +147,28 @@ fn batches(root: &Path, expired: Expired) -> io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::BlobHash;
     use bytes::Bytes;
 
     fn at(millis: i64) -> Timestamp {
         Timestamp::from_millis(millis)
+    }
+
+    #[tokio::test]
+    async fn what_was_stored_lately_is_not_discarded() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = BlobStore::open(directory.path()).await.unwrap();
+        let blob = store.put(Bytes::from_static(b"first")).await.unwrap();
+        assert!(store.was_stored_lately(&blob.hash));
+        store.clone().discard(vec![blob.clone()], at(1000)).await.unwrap();
+        assert_eq!(store.read(&blob.hash).await.unwrap(), "first");
+        // The store of another process has stored no blob lately, so it discards this blob.
+        let other = BlobStore::as_it_is(directory.path());
+        assert!(!other.was_stored_lately(&blob.hash));
+        other.discard(vec![blob.clone()], at(1000)).await.unwrap();
+        assert!(matches!(store.read(&blob.hash).await, Err(BlobError::Missing { .. })));
+        // The first store writes the same bytes again, although it still remembers that it has stored them lately.
+        store.put(Bytes::from_static(b"first")).await.unwrap();
+        assert_eq!(store.read(&blob.hash).await.unwrap(), "first");
     }
 
     #[tokio::test]
@@ -152,10 +178,11 @@ mod tests {
         let first = store.put(Bytes::from_static(b"first")).await.unwrap();
         let second = store.put(Bytes::from_static(b"second")).await.unwrap();
         let missing = Blob { hash: BlobHash::of(b"missing"), size: 0 };
-        store.discard(vec![first.clone(), missing], at(1000)).await.unwrap();
+        let cleaner = BlobStore::as_it_is(directory.path());
+        cleaner.discard(vec![first.clone(), missing], at(1000)).await.unwrap();
         assert!(matches!(store.read(&first.hash).await, Err(BlobError::Missing { .. })));
         assert_eq!(store.list().await.unwrap(), std::slice::from_ref(&second));
-        store.discard(vec![second.clone()], at(2000)).await.unwrap();
+        cleaner.discard(vec![second.clone()], at(2000)).await.unwrap();
         assert!(!store.is_empty(), "the trash counts");
 
         assert_eq!(store.discarded(Expired::Before(at(2000))).await.unwrap(), std::slice::from_ref(&first));

@@ -100,7 +100,7 @@ impl Share {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        // A panic elsewhere cannot leave the permit in an invalid state, so a poisoned lock is used as usual.
+        // If another thread panicked while it held the lock, the permit is still valid, so the lock is used as usual.
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -200,7 +200,8 @@ impl From<std::fmt::Error> for Stop {
 
 /// Extracts the text of a document, up to `max_chars` characters.
 ///
-/// A crafted file may make this panic, overflow the stack or run for ever, so only the child may call it.
+/// A crafted file may make this function panic, overflow the stack or run for ever, so only the child process may call
+/// it.
 fn extract_text(bytes: &[u8], format: DocumentFormat, max_chars: usize) -> Result<Extracted, Stop> {
     let mut sink = Sink::new(max_chars);
     let outcome = match format {

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Builds the example in this profile, into a directory of its own, and returns its path.
+/// Builds the example in this profile into a separate directory, and returns the path of the program.
 fn example(profile: &str, directory: &str) -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let built = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

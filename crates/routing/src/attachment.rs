@@ -57,7 +57,8 @@ pub enum Help {
 }
 
 impl BlockReason {
-    /// Converts a routing reason. `help` is used if another model could read the content.
+    /// Converts the reason of a [`Route::Describe`](crate::Route::Describe). `help` is used if another model could read
+    /// the content.
     pub fn of(reason: &Reason, help: Help) -> Self {
         match (LeftOut::of(reason), reason) {
             (Some(left_out), _) => Self::LeftOut(left_out),
@@ -131,7 +132,7 @@ fn advice(kind: Kind, texts: &Texts) -> String {
     format!("{}\n{forward}", texts.get(TextKey::AttachmentUnsupported))
 }
 
-/// Returns one line about who could read the content.
+/// Returns one line that tells the agent who could read the content instead.
 pub(crate) fn suggestion(kind: Kind, help: &Help, texts: &Texts) -> String {
     let (capability, name) = capability_name(kind, texts);
     let values = [("kind", kind_name(kind, texts)), ("capability", capability), ("name", name.as_str())];
@@ -203,8 +204,8 @@ fn parse_help(line: &str, kind: Kind, texts: &Texts) -> Option<Help> {
     Some(Help::Contacts(ids.split(BETWEEN_AGENTS).map(AgentId::new).collect()))
 }
 
-/// Returns the value that was filled into the only placeholder of `template` to write `line`, or an empty value if the
-/// template has no placeholder; `None` if the line does not match the template.
+/// Returns the value in `line` that was filled into the only placeholder of `template`. Returns an empty value if the
+/// template has no placeholder, and `None` if the line does not match the template.
 fn value_of<'a>(line: &'a str, template: &Template) -> Option<&'a str> {
     let Some(placeholder) = template.placeholders().first().map(|name| format!("{{{name}}}")) else {
         return (line == template.as_str()).then_some("");

@@ -1,4 +1,4 @@
-//! The types of files that an endpoint accepts.
+//! The types of files that an endpoint, the model server of a service, accepts.
 
 use polity_society::mime::{MimePattern, MimeType};
 

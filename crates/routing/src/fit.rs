@@ -1,4 +1,4 @@
-//! Keeps the `tool` message of `get_artifact` within the maximum length of a result (contract section 8).
+//! Keeps the result of the tool `get_artifact` within the maximum length of a tool result (contract section 8).
 //!
 //! JSON escapes some characters, so the length of a message depends on the characters of its text. Therefore a page
 //! of a text ends where the message is full, and the message states where the next page begins.
@@ -8,7 +8,7 @@ use crate::result::{Metadata, RouteResult, Routed, tool_message};
 use polity_society::content::Artifact;
 use polity_society::defuse::json_line;
 
-/// Marks the end of a description that was cut. A description has no next page.
+/// Marks the end of a description that was cut. Only a text has a next page; the rest of a description is lost.
 const CUT: char = '…';
 
 /// The part of a text that a call of `get_artifact` asks for.
@@ -24,10 +24,10 @@ pub struct Excerpt<'a> {
     pub limit: usize,
 }
 
-/// Returns the message for a part of a text, at most `most` characters long.
-/// Text that does not fit is left for the next page.
-/// If there is little room, the text has priority: the message drops all metadata but the id, and then the lead.
-/// A page has at least one character, even if the message then exceeds `most`. So the reader always makes progress.
+/// Returns the message for a part of a text, at most `most` characters long. Text that does not fit is left for the
+/// next page. If there is little room, the text has priority: the message drops all metadata but the id, and then the
+/// note before the text (the lead). A page has at least one character, even if the message then exceeds `most`. So the
+/// reader always makes progress.
 pub fn page_message(artifact: &Artifact, excerpt: &Excerpt<'_>, most: usize) -> String {
     let page = cut_text(excerpt.text, excerpt.offset, excerpt.limit);
     let message = |lead: &str, metadata: &Metadata, page: Page<'_>| {
@@ -55,8 +55,8 @@ pub fn page_message(artifact: &Artifact, excerpt: &Excerpt<'_>, most: usize) -> 
     message(lead, metadata, Page { text: shown, next_offset })
 }
 
-/// Returns the message for a result that is not a part of a text, at most `most` characters long.
-/// If there is little room, it drops all metadata but the id, and then the end of the description.
+/// Returns the message for a result that is not a part of a text, at most `most` characters long. If there is little
+/// room, the message drops all metadata but the id, and then the end of the description.
 pub fn bounded_message(result: &RouteResult, most: usize) -> String {
     let whole = line(result);
     if length(&whole) <= most {

@@ -149,7 +149,7 @@ impl Metadata {
         }
     }
 
-    /// Returns a copy with only the id, for a message without room for more.
+    /// Returns a copy that contains nothing but the id, for a message without room for the other facts.
     pub(crate) fn id_alone(&self) -> Self {
         Self {
             id: self.id.clone(),
@@ -201,7 +201,8 @@ pub fn route_result(
         (Route::Text, Material::Text(page)) => {
             Routed::Text { content: page.text.to_owned(), next_offset: page.next_offset }
         }
-        // The route demands text, but the caller has only bytes or nothing. This is an error of the caller.
+        // The route demands text, but the caller has only bytes or nothing. This is an error of the caller, and the
+        // result tells that the content could not be read.
         (Route::Text, Material::Base64(_) | Material::Withheld) => {
             description(describe_failure(artifact, texts))
         }

@@ -1,4 +1,5 @@
-//! Tests the complete decision table of kinds, capabilities and sizes.
+//! Tests the complete table that tells how content reaches a model, for all kinds of content, capabilities of models
+//! and sizes.
 
 use crate::testing::chinese;
 use crate::*;

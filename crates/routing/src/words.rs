@@ -112,7 +112,7 @@ mod tests {
         check("1.2 XB");
     }
 
-    /// Checks the names that the artifact seed specifies.
+    /// Checks the names of MIME types that `docs/seeds/artifact-content-routing.design.md` specifies.
     #[test]
     fn friendly_names_of_types() {
         let texts = crate::testing::chinese();

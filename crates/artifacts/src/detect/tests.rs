@@ -275,7 +275,7 @@ fn the_declared_type_comes_first() {
     check("application/x-nobody-knows", None, b"words", Kind::Text, "application/x-nobody-knows");
     check("application/x-nobody-knows", None, binary, Kind::Other, "application/x-nobody-knows");
     check("model/stl", None, b"solid cube", Kind::Text, "model/stl");
-    // Containers.
+    // Container formats, which can hold sound or video.
     check("audio/webm", None, &padded(b"\x1a\x45\xdf\xa3\x42\x82\x84webm"), Kind::Audio, "audio/webm");
     check("video/ogg", None, &padded(b"OggS\0\x02"), Kind::Video, "video/ogg");
     check("audio/aac", None, &padded(b"ID3\x03\0\0\0\0\x02\0"), Kind::Audio, "audio/aac");

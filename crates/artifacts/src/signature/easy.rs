@@ -33,13 +33,15 @@ pub(super) fn holds(found: infer::Type, head: &[u8]) -> bool {
         "application/x-x509-ca-cert" if found.extension() == "der" => {
             byte(4, |tag| matches!(tag, 0x02 | 0x30))
         }
-        // `infer` checks only two bytes, and files of other formats may begin with the same two bytes.
+        // `infer` checks only two bytes of an object file, and files of other formats may begin with the same two
+        // bytes. So this answer of `infer` never counts.
         "application/x-executable" if found.extension() == "obj" => false,
         "application/x-llvm" => at(2, &[0xc0, 0xde]),
         "application/x-compress" => byte(2, |flags| flags & 0x60 == 0 && matches!(flags & 0x1f, 9..=16)),
         "application/x-cpio" => at(0, b"0707"),
         "application/x-shockwave-flash" => byte(3, |version| *version > 0) && at(7, &[0]),
-        // A block begins with the digits of pi. A file without blocks has the digits of the square root of pi here.
+        // A block of a bzip2 file begins with the digits of pi. A file without blocks has the digits of the square root
+        // of pi here.
         "application/x-bzip2" => {
             at(4, &[0x31, 0x41, 0x59, 0x26, 0x53, 0x59]) || at(4, &[0x17, 0x72, 0x45, 0x38, 0x50, 0x90])
         }

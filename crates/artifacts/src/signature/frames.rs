@@ -57,7 +57,7 @@ fn mpeg_length(second: u8, third: u8) -> Option<usize> {
     let rate = *rates.get(usize::from(third >> 4)).filter(|rate| **rate > 0)? * 1000;
     let sampled = *[44_100, 48_000, 32_000].get(usize::from(third >> 2 & 3))? / halved;
     let padding = usize::from(third >> 1 & 1);
-    // Layer I counts its length in slots of four bytes.
+    // Layer I (3 in the header) counts its length in slots of four bytes.
     Some(if layer == 3 {
         (12 * rate / sampled + padding) * 4
     } else {
@@ -101,8 +101,8 @@ mod tests {
         check([0xff, 0xfd, 0x80, 0, 0, 0], 417, Some("audio/mpeg"));
         check([0xff, 0xff, 0x10, 0, 0, 0], 32, Some("audio/mpeg"));
         check([0xff, 0xf1, 0x50, 0x80, 0x0c, 0x9f], 100, Some("audio/aac"));
-        // The second frame is not at its place. In the next four cases, one part of the header is invalid:
-        // the rate, the version, the length, or the synchronisation mark.
+        // No sound is found if the second frame is not at its place. In the next four cases, one part of the header is
+        // invalid: the rate, the version, the length, or the synchronisation mark.
         check([0xff, 0xfb, 0x90, 0x64, 0, 0], 400, None);
         check([0xff, 0xfb, 0xf0, 0x64, 0, 0], 417, None);
         check([0xff, 0xeb, 0x90, 0x64, 0, 0], 417, None);

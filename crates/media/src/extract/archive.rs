@@ -22,8 +22,8 @@ pub(super) struct Archive<'a> {
 
 impl<'a> Archive<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, Stop> {
-        // An Office file with a password is not a zip archive, but has the container format of older Office files,
-        // OLE.
+        // An Office file with a password is not a zip archive. It has the container format of older Office files, OLE,
+        // so its first bytes reveal it.
         const OLE_SIGNATURE: &[u8] = &[0xD0, 0xCF, 0x11, 0xE0];
         if bytes.starts_with(OLE_SIGNATURE) {
             return Err(Stop::Encrypted);

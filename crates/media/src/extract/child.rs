@@ -42,7 +42,8 @@ impl Order {
     }
 }
 
-/// The exit codes of a child that ends by itself. A panic has the exit code 101, which is not among them.
+/// The exit codes of a child that ends by itself. A panic has the exit code 101, which is not among them, so the parent
+/// can tell a crash from these endings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, VariantArray)]
 pub(super) enum Ending {
     Whole,
@@ -93,7 +94,7 @@ pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn limit_process(order: Order) -> io::Result<()> {
-    // The child needs only the three standard streams, which are already open.
+    // The child needs only the three standard streams, which are already open. So it must not open any further file.
     const OPEN_FILES: u64 = 3;
     limit(Resource::CORE, 0)?;
     limit(Resource::FSIZE, 0)?;

@@ -95,7 +95,7 @@ fn office_mark(element: &str) -> Mark {
         "tab" => Mark::Tab,
         "br" | "cr" => Mark::Break,
         // Properties (`pPr`, `rPr`) contain no text; an element `tab` in them only defines a tab stop. A `Fallback`
-        // repeats the content of the `Choice` before it.
+        // repeats the content of the `Choice` before it. So skip all three.
         "pPr" | "rPr" | "Fallback" => Mark::Skip,
         _ => Mark::Other,
     }

@@ -29,7 +29,7 @@ pub struct ChildBounds {
 impl Default for ChildBounds {
     fn default() -> Self {
         Self {
-            // A PDF of a thousand pages takes a few seconds.
+            // A PDF of a thousand pages takes only a few seconds, so this limit stops only documents that hang.
             time: Duration::from_secs(30),
             // About the length of a long book.
             output_chars: 2_000_000,
@@ -95,8 +95,8 @@ pub async fn run_child(
     };
     let conversation = converse(&mut child, (stdin, stdout, stderr), &bytes, bounds.output_chars);
     let Ok(answer) = timeout(bounds.time, conversation).await else {
-        // `kill` makes sure that the child no longer runs when this function returns. The child may also have ended
-        // by itself at this moment.
+        // `kill` makes sure that the child no longer runs when this function returns. If the child has just ended by
+        // itself, `kill` does nothing.
         child.kill().await.map_err(ExtractError::Talk)?;
         return Err(ExtractError::TimedOut { time: bounds.time });
     };

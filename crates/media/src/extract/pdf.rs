@@ -11,7 +11,7 @@ use super::{Completeness, Stop};
 pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     let mut document = Document::load_mem(bytes).map_err(Stop::unreadable)?;
     if document.is_encrypted() {
-        // Many encrypted documents only forbid printing, and open with an empty password.
+        // Many encrypted documents only forbid printing and open with an empty password, so try this password.
         document.decrypt("").map_err(|_| Stop::Encrypted)?;
     }
     let pages = document.get_pages();

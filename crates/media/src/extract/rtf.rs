@@ -19,8 +19,8 @@ const MAX_DEPTH: usize = 10_000;
 
 /// Reads the text of the document, without headers, footers, hidden text and deleted text.
 ///
-/// Footnotes are written in brackets at their place in the text. For a file that ends too early, the text up to its
-/// end is written.
+/// Footnotes are written in brackets at their place in the text. If the file ends too early, all text up to the end of
+/// the file is written.
 pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> {
     let bytes = bytes.trim_ascii_start();
     if !bytes.starts_with(b"{\\rtf") {
@@ -70,8 +70,8 @@ struct Document<'a> {
     run: Vec<u8>,
     /// The first half of a surrogate pair, until its second half is read.
     high_half: Option<u16>,
-    /// Number of characters still to skip. They are the substitute for a Unicode character that was already read.
-    /// Only readers without Unicode show the substitute.
+    /// Number of characters still to skip. They are the substitute for a Unicode character that was already read. Only
+    /// programs that do not know Unicode show the substitute.
     to_skip: u32,
 }
 
@@ -93,7 +93,7 @@ enum Place {
     Footnote,
     /// The text consists of the names of fonts and is dropped; only the character sets of the fonts matter.
     Fonts,
-    /// Only readers that know an extension of RTF use this group, but all readers use some of the groups inside it.
+    /// Only programs that know an extension of RTF use this group, but all programs use some of the groups inside it.
     Extension,
     /// The group contains a text twice: first without Unicode, then with Unicode in a group inside it.
     Twice,

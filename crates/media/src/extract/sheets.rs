@@ -34,7 +34,8 @@ pub(super) fn read(bytes: &[u8], sink: &mut Sink) -> Result<Completeness, Stop> 
 fn open(bytes: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Stop> {
     let file = Cursor::new(bytes);
     if !bytes.starts_with(b"PK") {
-        // An XLSX file with a password is stored in the same container as an XLS file.
+        // An XLSX file with a password has the same container as an XLS file. So check for a password before the file
+        // is read as XLS.
         if matches!(Xlsx::new(file.clone()), Err(XlsxError::Password)) {
             return Err(Stop::Encrypted);
         }
@@ -57,8 +58,8 @@ fn open(bytes: &[u8]) -> Result<Sheets<Cursor<&[u8]>>, Stop> {
 
 fn read_sheet(workbook: &mut Sheets<Cursor<&[u8]>>, name: &str, sink: &mut Sink) -> Result<(), Stop> {
     let mut position = Position::default();
-    // Read XLSX, the most common format, cell by cell. A range of the library contains all empty cells: billions of
-    // cells if a sheet uses only two opposite corners.
+    // Read XLSX, the most common format, cell by cell. The library could also return the whole sheet as a range, but a
+    // range contains all empty cells: billions of cells if a sheet uses only two opposite corners.
     if let Sheets::Xlsx(workbook) = workbook {
         let mut cells = workbook.worksheet_cells_reader(name).map_err(Stop::unreadable)?;
         while let Some(cell) = cells.next_cell().map_err(Stop::unreadable)? {

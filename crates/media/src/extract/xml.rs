@@ -108,7 +108,8 @@ fn reader(xml: &[u8]) -> Reader<&[u8]> {
     let mut reader = Reader::from_reader(xml);
     let config = reader.config_mut();
     config.expand_empty_elements = true;
-    // Many files that claim to be XHTML are malformed, but their text is still useful.
+    // Many files that claim to be XHTML are malformed, but their text is still useful. So end tags need not match start
+    // tags.
     config.check_end_names = false;
     config.allow_unmatched_ends = true;
     config.allow_dangling_amp = true;

@@ -7,7 +7,8 @@ use image::ImageFormat;
 pub(super) fn format_of(bytes: &[u8], mime_type: &str) -> Option<ImageFormat> {
     let called = || match mime_type {
         // A cursor file has the layout of an icon file, with another number in its header. The first bytes do not
-        // identify a cursor, because a TGA file may begin with the same bytes.
+        // identify a cursor, because a TGA file may begin with the same bytes. So only the declared type identifies a
+        // cursor.
         "image/x-win-bitmap" | "image/x-cursor" => Some(ImageFormat::Ico),
         _ => ImageFormat::from_mime_type(mime_type),
     };

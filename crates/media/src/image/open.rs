@@ -127,7 +127,7 @@ impl Source {
         pixels.apply_orientation(self.orientation);
         let pixels = eight_bits(pixels);
         let colour_space: &[u8] = if pixels.color().has_color() { b"RGB " } else { b"GRAY" };
-        // The decoders convert CMYK to RGB. A CMYK profile would no longer match the channels.
+        // The decoders convert CMYK to RGB. A CMYK profile would no longer match the channels, so it is dropped.
         let profile = profile.filter(|profile| {
             profile.len() <= MAX_PROFILE_BYTES
                 && profile.get(16..20).is_some_and(|space| space == colour_space)

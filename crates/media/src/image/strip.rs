@@ -35,8 +35,8 @@ pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
     let mut rest = bytes.get(2..).unwrap_or_default();
     while let Some(after) = rest.strip_prefix(&[0xFF]) {
         if rest.starts_with(SCAN) {
-            // Compressed pixels never contain the bytes of the end marker. The end marker is usually at the very end of
-            // the file.
+            // Compressed pixels never contain the bytes of the end marker, so it is enough to find these bytes
+            // anywhere. The end marker is usually at the very end of the file, so look there first.
             return !rest.ends_with(END) && !rest.windows(2).any(|pair| pair == END);
         }
         rest = match after {
@@ -54,8 +54,8 @@ pub(super) fn is_cut_short(bytes: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Returns a JPEG file without its metadata and without anything after the end of the picture. Phones store further
-/// pictures there, each with the place and the time at which it was taken.
+/// Returns a JPEG file without its metadata and without anything after the end of the picture. After that end, phones
+/// store further pictures, each with the place and the time at which it was taken.
 fn jpeg(bytes: &[u8]) -> Option<Vec<u8>> {
     const START: u8 = 0xD8;
     const END: u8 = 0xD9;

@@ -29,7 +29,7 @@ fn noise(width: u32, height: u32) -> DynamicImage {
 fn file(pixels: &DynamicImage, format: ImageFormat) -> Bytes {
     let mut bytes = Cursor::new(Vec::new());
     match format {
-        // Icons can only be read if they have transparency.
+        // The library reads only icons that have transparency, so add an alpha channel.
         ImageFormat::Ico => DynamicImage::ImageRgba8(pixels.to_rgba8()).write_to(&mut bytes, format).unwrap(),
         _ => pixels.write_to(&mut bytes, format).unwrap(),
     }
@@ -139,8 +139,8 @@ fn formats_that_servers_refuse_become_png_without_loss() {
 fn a_cursor_is_read_like_an_icon() {
     let pixels = two_halves(20, 10);
     let mut cursor = file(&pixels, ImageFormat::Ico).to_vec();
-    // A cursor has the type 2 in its header. Where an icon has the numbers of planes and bits, a cursor has the
-    // position of the point with which it clicks.
+    // A cursor has the type 2 in its header. In an icon, bytes 10 to 13 contain the numbers of colour planes and of
+    // bits per pixel. In a cursor, these bytes contain the position of the point with which the cursor clicks.
     cursor[2] = 2;
     cursor[10..14].copy_from_slice(&[3, 0, 4, 0]);
     for mime_type in ["image/x-icon", "image/vnd.microsoft.icon", "image/x-win-bitmap"] {
@@ -151,7 +151,8 @@ fn a_cursor_is_read_like_an_icon() {
 
 #[test]
 fn a_picture_of_light_is_as_bright_as_on_a_screen() {
-    // One grey pixel with a fifth of the full light, in shared-exponent form.
+    // One grey pixel with a fifth of the full light, in shared-exponent form. On a screen, this light is a brightness
+    // of about 124 of 255.
     let hdr = b"#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n\x66\x66\x66\x7f";
     let (after, _, mime_type, _) = changed(&Bytes::from_static(hdr), "image/vnd.radiance", &BOUNDS);
     assert_eq!(mime_type, "image/png");
@@ -247,7 +248,8 @@ fn what_is_transparent_stays_so_in_png_and_is_white_in_jpeg() {
 
 #[test]
 fn what_is_encoded_anew_stands_upright_and_says_nothing() {
-    // Orientation 6 demands a quarter turn to the right, which puts the left half at the top.
+    // Orientation 6 in the metadata demands a quarter turn to the right. In the upright picture, the left half is at
+    // the top.
     let bytes = jpeg_with_orientation(&two_halves(400, 200), 6);
     for (bounds, size) in [(BOUNDS, (100, 200)), (ImageBounds { max_edge: 400, ..STRIP }, (200, 400))] {
         let (after, written, mime_type, what) = changed(&bytes, "image/jpeg", &bounds);
@@ -353,14 +355,16 @@ fn a_picture_that_is_cut_short_anywhere_is_damaged() {
         jpeg_segment(0xE1, &[b"Exif\0\0".as_slice(), &file(&noise(4, 4), ImageFormat::Jpeg)].concat());
     check_cut_short(&jpeg_with(&pixels, &[with_thumbnail], b""), "image/jpeg", 1);
     check_cut_short(&file(&pixels, ImageFormat::WebP), "image/webp", 1);
-    // The last four bytes are the checksum of an empty chunk, which decoders do not need.
+    // The last four bytes are the checksum of an empty chunk. A decoder can read the picture without them, so at least
+    // five bytes are removed here.
     check_cut_short(&file(&pixels, ImageFormat::Png), "image/png", 5);
 }
 
 #[test]
 fn a_gif_that_is_cut_short_is_damaged() {
     let bytes = file(&noise(20, 10), ImageFormat::Gif);
-    // The last bytes only mark the end of the compressed pixels, of their blocks, and of the file.
+    // The last three bytes contain no pixels: they only mark the end of the compressed pixels, of their blocks, and of
+    // the file. A decoder can read the picture without them, so the test always removes at least four bytes.
     for length in 0..=bytes.len() - 4 {
         let outcome = fit_image(bytes.slice(..length), "image/gif", &BOUNDS);
         assert!(matches!(outcome, Err(ImageError::Damaged(_))), "{length} of {}: {outcome:?}", bytes.len());

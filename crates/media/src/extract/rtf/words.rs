@@ -11,8 +11,8 @@ pub(super) enum Meaning {
     Row,
     /// The number after the word is a unit of UTF-16.
     Unicode,
-    /// The number after the word is the count of substitute characters that follow each unit of UTF-16. Readers without
-    /// Unicode show the substitutes.
+    /// The number after the word is the count of substitute characters that follow each unit of UTF-16. Programs that
+    /// do not know Unicode show the substitutes.
     StandIns,
     /// The number after the word is the code page of the document.
     CodePage,

@@ -1,0 +1,79 @@
+//! Configures the memory allocator of the process.
+//!
+//! By default, glibc gives the threads up to eight arenas for each processor, and each arena keeps the memory that was
+//! freed in it. The daemon has dozens of threads, and any of them may do a large piece of work. So one arena after
+//! another grew to the size of the largest piece, and the memory of a busy daemon grew for an hour. With few arenas,
+//! the memory stays the same. The command `just soak` checks this: it puts a daemon under load for an hour.
+//!
+//! This crate must not know anything about the society. It holds the only unsafe code outside tests.
+
+/// Number of arenas that the threads share. Each thread has a cache that serves most of its small allocations, so
+/// threads seldom wait for each other. The allocator `mimalloc` is no alternative: an idle daemon took 10 MiB more with
+/// it.
+pub const ARENAS: i32 = 2;
+
+/// Limits the number of arenas to [`ARENAS`]. Call this before the process starts threads, because existing arenas are
+/// never removed. With an allocator other than glibc's, this function does nothing.
+pub fn limit_arenas() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    limit(ARENAS);
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "glibc has no other way to set this option in a running process")]
+fn limit(arenas: i32) {
+    // SAFETY: `mallopt` takes two integers, and any thread may call it at any time. If it does not accept a value, it
+    // returns 0 and glibc keeps its default; this costs memory but is no error.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, arenas);
+    }
+}
+
+#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+#[expect(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use std::sync::Barrier;
+
+    /// Every arena except the first begins at a multiple of this address.
+    const ALIGNED: u64 = 64 << 20;
+
+    /// Counts the arenas of this process except the first. Each of them begins at a multiple of [`ALIGNED`], and the
+    /// process cannot access its unused rest.
+    fn arenas() -> usize {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let ranges: Vec<(u64, u64, bool)> = maps
+            .lines()
+            .map(|line| {
+                let (range, rest) = line.split_once(' ').unwrap();
+                let (begin, end) = range.split_once('-').unwrap();
+                let number = |text| u64::from_str_radix(text, 16).unwrap();
+                (number(begin), number(end), rest.starts_with("rw-p"))
+            })
+            .collect();
+        let is_arena = |pair: &&[(u64, u64, bool)]| {
+            let [(begin, end, writable), (next, last, next_writable)] = pair else { return false };
+            begin % ALIGNED == 0 && *writable && end == next && !next_writable && last - begin == ALIGNED
+        };
+        ranges.windows(2).filter(is_arena).count()
+    }
+
+    #[test]
+    fn many_threads_share_few_arenas() {
+        let before = arenas();
+        limit_arenas();
+        let together = Barrier::new(16);
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    // The block is too large for the cache of a thread, so the thread needs an arena.
+                    let block = std::hint::black_box(vec![1_u8; 50_000]);
+                    together.wait();
+                    drop(block);
+                });
+            }
+        });
+        // The limit counts all arenas of the process, so at most `ARENAS` arenas can be new.
+        assert!(arenas() <= before + ARENAS as usize, "{before} arenas, then {}", arenas());
+    }
+}
