@@ -1,4 +1,4 @@
-//! What a task may spend (contract section 10), and what calls cost.
+//! What a task may spend (contract section 10), and what calls to a model cost.
 
 use polity_llm::Usage;
 use polity_registry::{Price, Service};
@@ -18,7 +18,7 @@ pub struct Reached {
     pub value: Number,
 }
 
-/// Whether a call may be made.
+/// Whether a call to a model may be made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Leave {
     /// The call may be made.
@@ -125,7 +125,8 @@ pub fn branches(shares: &[Share], parents: &HashMap<AgentId, AgentId>) -> Vec<Br
     let mut branches: HashMap<&AgentId, (u64, u64, Option<f64>)> = HashMap::new();
     for share in shares {
         let mut top = &share.agent;
-        // Damaged rows may form a circle, but no chain of parents is longer than the number of agents.
+        // Damaged rows may form a circle of parents, so the loop is limited: no chain of parents is longer than the
+        // number of agents.
         for _ in 0..parents.len() {
             match parents.get(top) {
                 Some(parent) if !parent.is_root() => top = parent,

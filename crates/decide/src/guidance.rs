@@ -4,8 +4,8 @@
 use crate::found::SEARCH_TOOLS;
 use polity_llm::Tool;
 
-/// Windows up to this size, in tokens, always get short rules and few tools, because longer rules
-/// and more tools would confuse small models.
+/// Context windows up to this size, in tokens, always get short rules and few tools, because longer rules and more
+/// tools would confuse small models.
 const SMALL_WINDOW: u64 = 8_192;
 
 /// The tools that every agent needs, even in a small window.
@@ -56,11 +56,18 @@ impl Guidance {
     }
 }
 
-/// Chooses the guidance for a window. `cost` returns the tokens that the rules and tools of a request take. If the
-/// rules and tools take more than half of the window, too little room is left for the work itself.
+/// Returns whether a context window of this many tokens is so small that its agents always get short rules and few
+/// tools.
+pub fn is_small(window: u64) -> bool {
+    window <= SMALL_WINDOW
+}
+
+/// Chooses how much of the rules and tools the requests to a model with this context window contain. `cost` returns the
+/// tokens that the rules and tools of a request take. If the rules and tools take more than half of the window, too
+/// little room is left for the work itself.
 pub fn guidance(window: Option<u64>, cost: impl Fn(Guidance) -> u64) -> Guidance {
     let Some(window) = window else { return Guidance::Full };
-    if window <= SMALL_WINDOW {
+    if is_small(window) {
         return Guidance::FewTools;
     }
     let has_room = |guidance: &Guidance| cost(*guidance) <= window / 2;

@@ -18,11 +18,12 @@ pub struct History {
     pub records: Vec<(TurnId, Record)>,
     /// The messages that the agent has read. The key is the id of the message.
     pub messages: HashMap<String, Message>,
-    /// The first words of each request that one of the messages in `messages` answers or is about.
+    /// The first words of each request that a message in `messages` answers or is about.
     pub asked: FirstWords,
     /// The requests to the agent that are not answered yet. They stay visible even if a summary replaces their records.
     pub open: HashSet<String>,
-    /// The maximum number of tokens of all open requests that stay visible after a summary; `None` means no limit.
+    /// The maximum number of tokens that the open requests may have together, if they stay visible after a summary;
+    /// `None` means no limit.
     pub pin_tokens: Option<u64>,
 }
 

@@ -3,7 +3,7 @@
 use polity_store::tasks::Standing;
 use polity_view::Outcome;
 
-/// What to do about a task in which no driver runs.
+/// What to do about a task in which no driver (the code that runs the turns of one conversation) is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Do nothing: there is work, or the task is idle already.
@@ -43,8 +43,8 @@ pub fn verdict(standing: &Standing, background: Background) -> Verdict {
     Verdict::Idle(standing.outcome())
 }
 
-/// Returns whether an interim message of root, which promised more, now counts as final.
-/// The message counts as final if root has sent the person nothing more after a nudge.
+/// Returns whether an interim message of root, which promised more, now counts as final. The message counts as final if
+/// root has sent the person nothing more after a nudge (a reminder to send a final message).
 pub fn interim_is_final(standing: &Standing) -> bool {
     standing.nudged
         && standing.expectant

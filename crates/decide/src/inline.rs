@@ -57,7 +57,8 @@ impl From<Written> for NewArtifact {
     }
 }
 
-/// Decodes base64 in any usual form: as a data URL, in the URL-safe alphabet, without padding, in lines, or in a fence.
+/// Decodes base64 in any usual form: as a data URL, in the URL-safe alphabet, without padding, split into lines, or
+/// inside a code fence.
 pub fn decode(text: &str) -> Result<Written, base64::DecodeError> {
     let text = unfenced(text);
     let (mime, body) = match head(text) {
@@ -236,7 +237,8 @@ fn head(text: &str) -> Option<(Option<String>, usize)> {
     Some((mime, "data:".len() + comma + 1))
 }
 
-/// Returns whether a byte is a digit of base64 in either alphabet. Padding is not a digit.
+/// Returns whether a byte is a digit of base64, in the standard or in the URL-safe alphabet. The padding character `=`
+/// is not a digit.
 fn is_base64(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }

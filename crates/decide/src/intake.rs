@@ -12,8 +12,8 @@ use polity_store::messages::Size;
 /// contains the message.
 const MESSAGES: usize = 200;
 
-/// New messages may take at most the window divided by this number. After a compaction, half of the window is free,
-/// so the new messages still fit beside the rest of the request.
+/// New messages may take at most the window divided by this number. After older history was summed up (compaction),
+/// half of the window is free, so the new messages still fit beside the rest of the request.
 const PART_OF_WINDOW: u64 = 4;
 
 /// The window, in tokens, that is assumed for a service that declares none.
@@ -22,9 +22,9 @@ const ASSUMED_WINDOW: u64 = 128_000;
 /// Tokens that a request adds to each message for its header and for the hint how to answer it.
 const AROUND: u64 = 40;
 
-/// Returns an upper bound for the estimated tokens of a message. A character outside ASCII takes a whole token and
-/// has at least two bytes. So the message has at most as many characters outside ASCII as it has bytes minus
-/// characters.
+/// Returns an upper bound for the estimated tokens of a message. The estimate counts a whole token for each character
+/// outside ASCII. `size` does not say how many such characters there are. But each has at least two bytes, so there
+/// are at most `bytes - characters` of them.
 pub fn tokens_of(size: Size) -> u64 {
     let others = size.bytes.saturating_sub(size.characters).min(size.characters);
     let ascii = size.characters - others;
@@ -42,7 +42,7 @@ pub struct Intake {
 }
 
 impl Intake {
-    /// Returns the intake for requests to a service.
+    /// Returns the bounds for requests to a service.
     pub fn of(service: &Service, limits: &Limits) -> Self {
         let window = service.context_window.filter(|window| *window > 0).unwrap_or(ASSUMED_WINDOW);
         Self {

@@ -4,31 +4,36 @@
 //! the modules around the driver read what a decision needs, call the decision, and carry out the result.
 //!
 //! A model call needs these decisions, in this order: `history` (which records the model is still shown) → `render`
-//! (the request) → `room` (does it fit?) → `budget` (can the task pay for it?) → `policy` (how to go on after a failure)
+//! (the request) → `room` (does it fit?) → `budget` (can the task pay for it?) → `policy` (what to do after a failure)
 //! → `understood` (what the model meant) → `turn` (the next step) → `arguments` (what a call to a tool says). `intake`
 //! bounds how much new mail a request shows. `inline` finds files that a model wrote as text. `result` compares an
-//! answer with its JSON Schema. `idle` decides when a task is over. `guidance` decides how much of the rules and tools
-//! a request contains.
+//! answer with its JSON Schema. `idle` decides when a task is over. `foresee` decides which warnings the person gets
+//! about a message. `stuck` finds what cannot continue without the person, and `why` explains what happened. `fork`
+//! decides what a copy of a task contains. `guidance` decides how much of the rules and tools a request contains.
 
 #![expect(missing_docs, reason = "a comment that only repeats the name of a field helps nobody")]
 
-// Circle: a role can be an argument of another tool, so the types of arguments contain the arguments of `create_role`.
+// Circle: `arguments` imports the types of arguments, and the type of a role imports `CreateRole` from `arguments`.
 pub mod arguments;
 pub mod budget;
+pub mod foresee;
+pub mod fork;
 pub mod found;
 pub mod guidance;
 pub mod history;
 pub mod idle;
-// Circle: the files below `inline` are the steps of its search, and use its types.
+// Circle: `inline` imports its submodules, which are the steps of its search, and they import types from `inline`.
 pub mod inline;
 pub mod intake;
 pub mod policy;
-// Circle: `content` and `system` write parts of the request, and use the types that `render` defines.
+// Circle: `render` imports `content` and `system`, which write parts of the request and import types from `render`.
 pub mod render;
 pub mod result;
 pub mod room;
+pub mod stuck;
 pub mod turn;
 pub mod understood;
+pub mod why;
 
 #[cfg(test)]
 mod testing;

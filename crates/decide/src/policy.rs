@@ -11,8 +11,8 @@ use std::time::Duration;
 /// for a longer pause, the call fails, and the reason contains the time when the pause ends.
 const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 
-/// Callers send no request to a service for at most this long, even if the service asks for a longer pause: some
-/// servers ask for absurd pauses.
+/// After a service asked for a pause, all callers stop sending it requests, but for at most this long: some servers ask
+/// for absurd pauses.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
 /// How often a call may send its request again to one service with a line that explains how to call tools.
@@ -188,13 +188,14 @@ pub enum Next {
     Reword,
     /// Let a model sum up older history, then send the shorter request.
     Compact,
-    /// Ask the fallback.
+    /// Ask the fallback: the service to which the call can change.
     Fallback,
     /// End the call as failed, so that the parent or the person is told.
     GiveUp,
 }
 
-/// Returns how long a call waits at a gate before an attempt.
+/// Returns what a call waits for at the gate of its service before an attempt. The gate lets no call in during a pause
+/// that the service asked for, and for a while after the service has failed again and again.
 pub fn patience(fallback: Fallback, retry: &Retry) -> Patience {
     let while_open = match fallback {
         Fallback::Untried => WhileOpen::Leave,
@@ -205,19 +206,19 @@ pub fn patience(fallback: Fallback, retry: &Retry) -> Patience {
 
 fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
     match fallback {
-        // If there is a fallback, a call waits at the gate no longer than it would wait between two attempts.
+        // If there is a fallback, a call waits for the service no longer than it would wait between two attempts.
         Fallback::Untried => retry.max_delay,
         Fallback::None => LONGEST_PAUSE,
     }
 }
 
-/// Returns how long all callers send no request to a service that asked for a pause.
+/// Returns for how long no caller sends a request to a service that asked for a pause of the length `asked`.
 pub fn shared_pause(asked: Duration) -> Duration {
     asked.min(ASKED_AGAIN_AFTER)
 }
 
-/// Decides what follows a failed attempt, which is already counted. `jitter` is a random number from 0 to 1, so that
-/// callers of the same server do not all try again at the same time.
+/// Decides what follows a failed attempt. The caller has already counted this attempt. `jitter` is a random number from
+/// 0 to 1, so that callers of the same server do not all try again at the same time.
 pub fn next(failure: &CallError, tried: &Tried, situation: Situation, retry: &Retry, jitter: f64) -> Next {
     if tried.attempts >= retry.max_attempts {
         return Next::GiveUp;
@@ -255,6 +256,10 @@ pub fn next(failure: &CallError, tried: &Tried, situation: Situation, retry: &Re
         FailureKind::MediaRefused
         | FailureKind::Unauthorized
         | FailureKind::ContextOverflow
+        | FailureKind::ToolsRefused
+        | FailureKind::NoSuchModel
+        | FailureKind::NothingLoaded
+        | FailureKind::WrongAddress
         | FailureKind::Refused
         | FailureKind::Misconfigured => elsewhere,
     }

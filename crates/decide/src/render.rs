@@ -223,8 +223,8 @@ pub fn render(history: &History, fetched: &HashMap<ArtifactId, Fetched>, sight: 
     Rendered { messages, shown: content.shown(), spans }
 }
 
-/// Returns the message that shows the model a notice of the system: a notice within a turn, or about a turn that
-/// ended early.
+/// Returns the message in which the model reads a notice of the system. The notice was given within a turn, or says
+/// that a turn ended early.
 fn noticed(notice: &Notice, texts: &Texts) -> Wire {
     let header = texts.get(TextKey::MessageFromSystem);
     Wire::User(vec![Part::Text(format!("{header}\n{}", defuse(&notice.text(texts), texts)))])
@@ -328,7 +328,7 @@ fn outside(content: &Content, texts: &Texts) -> String {
     }
 }
 
-/// Adds the names of unknown arguments to a result.
+/// Adds to the result of a tool call the names of the arguments that the tool does not know.
 fn with_ignored(text: String, ignored: &[String]) -> String {
     if ignored.is_empty() {
         return text;
@@ -352,8 +352,8 @@ enum Crowded {
     Together,
 }
 
-/// Finds the records whose media do not fit into a request. Returns their positions, each with the reason. Media that
-/// would not fit even alone do not count: the route already replaced them by descriptions.
+/// Finds the records whose media do not fit into a request. Returns the positions of these records, each with the
+/// reason. Media that would not fit even alone do not count: [`route_of`] has already replaced them by descriptions.
 ///
 /// If the media take more than the request has room for, the oldest media are left out until the other media take at
 /// most half of the room. So the next media fit without another change to earlier messages, and a server that caches

@@ -40,7 +40,8 @@ pub fn read(schema: &Value) -> Result<Validator, String> {
     options.build(schema).map_err(|error| format!("is no JSON Schema: {}", shortened(&error.to_string())))
 }
 
-/// Returns what is wrong with a schema, so that a caller can refuse it before any model is asked.
+/// Returns what is wrong with a schema, so that a caller can refuse a request with this schema before any model is
+/// asked.
 pub fn check_schema(schema: &Value) -> Result<(), String> {
     read(schema).map(drop)
 }
@@ -64,7 +65,7 @@ pub fn fit(payload: &Payload, schemas: &[Value]) -> Result<Value, Vec<String>> {
                 let place = if at.is_empty() { String::new() } else { format!("{at}: ") };
                 format!("{place}{}", shortened(&error.to_string()))
             })),
-            // Happens only with a damaged row: the door checked the schema when the request was sent.
+            // Happens only with a damaged database row: the runtime checked this schema before it accepted the request.
             Err(error) => errors.push(error),
         }
     }

@@ -90,14 +90,14 @@ fn current_turn(records: &[(TurnId, Record)]) -> usize {
     records.iter().rev().take_while(|(turn, _)| turn == newest).count()
 }
 
-/// Returns a replacement for a summary that no model could write: the last entries of the transcript.
+/// Returns the text that replaces older history if no model could write a summary: the last entries of the transcript.
 pub fn without_a_model(compaction: &Compaction, snapshot: &Snapshot) -> String {
     let heading = snapshot.prompts.texts.get(TextKey::ContextNotSummedUp);
     format!("{heading}\n{}", end(&compaction.transcript, compaction.summary_tokens))
 }
 
-/// Returns the limits for requests to a service. For a small window, the limits are lower, so that no single text
-/// fills the window.
+/// Returns the limits on the length of texts in requests to a service. For a small context window, the limits are lower
+/// than the configured ones, so that no single text fills the window.
 pub fn within(limits: &Limits, service: &Service) -> Limits {
     let part = service.context_window.map_or(u64::MAX, |window| (window / 2).max(200));
     Limits {

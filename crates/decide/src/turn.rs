@@ -1,14 +1,15 @@
 //! A turn 回合: what an agent does with one message. The turn is a state machine that never does IO.
 //!
-//! [`Turn::next`] returns the next step. The driver takes the step, writes what happened as a record, and passes the
-//! record to [`Turn::apply`]. After a crash, [`Turn::replay`] rebuilds the same turn from the records.
+//! [`Turn::next`] returns the next step. The driver (the code of the runtime that runs turns) takes the step, writes
+//! what happened as a record, and passes the record to [`Turn::apply`]. After a crash, [`Turn::replay`] rebuilds the
+//! same turn from the records.
 
 use crate::result::Misfit;
 use polity_llm::ToolCall;
 use polity_society::approval::Judgement;
 use polity_society::id::{ArtifactId, CallId, MessageId, TurnId};
 use polity_society::message::Expects;
-use polity_society::notice::Notice;
+use polity_society::notice::{NoAnswer, Notice};
 use polity_store::record::{Record, Replied, Taken, ToolResult};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -56,7 +57,8 @@ pub enum WhyRefused {
 pub enum Tools {
     /// The model may call tools.
     Offered,
-    /// The model must not call tools, because it is asked to sum up.
+    /// The model must not call tools. The turn has used up its rounds of tool calls, so the model is asked to sum up
+    /// its work.
     Withheld,
 }
 
@@ -69,6 +71,8 @@ enum Phase {
     Running,
     /// The model has given its closing text.
     Closing(Option<String>),
+    /// The model wrote only thoughts, or a call that cannot be run. Neither counts as an answer.
+    NotAnswered(NoAnswer),
     /// The model gave an empty answer too often.
     Silent,
     /// The model made the same call with the same result too often.
@@ -98,9 +102,10 @@ pub struct Turn {
     called_as: BTreeMap<String, String>,
     /// The text that the model wrote beside its latest calls.
     last_text: Option<String>,
-    /// The closing text that the model gave before a notice, such as a reminder, made the turn continue.
+    /// The closing text of the model, if a notice such as a reminder made the turn continue after this text.
     before_reminder: Option<String>,
-    /// The calls that were started and have no result, with the evidence that their tools prepared.
+    /// The calls that were started and have no result. The key is the id of the call, and the value is the evidence:
+    /// see [`Self::evidence`].
     started: BTreeMap<String, Value>,
     /// The questions to the person about calls. The key is the id of the call. The judgement is `None` until the
     /// question ends.
@@ -119,6 +124,8 @@ pub struct Turn {
     misfit: Misfit,
     /// Whether the model was told that an answer does not fit the schema of its request.
     misfit_told: WasTold,
+    /// Whether a notice told the model that its text does not count as an answer.
+    no_answer_told: WasTold,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,7 +207,8 @@ impl Repetition {
 }
 
 impl Turn {
-    /// Begins a turn. `beginning` tells whether the message that begins the turn expects an answer.
+    /// Begins a turn. `beginning` tells whether the turn owes an answer: whether the message that begins the turn is a
+    /// request.
     pub fn new(beginning: Expects) -> Self {
         Self {
             beginning,
@@ -223,6 +231,7 @@ impl Turn {
             reminded: Reminded::No,
             misfit: Misfit::Refused,
             misfit_told: WasTold::No,
+            no_answer_told: WasTold::No,
         }
     }
 
@@ -245,8 +254,8 @@ impl Turn {
         self.unseen
     }
 
-    /// Returns whether the agent was reminded of children that it did not write to, or needs no such reminder any
-    /// more.
+    /// Returns whether the agent was reminded of hired agents that it did not write to. If the model was asked to sum
+    /// up its work because the rounds are used up, returns `Once`, so that no reminder follows.
     pub fn reminded(&self) -> Reminded {
         // A model that is asked to sum up cannot write to anybody any more.
         if self.summing_up == SummingUp::Asked { Reminded::Once } else { self.reminded }
@@ -262,6 +271,15 @@ impl Turn {
     pub fn next(&self, max_rounds: u64) -> Step {
         match &self.phase {
             Phase::Ended => Step::Ended,
+            Phase::NotAnswered(was) if self.no_answer_told == WasTold::No => {
+                Step::Notice(Notice::NotAnAnswer { was: *was })
+            }
+            Phase::NotAnswered(NoAnswer::Thoughts) => {
+                Step::Fail("the model wrote nothing but thoughts, twice".to_owned())
+            }
+            Phase::NotAnswered(NoAnswer::FailedCall) => {
+                Step::Fail("the model wrote a failed tool call in place of an answer, twice".to_owned())
+            }
             Phase::Silent => Step::Fail("the model gave an empty answer twice".to_owned()),
             Phase::Unreadable => {
                 Step::Fail("the model wrote a tool call as text that cannot be read, twice".to_owned())
@@ -327,7 +345,9 @@ impl Turn {
         self.acted_outside
     }
 
-    /// Returns the evidence that the tool of a started call prepared; `None` if the call was not started.
+    /// Returns the evidence of a call: data that the tool prepared before the call, such as the hash of a file. If the
+    /// process dies during the call, the tool later uses the data to find out whether the call has happened. Returns
+    /// `None` if the call was not started, or has a result already.
     pub fn evidence(&self, call: &ToolCall) -> Option<&Value> {
         self.started.get(&call.id)
     }
@@ -343,7 +363,7 @@ impl Turn {
         self.refused.get(&call.id)
     }
 
-    /// Takes in a record of what happened.
+    /// Changes the state of the turn by a record of what happened.
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::Heard { .. } => {
@@ -376,6 +396,10 @@ impl Turn {
                 self.reminded = Reminded::Once;
                 self.ask_again();
             }
+            Notice::NotAnAnswer { .. } => {
+                self.no_answer_told = WasTold::Yes;
+                self.phase = Phase::Asking;
+            }
             Notice::ResultDoesNotFit { .. } => {
                 self.misfit_told = WasTold::Yes;
                 self.ask_again();
@@ -384,8 +408,8 @@ impl Turn {
         }
     }
 
-    /// Asks the model again after a notice. The earlier text becomes the closing text only if the model writes
-    /// nothing more.
+    /// Asks the model again after a notice. The text that the model wrote before the notice becomes the closing text
+    /// only if the model writes nothing more.
     fn ask_again(&mut self) {
         let said = std::mem::replace(&mut self.phase, Phase::Asking);
         if let Phase::Closing(text) = said {
@@ -396,8 +420,8 @@ impl Turn {
     fn take_reply(&mut self, replied: &Replied) {
         self.unseen = 0;
         if self.misfit_told == WasTold::Yes {
-            // A notice told the model before this answer that an earlier answer does not fit its schema. If this
-            // answer does not fit either, this answer is sent together with the reasons.
+            // The model was told before this reply that an earlier answer does not fit the schema of its request. If
+            // the new answer does not fit either, it is sent together with the reasons.
             self.misfit = Misfit::Marked;
         }
         if replied.taken == Taken::BrokenCall {
@@ -412,8 +436,16 @@ impl Turn {
             self.phase = Phase::Running;
             return;
         }
+        if replied.taken == Taken::FailedCall {
+            self.phase = Phase::NotAnswered(NoAnswer::FailedCall);
+            return;
+        }
         if replied.text.is_some() {
             self.phase = Phase::Closing(replied.text.clone());
+            return;
+        }
+        if replied.taken == Taken::Thoughts {
+            self.phase = self.after_thoughts();
             return;
         }
         self.empty_answers += 1;
@@ -428,12 +460,24 @@ impl Turn {
         };
     }
 
+    /// Returns the phase after a reply of the model that contains only thoughts. Such a reply may end the turn if the
+    /// turn owes no answer, or if the model gave its answer before a notice made the turn continue. A model that has
+    /// called tools may have answered with a message. If it was already told that thoughts are no answer, such a reply
+    /// ends its turn, too.
+    fn after_thoughts(&mut self) -> Phase {
+        let has_acted = self.rounds > 0 && self.no_answer_told == WasTold::Yes;
+        if has_acted || self.before_reminder.is_some() || self.beginning == Expects::Nothing {
+            return Phase::Closing(self.before_reminder.take());
+        }
+        Phase::NotAnswered(NoAnswer::Thoughts)
+    }
+
     fn take_result(&mut self, call: &CallId, result: &ToolResult) {
         if result.refuses_with(MISFIT_CODE) {
             self.misfit_told = WasTold::Yes;
         } else if self.misfit_told == WasTold::Yes && result.has_sent() {
-            // After the notice about the misfit, the model sent a message. That message is its answer, so the earlier
-            // closing text is dropped.
+            // The model was told that its answer does not fit the schema. After that, the model sent a message. That
+            // message counts as its answer, so the earlier closing text is dropped.
             self.before_reminder = None;
         }
         if let Some(made) = self.calls.iter().find(|waiting| waiting.id == call.as_str()) {
@@ -481,8 +525,8 @@ pub fn with_unique_ids(
 const MISFIT_CODE: &str = "result_does_not_fit";
 
 impl Turn {
-    /// Returns what happens to an answer that does not fit its schema. Only the first such answer in a turn is
-    /// refused.
+    /// Returns what happens to an answer that does not fit the schema of its request. Only the first such answer in a
+    /// turn is refused.
     pub fn misfit(&self) -> Misfit {
         self.misfit
     }

@@ -1,5 +1,5 @@
-//! Finds out what a model meant. Small models write calls and thoughts into their text, and call tools by wrong names.
-//! These functions are pure.
+//! Finds out what a model meant with its reply. Small models write calls and thoughts into their text, and call tools
+//! by wrong names. These functions are pure.
 
 use crate::inline;
 use polity_llm::spoken::{self, Offered, Spoken};
@@ -15,7 +15,10 @@ const NO_NAME: &str = "unreadable_call";
 /// How much of an unreadable call is quoted to its model, in characters.
 const QUOTED: usize = 300;
 
-/// Names that models use for tools of the society, and the names of these tools.
+/// Fields of an answer in which servers put the thoughts of a model.
+const THOUGHTS: [&str; 3] = ["reasoning_content", "reasoning", "thinking"];
+
+/// Wrong names that models use for tools of the society, each with the right name of the tool.
 const ALIASES: &[(&str, &str)] = &[
     ("hire_agent", "spawn_agent_with_task"),
     ("hire", "spawn_agent_with_task"),
@@ -74,8 +77,10 @@ pub struct Understood {
 
 /// Finds out what a reply means. `tools` are the tools that the request offered.
 pub fn understood(mut reply: Reply, tools: &[Tool]) -> Understood {
+    let mut has_thoughts = THOUGHTS.iter().any(|field| is_text(reply.extra.get(*field)));
     if let Some(text) = reply.text.take() {
         let (thoughts, said) = spoken::without_thoughts(&text);
+        has_thoughts |= thoughts.is_some();
         // A text without thoughts is not changed. Even blanks at its ends stay.
         let said = if thoughts.is_some() { said } else { text };
         reply.text = Some(said).filter(|said| !said.trim().is_empty());
@@ -83,6 +88,7 @@ pub fn understood(mut reply: Reply, tools: &[Tool]) -> Understood {
     let (mut taken, mut refusal) = (Taken::Text, None);
     if let Some(text) = reply.text.as_deref().filter(|_| reply.tool_calls.is_empty()) {
         match read(text, tools) {
+            Spoken::Text if spoken::has_remains(text) => taken = Taken::FailedCall,
             Spoken::Text => {}
             Spoken::Calls(calls) => {
                 let call = |call: spoken::SpokenCall| named(call.name, call.arguments);
@@ -100,12 +106,19 @@ pub fn understood(mut reply: Reply, tools: &[Tool]) -> Understood {
             }
         }
     }
+    if has_thoughts && reply.text.is_none() && reply.tool_calls.is_empty() {
+        taken = Taken::Thoughts;
+    }
     let understand = |call: &mut ToolCall| {
         let meant = meant(&call.name, tools)?;
         Some(inline::leave_out(&std::mem::replace(&mut call.name, meant)))
     };
     let called_as = reply.tool_calls.iter_mut().map(understand).collect();
     Understood { reply, taken, called_as, refusal }
+}
+
+fn is_text(value: Option<&Value>) -> bool {
+    value.and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty())
 }
 
 fn named(name: String, arguments: Map<String, Value>) -> ToolCall {
@@ -186,6 +199,22 @@ mod tests {
         assert_eq!(said("<think>hm</think>\n\nParis.").reply.text.as_deref(), Some("Paris."));
         assert_eq!(said("<think>hm").reply.text, None);
         assert_eq!(said("  Paris. \n").reply.text.as_deref(), Some("  Paris. \n"));
+    }
+
+    #[test]
+    fn thoughts_and_failed_calls_are_known_as_such() {
+        assert_eq!(said("<think>hm</think>").taken, Taken::Thoughts);
+        assert_eq!(said("<think>hm</think> Paris.").taken, Taken::Text);
+        assert_eq!(said("  ").taken, Taken::Text);
+        let extra = Map::from_iter([("reasoning_content".to_owned(), json!("hm"))]);
+        let only = understood(Reply { extra, ..Reply::default() }, &tools());
+        assert_eq!(only.taken, Taken::Thoughts);
+        let failed = said("{\"name\": \"fly\", \"arguments\": {}}");
+        assert_eq!(failed.taken, Taken::FailedCall);
+        assert!(failed.reply.text.is_some(), "the history keeps what the model wrote");
+        // A call does not count as an answer, even if the request offered no tools.
+        let text = "<tool_call>{\"name\": \"send_message\"}</tool_call>".to_owned();
+        assert_eq!(understood(Reply { text: Some(text), ..Reply::default() }, &[]).taken, Taken::FailedCall);
     }
 
     #[test]

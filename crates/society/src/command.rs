@@ -1,4 +1,4 @@
-//! How a command in the background ends.
+//! How a shell command that an agent runs in the background ends.
 
 use crate::text::{TextKey, Texts};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub enum CommandEnd {
     },
     /// The command exceeded a limit.
     Limited {
-        /// The limit.
+        /// The limit that the command exceeded.
         limit: CommandLimit,
     },
     /// An agent or the person stopped the command.

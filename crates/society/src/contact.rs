@@ -158,7 +158,7 @@ mod tests {
         check(" singer-1 ", Some("singer-1"));
         check("reader", Some("reader-1"));
         check(" reader\n", Some("reader-1"));
-        // An id takes precedence over the name of a role.
+        // `reader-1` is the id of one contact and the role name of another. The id takes precedence.
         check("reader-1", Some("reader-1"));
         check("painter", None);
         check("read", None);

@@ -7,7 +7,8 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use unicode_normalization::UnicodeNormalization;
 
-/// Maximum number of characters of a line that are compared with the lines of the system. No header is longer.
+/// Maximum number of characters of a line that are compared with the lines of the system. No header of a message is
+/// longer.
 const COMPARED_CHARS: usize = 160;
 
 /// The lines that only the system writes. Lines that begin with `【` are recognised without this list.
@@ -67,9 +68,10 @@ pub fn json_line(value: &impl Serialize) -> String {
 
 /// Returns whether a line looks like a line of the system.
 ///
-/// This is so in three cases. The line begins with the words of a line of the system. Or the line has a header
-/// bracket before its first letter or digit. Or the line has a bidirectional mark before its first letter and a
-/// header bracket anywhere: the mark may cause a display to show the bracket at the beginning of the line.
+/// This is so in three cases. The line begins with the words of a line of the system. Or the line has a bracket such as
+/// `【`, with which headers begin, before its first letter or digit. Or the line has a bidirectional mark before its
+/// first letter and a header bracket anywhere: the mark may cause a display to show the bracket at the beginning of the
+/// line.
 fn misleads(line: &str, forms: &[Form]) -> bool {
     let words = line.find(is_letter).unwrap_or(line.len());
     // Cannot fail: `find` returns the start of a character.

@@ -7,8 +7,9 @@
 //! [`refusal::Refusal`], or a list of [`change::Change`]s, which only need to be written.
 //! [`present`] makes texts from stored messages, in the current language.
 //!
-//! This crate must not know about async, SQL, files, HTTP, models, the clock or randomness.
-//! Callers pass ids and times as arguments.
+//! Comments cite two sorts of documents: the contract, and the seeds in `docs/seeds`, from which the contract was made.
+//! This crate must not know about async, SQL, files, HTTP, models, the clock or randomness. Callers pass ids and times
+//! as arguments.
 
 pub mod id;
 pub mod time;
@@ -43,7 +44,7 @@ pub mod workspace;
 pub mod change;
 pub mod present;
 pub mod refusal;
-// Circle: the files `closing`, `door` and `rest` use types that `rules` exports, such as `Pending`.
+// Circle: `rules` imports its submodules, and `closing`, `door` and `rest` import types such as `Pending` from `rules`.
 pub mod rules;
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ pub enum Body {
     Notice(Notice),
 }
 
-/// An accepted message: a draft that passed the door, or a notice of the system.
+/// An accepted message: a draft that `rules::admit` has accepted, or a notice of the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The id; ids sort in the order of acceptance.
@@ -187,7 +187,7 @@ pub struct Message {
     pub in_reply_to: Vec<MessageId>,
     /// For a report, a notice, or a message of an agent to itself: the request that the message is about.
     pub about: Option<MessageId>,
-    /// For a request: the earlier request on whose behalf the sender made this one.
+    /// For a request A: the earlier request B for which the sender needs the answer to A. So A was made on behalf of B.
     pub on_behalf_of: Option<MessageId>,
     /// Whether the message asks for an answer.
     pub expects: Expects,

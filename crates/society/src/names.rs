@@ -1,4 +1,4 @@
-//! Tests that the members of a closed set have the same names in JSON as in the database and in texts.
+//! Tests that the values of each enum, such as [`Kind`], have the same names in JSON as in the database and in texts.
 
 use crate::contact::Source;
 use crate::content::{Capability, Direction, Kind, KnownCapability};

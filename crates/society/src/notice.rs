@@ -92,7 +92,7 @@ pub enum Notice {
         /// The artifacts that the agent stored and did not deliver; the reader of the notice may open them.
         artifacts: Vec<Stored>,
     },
-    /// Some agents wait for each other's answers, so that none of them can go on.
+    /// Some agents wait for each other's answers in a circle, so that none of them can go on.
     Deadlock {
         /// The agents in the circle.
         agents: Vec<AgentId>,
@@ -128,6 +128,11 @@ pub enum Notice {
         /// What is wrong with the answer.
         errors: Vec<String>,
     },
+    /// The reader's last text does not count as an answer, so it was not sent.
+    NotAnAnswer {
+        /// Why the text does not count as an answer.
+        was: NoAnswer,
+    },
     /// The reader's previous turn failed or was stopped.
     TurnFailed {
         /// The reason why the turn ended early, in words.
@@ -146,7 +151,7 @@ pub enum Notice {
     CommandEnded {
         /// The id of the command.
         id: CommandId,
-        /// The beginning of the command.
+        /// The first characters of the text of the command.
         command: String,
         /// How the command ended.
         end: CommandEnd,
@@ -160,6 +165,16 @@ pub enum Notice {
         /// The reason for ending the agent.
         reason: String,
     },
+}
+
+/// The reason why a text of a model does not count as an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NoAnswer {
+    /// The model wrote only thoughts.
+    Thoughts,
+    /// The model wrote a tool call as text, in a form that cannot be run.
+    FailedCall,
 }
 
 /// A request in the form in which a notice quotes it.
@@ -229,7 +244,7 @@ impl Branch {
     }
 }
 
-/// Returns the lines that list what an agent wrote and stored.
+/// Returns the lines that list the texts that an agent wrote (`notes`) and the artifacts that it stored.
 fn made(notes: &[String], artifacts: &[Stored], texts: &Texts) -> Vec<String> {
     let written = notes.iter().map(|note| texts.fill(TextKey::NoticeMadeText, &[("text", note)]));
     let mut lines: Vec<String> = written.collect();
@@ -315,6 +330,12 @@ impl Notice {
             }
             Self::ResultDoesNotFit { errors } => {
                 texts.fill(TextKey::NoticeResultDoesNotFit, &[("errors", &in_one_line(&errors.join("; ")))])
+            }
+            Self::NotAnAnswer { was: NoAnswer::Thoughts } => {
+                texts.get(TextKey::NoticeOnlyThoughts).to_owned()
+            }
+            Self::NotAnAnswer { was: NoAnswer::FailedCall } => {
+                texts.get(TextKey::NoticeFailedCall).to_owned()
             }
             Self::SumUp { limit } => texts.fill(TextKey::NoticeSumUp, &[("limit", &limit.to_string())]),
             Self::TurnFailed { reason } => {

@@ -15,7 +15,7 @@ use crate::written::{in_words, says_something};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A message in words, in two parts. The attachments are placed between the two parts.
+/// The text that the receiver of a message reads, in two parts. The attachments are placed between the two parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presentation {
     /// Header, kind of message, self-introduction and content.
@@ -101,7 +101,7 @@ fn kind(message: &Message, payload: &Payload, asked: &FirstWords, texts: &Texts)
     }
 }
 
-/// Returns the first words of a message in one line, as other messages quote them.
+/// Returns the first words of a message in one line. Later messages quote a request by these words.
 pub fn first_words(message: &Message, texts: &Texts) -> String {
     let said = match &message.body {
         Body::Payload(payload) => {
@@ -161,7 +161,7 @@ fn self_introduction(introduction: &SelfIntroduction, texts: &Texts) -> String {
 fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<String> {
     let mut said = vec!["text", "content"];
     let mut lines = Vec::new();
-    // `checked_result` repeats the content, so it gets no line of its own.
+    // The field `checked_result` repeats the content as JSON, so it gets no line of its own.
     said.push(RESULT);
     if let Some((name, value)) = payload.content() {
         if !value.is_string() {

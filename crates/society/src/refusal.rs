@@ -1,4 +1,5 @@
-//! Refusals: a stable code, details, and advice for the model.
+//! Refusals: the answers to actions that are not allowed or not possible. A refusal has a stable code, details, and
+//! advice for the model.
 
 use crate::id::AgentId;
 use crate::problem::FieldProblem;
@@ -23,7 +24,7 @@ impl From<&Role> for ContactLine {
     }
 }
 
-/// A refusal. A refused action changes nothing.
+/// Why an action is refused. A refused action changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The caller has no such contact. The refusal does not reveal whether there is such an agent.
@@ -42,7 +43,7 @@ pub enum Refusal {
     },
     /// The task brief has faults.
     InvalidTaskBrief(Vec<FieldProblem>),
-    /// The payload lacks something that its type needs.
+    /// The payload of a message lacks something that its message type needs.
     InvalidMessage(Vec<FieldProblem>),
     /// The answer does not fit the JSON Schema that the request contains.
     /// The agent's next answer is sent even if it does not fit.
@@ -147,7 +148,7 @@ pub enum Refusal {
     MergeConflict {
         /// The agent whose worktree could not be merged.
         agent: AgentId,
-        /// The files with their conflicting hunks, as JSON.
+        /// The files in which the worktrees conflict, each with the conflicting parts, as JSON.
         conflicts: Value,
     },
     /// A tool with outside effects failed.

@@ -49,7 +49,7 @@ pub struct InterfaceSpec {
 impl InterfaceSpec {
     const FIELDS: [&'static str; 4] = ["services", "input_format", "output_format", "examples"];
 
-    /// Reads a spec that a model wrote. A spec needs all four fields.
+    /// Reads an interface spec that a model wrote. All four fields are required.
     pub fn parse(value: &Value) -> Result<Self, Vec<FieldProblem>> {
         Self::read(value, &mut Vec::new())
     }

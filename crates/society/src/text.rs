@@ -194,7 +194,7 @@ text_keys! {
     AttachmentOld = "attachment.old" ["filename", "reference", "type", "size", "limit"];
     /// The line that replaces a medium if the media of its message together do not fit into a request.
     AttachmentTogether = "attachment.together" ["filename", "reference", "type", "size", "limit"];
-    /// Follows a text that was cut: how much is shown, and how to read on.
+    /// Follows a text that was cut: tells how many characters are shown, and how to read the rest.
     AttachmentTextCut = "attachment.text_cut" ["filename", "reference", "shown", "total", "offset"];
     /// Precedes the text that was extracted from a document.
     AttachmentExtracted = "attachment.extracted" ["filename"];
@@ -317,9 +317,10 @@ text_keys! {
     NoticeMadeText = "notice.made_text" ["text"];
     /// To an asker: the artifacts that the agent stored while it worked on the requests.
     NoticeMadeArtifacts = "notice.made_artifacts" ["refs"];
-    /// To an agent that is part of a deadlock.
+    /// To an agent that is part of a deadlock: agents wait for each other's answers in a circle.
     NoticeDeadlock = "notice.deadlock" ["ids"];
-    /// To each of two agents that answer each other without end.
+    /// To each of two agents that have answered each other too often in a row: no more messages are delivered between
+    /// them.
     NoticePairLimit = "notice.pair_limit" ["id", "limit"];
     /// To the sender of a request: the receiver failed while it worked on the request.
     NoticeReceiverFailed = "notice.receiver_failed" ["id", "message", "reason"];
@@ -335,6 +336,67 @@ text_keys! {
     NoticeRepetition = "notice.repetition" ["tool", "times"];
     /// To an agent whose answer does not fit the schema that the request contains.
     NoticeResultDoesNotFit = "notice.result_does_not_fit" ["errors"];
+    /// To an agent whose model wrote only thoughts.
+    NoticeOnlyThoughts = "notice.only_thoughts" [];
+    /// To an agent whose model wrote a tool call as text, in a form that cannot be run.
+    NoticeFailedCall = "notice.failed_call" [];
+    /// The first line that the command `polity` prints if it has no arguments. The keys that begin with `First` are the
+    /// texts of this command.
+    FirstWelcome = "first.welcome" [];
+    /// `polity` without arguments: a configuration already declares services.
+    FirstDeclared = "first.declared" ["origin"];
+    /// `polity` without arguments: a model server was found.
+    FirstFound = "first.found" ["server", "url"];
+    /// `polity` without arguments: no model server was found.
+    FirstNothing = "first.nothing" [];
+    /// `polity` without arguments: a server was found that has no model.
+    FirstEmpty = "first.empty" ["server"];
+    /// `polity` without arguments: one line about a service that polity proposes to declare.
+    FirstService = "first.service" ["id", "model", "can", "window"];
+    /// `polity` without arguments: the context window of a service, as a part of the line about the service.
+    FirstWindow = "first.window" ["tokens"];
+    /// `polity` without arguments: the context window of a service is not known.
+    FirstWindowUnknown = "first.window_unknown" [];
+    /// `polity` without arguments: warns that the context window of a service is small.
+    FirstSmallWindow = "first.small_window" ["service", "window", "how"];
+    /// `polity` without arguments: asks whether to write the proposed services to a file.
+    FirstWrite = "first.write" ["path"];
+    /// `polity` without arguments: asks whether to use the language of the locale.
+    FirstLanguage = "first.language" ["path"];
+    /// `polity` without arguments: a file was written.
+    FirstWritten = "first.written" ["path"];
+    /// `polity` without arguments: what the society can do with these services.
+    FirstCan = "first.can" ["can"];
+    /// `polity` without arguments: what the society cannot do with these services.
+    FirstCannot = "first.cannot" ["cannot"];
+    /// `polity` without arguments: the words for the capability `text`.
+    FirstText = "first.text" [];
+    /// `polity` without arguments: the words for the capability `vision`.
+    FirstVision = "first.vision" [];
+    /// `polity` without arguments: the words for the capability `audio`.
+    FirstAudio = "first.audio" [];
+    /// `polity` without arguments: the words for the capability `video`.
+    FirstVideo = "first.video" [];
+    /// `polity` without arguments: the words for the capability to call tools.
+    FirstTools = "first.tools" [];
+    /// `polity` without arguments: the heading of the sample prompts.
+    FirstSamples = "first.samples" [];
+    /// `polity` without arguments: a sample prompt that is a question.
+    FirstSampleQuestion = "first.sample_question" [];
+    /// `polity` without arguments: a sample prompt about a picture.
+    FirstSamplePicture = "first.sample_picture" [];
+    /// `polity` without arguments: a sample prompt about a report.
+    FirstSampleReport = "first.sample_report" [];
+    /// `polity` without arguments: a sample prompt about the files of a directory.
+    FirstSampleWork = "first.sample_work" [];
+    /// `polity` without arguments: asks the person whether to open the chat, to open the live view, or to end.
+    FirstNext = "first.next" [];
+    /// Warns the person about a message: no service takes this kind of attachment.
+    WarningNobodyTakes = "warning.nobody_takes" ["names", "capability"];
+    /// Warns the person about a message: the model of root cannot call tools.
+    WarningNoTools = "warning.no_tools" ["service"];
+    /// Warns the person about a message: it does not fit into the context window of root's model.
+    WarningDoesNotFit = "warning.does_not_fit" ["service", "tokens", "window"];
     /// To an agent: its previous turn failed or was stopped.
     NoticeTurnFailed = "notice.turn_failed" ["reason"];
     /// To the person: a limit stopped the task.
@@ -415,7 +477,7 @@ impl Template {
     }
 }
 
-/// A problem in a file of texts.
+/// A problem in a file `texts.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextProblem {
     /// The file contains a key that no text has.
@@ -442,10 +504,9 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Builds the texts from the contents of a file.
-    /// `named` maps the name of each key to its text. `type_names` maps each MIME type to the word for this type.
-    /// Takes missing and unusable texts from `fallback`, and returns all problems.
-    /// A missing text is a problem only without a fallback.
+    /// Builds the texts of a language from the contents of its file `texts.toml`. `named` maps the name of each key to
+    /// its text. `type_names` maps each MIME type to the word for this type. Takes missing and unusable texts from
+    /// `fallback`, and returns all problems. A missing text is a problem only without a fallback.
     pub fn build(
         mut named: BTreeMap<String, String>,
         type_names: BTreeMap<String, String>,

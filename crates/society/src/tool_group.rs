@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-/// The maximum length of the name of an MCP server.
-/// A tool is called `<server>__<tool>`, and a tool name may have at most 64 characters.
+/// The maximum length of the name of an MCP server. Models see a tool of a server as `<server>__<tool>`. Such a name
+/// may have at most 64 characters, so at least 30 are left for the tool.
 const SERVER_CHARS: usize = 32;
 
 /// The prefix of a group whose tools come from an MCP server.
@@ -57,7 +57,7 @@ impl fmt::Display for ServerName {
     }
 }
 
-/// A group of tools that a role has or lacks.
+/// A group of tools. A role gives its agents the right to use some groups.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ToolGroup {
     /// Making roles, hiring and ending agents.
@@ -188,7 +188,7 @@ impl JsonSchema for ToolGroup {
 pub struct ServerGroups(BTreeMap<ServerName, BTreeSet<ServerName>>);
 
 impl ServerGroups {
-    /// Makes the table from the servers and the names of their further groups.
+    /// Makes the table from the MCP servers, each with the names of its further groups.
     pub fn new(servers: impl IntoIterator<Item = (ServerName, BTreeSet<ServerName>)>) -> Self {
         Self(servers.into_iter().collect())
     }

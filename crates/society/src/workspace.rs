@@ -13,8 +13,8 @@ pub const READ_ONLY: &str = ":ro";
 pub struct Place {
     /// The workspace of the task.
     pub root: Root,
-    /// The owner of the worktree: the agent itself, or the nearest agent above it that has a worktree.
-    /// `None` for the workspace that the task shares.
+    /// The owner of the worktree (a separate copy of the workspace) in which the agent works: the agent itself, or the
+    /// nearest agent above it that has a worktree. `None` for the workspace that the agents of the task share.
     pub worktree: Option<AgentId>,
 }
 
@@ -53,7 +53,8 @@ pub enum Root {
 pub struct NoWorkspace;
 
 impl Root {
-    /// Reads the workspace of a request: the absolute path of a directory. `:ro` at its end makes it read-only.
+    /// Reads the workspace that the person named: the absolute path of a directory. `:ro` at the end of the path makes
+    /// the workspace read-only.
     pub fn parse(text: &str) -> Result<Self, NoWorkspace> {
         let (path, access) = match text.strip_suffix(READ_ONLY) {
             Some(path) => (path, Access::Read),

@@ -29,7 +29,7 @@ pub(crate) fn in_words(value: &Value) -> String {
     value.as_str().map_or_else(|| crate::defuse::json_line(value), str::to_owned)
 }
 
-/// Returns an object from a value that is an object, or a string with an object as JSON.
+/// Returns the object if a value is an object, or a string that contains an object as JSON; otherwise `None`.
 pub fn object(value: &Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(object) => Some(object.clone()),
@@ -41,7 +41,7 @@ pub fn object(value: &Value) -> Option<Map<String, Value>> {
     }
 }
 
-/// Returns a list from a value that is a list, or a string with a list as JSON.
+/// Returns the list if a value is a list, or a string that contains a list as JSON; otherwise `None`.
 pub fn list(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(items) => Some(items.clone()),
@@ -105,7 +105,8 @@ pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<Str
             }
             None => key,
         };
-        // A `null` has no content, so it must not replace a value.
+        // Two fields may get the same name. A `null` has no content, so it must not replace the value of the other
+        // field.
         if !(value.is_null() && named.contains_key(&key)) {
             named.insert(key, value);
         }

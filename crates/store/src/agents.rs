@@ -35,8 +35,8 @@ const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
         SELECT parent FROM agents WHERE id = ?1 AND parent IS NOT NULL
         UNION SELECT agents.parent FROM agents JOIN above ON agents.id = above.id WHERE agents.parent IS NOT NULL)
     SELECT id FROM above";
-/// The roles that restrict an agent: the agent's own role, and the roles of all agents above the agent. An agent's
-/// parent and the creator of the agent's role are both above the agent.
+/// The roles that restrict an agent: the agent's own role, and the roles of all agents above the agent. Above an agent
+/// are its parent, the creator of its role, and all agents above these two.
 const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
         SELECT ?1, 0 UNION
         SELECT above.id, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id
@@ -44,8 +44,8 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
             WHERE above.id <> a.id)
     SELECT a.id, r.name, r.tool_groups FROM chain JOIN agents a ON a.id = chain.id JOIN roles r ON r.id = a.role
     GROUP BY a.id ORDER BY min(chain.distance), a.id";
-/// Finds the owner of the worktree in which the agent ?1 works: the agent itself, or else the nearest ancestor that
-/// has a worktree.
+/// Finds the owner of the worktree (a separate copy of the task's files) in which the agent ?1 works. The owner is the
+/// agent itself, or else the nearest ancestor that has a worktree.
 const WORKTREE: &str = "WITH RECURSIVE chain (id, distance) AS (
         SELECT ?1, 0 UNION
         SELECT a.parent, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id WHERE a.parent IS NOT NULL)
@@ -95,7 +95,7 @@ pub struct AgentRow {
 }
 
 impl AgentRow {
-    /// Converts the row to a [`Party`], the form that the rules take. The capabilities are those that the agent's
+    /// Converts the row to a [`Party`], the form that the rules take. The party gets the capabilities that the agent's
     /// service has now.
     pub fn party(&self, catalogue: &Catalogue) -> Party {
         Party {
@@ -145,7 +145,7 @@ pub async fn chain(connection: &mut SqliteConnection, id: &AgentId) -> Result<Ve
 }
 
 /// Returns the owner of the worktree in which an agent works, and the agent that hired the owner; `None` if the agent
-/// works in the workspace that the task shares.
+/// works in the workspace that the agents of the task share.
 pub async fn worktree(
     connection: &mut SqliteConnection,
     id: &AgentId,
@@ -243,7 +243,8 @@ pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     Ok(done.rows_affected() == 1)
 }
 
-/// Returns the agents that an agent has hired in a turn and that nobody has written to.
+/// Returns the agents that an agent has hired in a turn. Leaves out agents that have ended, and agents to which
+/// somebody has sent a message.
 pub async fn unwritten_children(
     connection: &mut SqliteConnection,
     conversation: &super::Conversation,
@@ -272,7 +273,7 @@ pub(crate) fn read(row: &SqliteRow) -> Result<AgentRow, Error> {
         brief: brief.map_err(|error| damaged("agents", &id, error))?,
         depth: depth.map_err(|error| damaged("agents", &id, error))?,
         standing: if ended { Standing::Ended } else { Standing::Active },
-        // Root and the person have no role, so their ids serve as role names.
+        // The agent `root` and the person (`user`) have no role, so their ids serve as role names.
         role_name: parse("role_name").unwrap_or_else(|| id.clone()),
         interface_spec: interface_spec.map_err(|error| damaged("agents", &id, error))?,
         service: parse("service").map(ServiceId::new),

@@ -1,4 +1,5 @@
-//! Writes the changes that the rules have allowed: rows, the events about them, and the bells for their receivers.
+//! Writes the changes that the rules have allowed: rows, the events about these rows, and bells (signals that make the
+//! supervisor look at a conversation).
 
 use super::{
     Conversation, Error, Tx, agents, artifacts, commands, contacts, events, messages, records, roles, tasks,
@@ -18,7 +19,7 @@ use polity_view::Event;
 /// An event contains at most this many characters of a message between agents.
 const EXCERPT_CHARS: usize = 200;
 
-/// Writes changes in order. If a change cannot be written, the whole job of the transaction fails.
+/// Writes changes in order. If a change cannot be written, the caller's whole job fails, and the writer undoes the job.
 pub async fn apply(tx: &mut Tx, snapshot: &Snapshot, changes: Vec<Change>) -> Result<(), Error> {
     let mut ended = Vec::new();
     for change in changes {
@@ -128,7 +129,7 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool,
     Ok(true)
 }
 
-/// Bounces the messages that an ended agent has not finished working on, and tells their senders.
+/// Marks the messages that an ended agent has not finished working on as bounced, and tells their senders.
 async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Result<(), Error> {
     for message in messages::bounce_all(tx, agent).await? {
         let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };

@@ -1,5 +1,5 @@
-//! Tables `approvals` and `permissions`: questions to the person about calls, and what the person has allowed for more
-//! than one call.
+//! Tables `approvals` and `permissions`: questions to the person whether an agent may make a tool call, and what the
+//! person has allowed for more than one call.
 
 use super::{Conversation, Error, Tx, damaged, events};
 use polity_society::approval::Answer;
@@ -39,7 +39,7 @@ const REMOVE: &str = "DELETE FROM permissions WHERE seq = ?1";
 pub(super) const STATEMENTS: &[&str] =
     &[INSERT, GET, END, OPEN_OF_TURN, DROP, EXPIRED, NEXT_EXPIRY, LIST, PERMIT, PERMISSIONS, OF_CALL, REMOVE];
 
-/// A question to store.
+/// A question to the person whether an agent may make a tool call, before the question is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewApproval {
     pub turn: TurnId,

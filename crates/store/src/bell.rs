@@ -1,19 +1,20 @@
-//! The signals of the writer to the supervisor after a commit.
+//! The signals that the writer of the database sends after a commit. The supervisor, which starts and aborts the work
+//! of agents, gets them.
 
 use crate::Conversation;
 use polity_society::id::AgentId;
 
-/// A signal that rows need the supervisor's attention. The supervisor decides by reading the rows, so a lost,
-/// repeated or needless bell does no harm.
+/// A signal that rows of the database need the supervisor's attention. The supervisor decides by reading the rows, so a
+/// lost, repeated or needless bell does no harm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Bell {
     /// This conversation got a message.
     Mailbox(Conversation),
     Timer,
-    /// An agent was ended, paused or stopped. The supervisor aborts its work in all tasks.
+    /// An agent was ended, paused or stopped. The supervisor aborts the agent's work in all tasks.
     Halt(AgentId),
-    /// An agent was ended or stopped. Its commands end in all tasks.
+    /// An agent was ended or stopped. The background commands of this agent end in all tasks.
     EndCommands(AgentId),
-    /// An agent was stopped in one task. The supervisor aborts its work there.
+    /// An agent was stopped in one task. The supervisor aborts the agent's work in this task.
     HaltIn(Conversation),
 }

@@ -17,7 +17,8 @@ const STOPPED: &str = "UPDATE commands SET state = 'ended' WHERE agent = ?1 AND 
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[STARTED, ENDED, STOPPED];
 
-/// Notes that an agent has started a command, on behalf of the request that its turn works on.
+/// Notes that an agent has started a command. Also stores the request that the agent's turn works on, because the
+/// command serves this request.
 pub async fn started(
     tx: &mut Tx,
     owner: &Conversation,
@@ -38,7 +39,7 @@ pub async fn ended(tx: &mut Tx, owner: &Conversation, id: &CommandId) -> Result<
     Ok(())
 }
 
-/// Notes that the commands of an agent were stopped, in one task or in all.
+/// Notes that the background commands of an agent were stopped, in one task or in all tasks.
 pub async fn stopped(tx: &mut Tx, agent: &AgentId, task: Option<&TaskId>) -> Result<(), Error> {
     let query = sqlx::query(STOPPED).bind(agent.as_str()).bind(task.map(TaskId::as_str));
     query.execute(&mut tx.connection).await?;

@@ -9,12 +9,13 @@ use sqlx::{Row, SqliteConnection};
 const INSERT: &str =
     "INSERT INTO events (task, agent, kind, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING seq";
 const NEWEST: &str = "SELECT coalesce(max(seq), 0) FROM events";
+const GET: &str = "SELECT seq, body, created_at FROM events WHERE seq = ?1";
 const OF_MESSAGE: &str = "SELECT seq, body, created_at FROM events
     WHERE kind = 'message_accepted' AND task = ?2 AND json_extract(body, '$.message') = ?1";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, OF_MESSAGE];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, GET, OF_MESSAGE];
 
 pub async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
     let value = serde_json::to_value(event).map_err(|error| damaged("events", "new", error))?;
@@ -36,7 +37,12 @@ pub async fn newest(connection: &mut SqliteConnection) -> Result<i64, Error> {
     Ok(sqlx::query_scalar(NEWEST).fetch_one(connection).await?)
 }
 
-/// Returns the event about the acceptance of a message.
+/// Returns the event of this number.
+pub async fn get(connection: &mut SqliteConnection, number: i64) -> Result<Option<Entry>, Error> {
+    sqlx::query(GET).bind(number).fetch_optional(connection).await?.as_ref().map(read).transpose()
+}
+
+/// Returns the event that tells that a message was accepted.
 pub async fn of_message(
     connection: &mut SqliteConnection,
     message: &MessageId,

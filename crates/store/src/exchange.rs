@@ -1,6 +1,6 @@
-//! The exchanges of OpenAI clients. Each exchange stores a request of a client, the message that the request became,
-//! the task of this message, and the message that answered it. The caller decides which task a request belongs to;
-//! this module stores that decision, so it survives a restart.
+//! The exchanges of clients that use the API of OpenAI. Each exchange stores a request of a client, the message that
+//! the request became, the task of this message, and the message that answered the request. The caller decides which
+//! task a request belongs to; this module stores that decision, so it survives a restart.
 
 use crate::exchanges::{self, Exchange, GivenAnswer, NewExchange};
 use crate::{Error, Store, events};
@@ -22,14 +22,14 @@ impl Exchanges {
         exchanges::by_key(&mut *self.store.reader().await?, key).await
     }
 
-    /// Returns the newest exchange with this request fingerprint, and its number. Numbers are never reused, even after
-    /// a task was forgotten.
+    /// Returns the newest exchange whose request has this fingerprint, and the number of the exchange. A fingerprint
+    /// identifies a conversation by its texts. Numbers are never reused, even after a task was forgotten.
     pub async fn like(&self, request: &str) -> Result<Option<(Exchange, i64)>, Error> {
         exchanges::like(&mut *self.store.reader().await?, request).await
     }
 
-    /// Returns the newest exchange whose answer ends a conversation with this fingerprint. An exchange is skipped
-    /// if a later exchange has continued its conversation. A later exchange that failed has not continued it.
+    /// Returns the newest exchange whose answer ends a conversation with this fingerprint. An exchange A is skipped if
+    /// a later exchange B continues the same conversation, unless B has failed.
     pub async fn ending(&self, reply: &str) -> Result<Option<Exchange>, Error> {
         exchanges::ending(&mut *self.store.reader().await?, reply).await
     }
@@ -64,13 +64,13 @@ impl Exchanges {
         self.store.write(move |tx| Box::pin(async move { exchanges::failed(tx, &key).await })).await
     }
 
-    /// Returns the message that answers an exchange. The search begins with the turn in which the agent read the
-    /// awaited message, and finds the first turn with a final text to the person. If the turn has several final
-    /// texts, the newest text is the answer.
+    /// Returns the message that answers an exchange. The awaited message is the message whose answer the client waits
+    /// for. The search begins with the turn in which the agent read the awaited message, and finds the first turn with
+    /// a final text to the person. If the turn has several final texts, the newest text is the answer.
     ///
-    /// The answer is known once that turn has ended or the task has become idle. If the message of the exchange
-    /// replies to a question, only texts that are newer than this message count. If another exchange has the same
-    /// awaited message, the answer of that exchange is not returned again.
+    /// The answer is known once the turn with the final text has ended or the task has become idle. If the message of
+    /// the exchange replies to a question, only texts that are newer than this message count. If another exchange has
+    /// the same awaited message, the answer of that exchange is not returned again.
     pub async fn answer_of(&self, key: &str) -> Result<Option<MessageId>, Error> {
         exchanges::answer(&mut *self.store.reader().await?, key).await
     }
@@ -80,9 +80,9 @@ impl Exchanges {
         exchanges::posted(&mut *self.store.reader().await?, key).await
     }
 
-    /// Returns a paused agent that delays the answer of an exchange: the receiver of its message, or the agent that
-    /// the conversation is with. No answer can come until the person resumes this agent. Returns `None` if neither
-    /// agent is paused.
+    /// Returns a paused agent that delays the answer of an exchange: the receiver of the exchange's message, or the
+    /// agent that the conversation is with. No answer can come until the person resumes this agent. Returns `None` if
+    /// neither agent is paused.
     pub async fn paused(&self, key: &str) -> Result<Option<AgentId>, Error> {
         exchanges::paused(&mut *self.store.reader().await?, key).await
     }

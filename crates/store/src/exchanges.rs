@@ -1,4 +1,4 @@
-//! Table `exchanges`: the requests of OpenAI clients, and how they were answered.
+//! Table `exchanges`: the requests of clients that use the API of OpenAI, and how these requests were answered.
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId};
@@ -22,12 +22,12 @@ const SENT: &str = "UPDATE exchanges SET task = ?2, message = ?3, awaits = coale
 const ANSWERED: &str = "UPDATE exchanges SET state = 'answered', answer = ?2, reply = ?3
     WHERE key = ?1 AND state <> 'answered'";
 const FAILED: &str = "UPDATE exchanges SET state = 'failed' WHERE key = ?1 AND state = 'open'";
-/// Finds the answer of an exchange: the newest final text to the person in the first turn that has a final text to
-/// the person. The search begins with the turn in which the agent read the awaited message. More texts may follow
-/// while a turn is open, so the turn must have ended or the task must be idle. Questions do not count. The answer of
-/// another exchange with the same awaited message does not count either. If the message of the exchange replies to a
-/// question, only texts that are newer than this message count, because the turn that asked the question may have
-/// ended with a text about it.
+/// Finds the answer of an exchange: the newest final text to the person in the first turn that has a final text to the
+/// person. The search begins with the turn in which the agent read the awaited message (column `awaits`): the message
+/// whose answer the client waits for. More texts may follow while a turn is open, so the turn must have ended or the
+/// task must be idle. Questions do not count. The answer of another exchange with the same awaited message does not
+/// count either. If the message of the exchange replies to a question, only texts that are newer than this message
+/// count, because the turn that asked the question may have ended with a text about the question.
 const ANSWER: &str = "SELECT said.id FROM exchanges mine JOIN messages asked ON asked.id = mine.awaits
         JOIN messages own ON own.id = mine.message
         JOIN messages said ON said.task = asked.task AND said.sender = asked.receiver
@@ -127,8 +127,8 @@ pub async fn by_key(connection: &mut SqliteConnection, key: &str) -> Result<Opti
     row.as_ref().map(read).transpose()
 }
 
-/// Returns the newest exchange with this request fingerprint, and its number. Numbers are never reused, even after a
-/// task was forgotten.
+/// Returns the newest exchange whose request has this fingerprint, and the number of the exchange. Numbers are never
+/// reused, even after a task was forgotten.
 pub async fn like(
     connection: &mut SqliteConnection,
     request: &str,
@@ -137,7 +137,8 @@ pub async fn like(
     row.as_ref().map(|row| Ok((read(row)?, row.get("seq")))).transpose()
 }
 
-/// Returns the fingerprint of the conversation up to the answer to this message, which must have begun an exchange.
+/// Returns the fingerprint of the conversation up to the answer to this message. The message must have begun an
+/// exchange.
 pub async fn reply_to(
     connection: &mut SqliteConnection,
     message: &MessageId,
@@ -188,8 +189,8 @@ pub async fn posted(
     }))
 }
 
-/// Returns a paused agent that delays the answer of an exchange: the receiver of its message, or the agent that the
-/// conversation is with. Returns `None` if neither agent is paused.
+/// Returns a paused agent that delays the answer of an exchange: the receiver of the exchange's message, or the agent
+/// that the conversation is with. Returns `None` if neither agent is paused.
 pub async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Option<AgentId>, Error> {
     let id: Option<String> = sqlx::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;
     Ok(id.map(AgentId::new))

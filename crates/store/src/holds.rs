@@ -1,5 +1,5 @@
-//! Tables `holds` and `releases`. A row of `holds` is a parked conversation. A row of `releases` is a resumed
-//! conversation, with the last turn before it was resumed.
+//! Tables `holds` and `releases`. A row of `holds` is a parked conversation: it could not continue, so it does nothing
+//! until its agent is resumed. A row of `releases` is a conversation that was resumed, with the last turn before that.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
@@ -13,10 +13,11 @@ const RELEASE: &str = "DELETE FROM holds WHERE agent = ?1 RETURNING task";
 const RELEASED: &str = "INSERT INTO releases (agent, task, turn)
     VALUES (?1, ?2, coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2), 0))
     ON CONFLICT DO UPDATE SET turn = excluded.turn";
+const OF_TASK: &str = "SELECT agent, reason FROM holds WHERE task = ?1 ORDER BY created_at, agent";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED, OF_TASK];
 
 /// Parks a conversation. Returns false if it was parked already.
 pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
@@ -30,6 +31,17 @@ pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> R
 pub async fn held(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<bool, Error> {
     let query = sqlx::query_scalar(HELD).bind(conversation.agent.as_str());
     Ok(query.bind(conversation.task.as_str()).fetch_one(connection).await?)
+}
+
+/// Returns the agents that are parked in a task, each with the reason.
+pub async fn of_task(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+) -> Result<Vec<(AgentId, String)>, Error> {
+    let rows = sqlx::query(OF_TASK).bind(task.as_str()).fetch_all(connection).await?;
+    let read =
+        |row: &sqlx::sqlite::SqliteRow| (AgentId::new(row.get::<String, _>("agent")), row.get("reason"));
+    Ok(rows.iter().map(read).collect())
 }
 
 /// Resumes the parked conversations of an agent, and returns them.

@@ -1,9 +1,9 @@
 //! Stores a society in SQLite. One writer commits jobs in groups; many readers read at the same time.
 //!
-//! Only this crate and `polity_artifacts::index` contain SQL. This crate knows nothing about turns,
-//! tools, prompts or models: it stores and returns what its callers pass. The path of a write:
-//! a caller hands [`Store::write`] a job; the writer runs all waiting jobs in one transaction, each behind a savepoint.
-//! After the commit it answers the callers, rings the [`Bell`]s and announces the newest event.
+//! Only this crate and `polity_artifacts::index` contain SQL. This crate knows nothing about turns, tools, prompts or
+//! models: it stores and returns what its callers pass. The path of a write: a caller hands [`Store::write`] a job; the
+//! writer runs all waiting jobs in one transaction, each after a savepoint. After the commit the writer answers the
+//! callers, rings the [`Bell`]s (signals to the supervisor) and announces the newest event.
 //!
 //! The functions for a table are free functions that take a connection, so each can be part of any transaction.
 
@@ -30,6 +30,7 @@ pub mod commands;
 pub mod contacts;
 pub mod events;
 pub mod exchanges;
+pub mod fork;
 pub mod holds;
 pub mod messages;
 pub mod notes;
@@ -37,6 +38,7 @@ pub mod posts;
 pub mod records;
 pub mod roles;
 pub mod seen;
+pub mod sent;
 pub mod tasks;
 pub mod turns;
 pub mod usage;
@@ -44,7 +46,7 @@ pub mod work;
 
 pub mod view;
 
-// Circle: `maintenance::lost` uses the names of the files, and the operations ask it first.
+// Circle: `lost` uses names of files that `maintenance` declares, and functions of `maintenance` call `lost` first.
 pub mod maintenance;
 pub mod mint;
 
@@ -79,7 +81,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use trouble::Trouble;
 
-/// Identifies a conversation: one agent in one task. Only root has several.
+/// Identifies a conversation: one agent in one task. Only the agent `root` takes part in several tasks, so only root
+/// has several conversations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Conversation {
     pub agent: polity_society::id::AgentId,
@@ -118,7 +121,7 @@ pub enum Error {
          directory with --data"
     )]
     Lost { data: PathBuf },
-    /// A newer version of polity wrote the file. This version does not know its schema.
+    /// A newer version of polity wrote the file. This version does not know the schema of the file.
     #[error(
         "the database {path} was written by a newer polity (schema {found}, this one knows up to {known}); \
          use that version, or another data directory"
@@ -251,8 +254,8 @@ impl Store {
         // Check this first: `create_private` below creates a missing file, which would hide that the database was
         // lost.
         maintenance::refuse_lost(file)?;
-        // Only the owner may read the file, because it contains what people tell the society. SQLite creates its log
-        // beside the file, with the same permissions.
+        // Only the user who runs the daemon may read the file, because it contains what people tell the society. SQLite
+        // creates its log beside the file, with the same permissions.
         create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
         let options = SqliteConnectOptions::new()
             .filename(file)

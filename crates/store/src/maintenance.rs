@@ -18,13 +18,14 @@ use polity_society::id::ArtifactId;
 use polity_society::time::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::fs::TryLockError;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The database file in a data directory.
 pub const DATABASE: &str = "polity.db";
-/// The directory of blobs in a data directory.
+/// The directory of blobs (the bytes of artifacts) in a data directory.
 pub const ARTIFACTS: &str = "artifacts";
 
 /// Why an operation on a data directory failed.
@@ -38,7 +39,12 @@ pub enum MaintenanceError {
     /// The target path of a backup exists already.
     #[error("{0} is there already; name a path that does not exist yet")]
     Taken(PathBuf),
-    #[error("cannot write the backup {path}")]
+    /// Another process is checking, backing up or cleaning the directory.
+    #[error(
+        "another polity is checking, backing up or cleaning the data directory {0}; wait until it is done"
+    )]
+    Busy(PathBuf),
+    #[error("cannot write {path}")]
     Write {
         /// The file or directory that could not be written.
         path: PathBuf,
@@ -350,7 +356,8 @@ pub async fn free(data: &Path, unwanted: &Unwanted, mode: Mode) -> Result<Freed,
     let size = || std::fs::metadata(&file).map_or(0, |file| file.len());
     let database_before = size();
     let (store, _signals) = Store::open(&file, Durability::Full).await?;
-    let freed = free_in(&store, data, unwanted, mode).await;
+    let blobs = BlobStore::as_it_is(data.join(ARTIFACTS));
+    let freed = free_in(&store, &blobs, unwanted, mode).await;
     store.close().await;
     let freed = freed?;
     if mode == Mode::Remove {
@@ -359,27 +366,85 @@ pub async fn free(data: &Path, unwanted: &Unwanted, mode: Mode) -> Result<Freed,
     Ok(Freed { database_before, database_after: size(), ..freed })
 }
 
+/// Frees space like [`free`] while a society uses this store and these blobs in this process. The file of the database
+/// does not become smaller; SQLite reuses the freed space. Blobs that were stored within the last hour stay, because
+/// their rows may not be written yet.
+///
+/// # Errors
+///
+/// Fails for the same reasons as [`free`], and also if a command is checking, backing up or cleaning the directory.
+pub async fn free_beside(
+    store: &Store,
+    blobs: &BlobStore,
+    data: &Path,
+    unwanted: &Unwanted,
+    mode: Mode,
+) -> Result<Freed, MaintenanceError> {
+    let _lock = match take_care(data, std::fs::File::try_lock) {
+        Ok(lock) => lock,
+        Err(TryLockError::WouldBlock) => return Err(MaintenanceError::Busy(data.to_owned())),
+        Err(TryLockError::Error(source)) => {
+            return Err(MaintenanceError::Write { path: data.join(CARE_LOCK), source });
+        }
+    };
+    let size = || std::fs::metadata(data.join(DATABASE)).map_or(0, |file| file.len());
+    let database_before = size();
+    let freed = free_in(store, blobs, unwanted, mode).await?;
+    Ok(Freed { database_before, database_after: size(), ..freed })
+}
+
+/// The lock file of maintenance: check, backup and cleaning. It is separate from the lock of the society, because a
+/// society may run during maintenance.
+const CARE_LOCK: &str = "care.lock";
+
+/// Opens the lock file of maintenance and locks it with `take`. Returns `None` if this user may not write into the
+/// directory: then no command of this user can remove data there, so no lock is needed.
+pub fn take_care(
+    data: &Path,
+    take: impl FnOnce(&std::fs::File) -> Result<(), TryLockError>,
+) -> Result<Option<std::fs::File>, TryLockError> {
+    let Ok(lock) = polity_disk::open_or_create(&data.join(CARE_LOCK), polity_disk::Links::Refused) else {
+        return Ok(None);
+    };
+    take(&lock)?;
+    Ok(Some(lock))
+}
+
 async fn free_in(
     store: &Store,
-    data: &Path,
+    blobs: &BlobStore,
     unwanted: &Unwanted,
     mode: Mode,
 ) -> Result<Freed, MaintenanceError> {
     let now = clock::now();
     let mut events = 0;
     if mode == Mode::Remove {
-        // Remove events before forgetting tasks: a task is forgotten only if the database is still too large. Forget
-        // tasks before removing blobs, so that the blobs of a forgotten task are removed below.
+        // Remove events before forgetting tasks: a task is forgotten only if the database is too large even without
+        // these events. Forget tasks before removing blobs, so that the blobs of a forgotten task are removed below.
         events = remove_expired(store, unwanted.retention, now).await?;
         if let Some(most) = unwanted.retention.max_database_bytes {
             keep_within(store, most).await?;
         }
     }
     let mut reader = store.reader().await?;
-    let going = match unwanted.idle_for {
-        Some(age) => unneeded::find(&mut reader, now.saturating_sub(age)).await?,
+    let since = unwanted.idle_for.map(|age| now.saturating_sub(age));
+    let mut going = match since {
+        Some(since) => unneeded::find(&mut reader, since).await?,
         None => BTreeSet::new(),
     };
+    if let (Mode::Remove, Some(since), false) = (mode, since, going.is_empty()) {
+        // Remove rows before their blobs, so that no row lacks its blob. An agent may have named one of these artifacts
+        // in a message meanwhile, so search again in the transaction that removes them.
+        let write = store.write(move |tx| {
+            Box::pin(async move {
+                let still = unneeded::find(&mut tx.connection, since).await?;
+                going.retain(|artifact| still.contains(artifact));
+                unneeded::remove(tx, &going).await?;
+                Ok(going)
+            })
+        });
+        going = write.await?;
+    }
     let mut needed = check::blobs(&mut reader).await?;
     needed.retain(|_, artifacts| artifacts.iter().any(|artifact| !going.contains(artifact)));
     let mut freed = Freed { artifacts: going.len() as u64, ..Freed::default() };
@@ -387,16 +452,12 @@ async fn free_in(
         Mode::Count => {
             freed.events = database::count_expired(&mut reader, &unwanted.retention, now).await?;
         }
-        Mode::Remove => {
-            // Remove rows before their blobs, so that no row lacks its blob.
-            store.write(move |tx| Box::pin(async move { unneeded::remove(tx, &going).await })).await?;
-            freed.events = events;
-        }
+        Mode::Remove => freed.events = events,
     }
+    drop(reader);
     polity_points::point!("gc::rows_removed");
-    let blobs = BlobStore::as_it_is(data.join(ARTIFACTS));
     let mut unneeded = blobs.list().await?;
-    unneeded.retain(|blob| !needed.contains_key(&blob.hash));
+    unneeded.retain(|blob| !needed.contains_key(&blob.hash) && !blobs.was_stored_lately(&blob.hash));
     unneeded.iter().for_each(|blob| freed.stored.add(blob));
     let expired = unwanted.trash.expired(now);
     blobs.discarded(expired).await?.iter().for_each(|blob| freed.trash.add(blob));

@@ -9,7 +9,7 @@ pub use between::{
 };
 pub use requests::{
     answer, close_requests, fail, give_up, mark_reminded, open_requests, owed, pending, questions, release,
-    requests, unheard, waits,
+    requests, unanswered, unheard, waits,
 };
 pub(crate) use row::{read, state};
 
@@ -47,8 +47,8 @@ const QUEUED: &str =
         - (SELECT min(seq) FROM messages INDEXED BY messages_waiting
             WHERE receiver = ?1 AND task = ?2 AND state = 'queued') + 1 AS span)";
 const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
-/// The sizes of two groups of messages, each oldest first: at most ?4 messages that the turn has taken in but its model
-/// has not seen, then at most ?5 queued messages.
+/// The sizes of two groups of messages, each oldest first. The first group has at most ?4 messages that the turn ?3 has
+/// taken in but not yet shown to its model. The second group has at most ?5 queued messages.
 const MAIL: &str = "WITH counted (seq, unseen) AS (
         SELECT * FROM (SELECT m.seq, 1 FROM records r INDEXED BY records_of_turn CROSS JOIN messages m ON m.id = r.message
             WHERE r.turn = ?3 ORDER BY r.seq DESC LIMIT ?4)
@@ -290,7 +290,8 @@ pub async fn settle(tx: &mut Tx, turn: TurnId, settled: Settled) -> Result<u64, 
     Ok(done.rows_affected())
 }
 
-/// Moves due messages into their mailboxes, and returns these mailboxes. Restarts delays if the clock was set back.
+/// Moves the delayed messages that are due into the mailboxes of their receivers, and returns these mailboxes. If the
+/// clock was set back, restarts the delays.
 pub async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
     sqlx::query(REDATE).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     let rows = sqlx::query(DUE).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;

@@ -1,4 +1,4 @@
-//! Creates new ids. They are short and easy for a model to repeat.
+//! Creates new ids, which are short and easy for a model to repeat.
 
 use crate::{Error, agents, roles};
 use polity_society::id::{AgentId, ArtifactId, RoleId, TaskId, readable};
@@ -27,6 +27,16 @@ pub fn artifact() -> ArtifactId {
 pub async fn agent(connection: &mut SqliteConnection, name: &Name) -> Result<AgentId, Error> {
     loop {
         let id = readable(name.as_str(), "agent", &random(4));
+        if !agents::exists(connection, &id).await? {
+            return Ok(AgentId::new(id));
+        }
+    }
+}
+
+/// Returns an unused id that begins with `readable`, the readable part of another agent's id.
+pub async fn agent_like(connection: &mut SqliteConnection, readable: &str) -> Result<AgentId, Error> {
+    loop {
+        let id = format!("{readable}-{}", random(4));
         if !agents::exists(connection, &id).await? {
             return Ok(AgentId::new(id));
         }

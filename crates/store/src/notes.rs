@@ -1,4 +1,6 @@
-//! Tables `notes` and `outputs`: texts and artifacts that an agent has made for a request but not delivered yet.
+//! Tables `notes` and `outputs`: texts and artifacts that an agent has made for a request but not delivered yet. A text
+//! in `notes` is called a held text. It is the final text of a turn, kept back because the agent still waits for
+//! something that the request needs.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, ArtifactId, MessageId};
@@ -13,8 +15,8 @@ const HOLD: &str =
     "INSERT INTO notes (agent, task, request, answers, text, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 const HELD: &str = "SELECT n.request, m.sender, n.answers FROM notes n JOIN messages m ON m.id = n.request
     WHERE n.agent = ?1 AND n.task = ?2 ORDER BY n.seq";
-/// Whether a conversation owes an answer, has a held text, or has an artifact that it did not name to the asker.
-/// After most turns, none of these three conditions is true.
+/// Whether a conversation owes an answer, has a held text (a text that is not delivered yet), or has stored an artifact
+/// that it did not name to the asker. After most turns, none of these three conditions is true.
 const ANYTHING: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_unanswered
         WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
         AND state IN ('in_turn', 'done'))
@@ -44,7 +46,7 @@ const OWNERS: &str = "SELECT DISTINCT agent FROM outputs WHERE task = ?1 AND ask
 pub(super) const STATEMENTS: &[&str] =
     &[HOLD, HELD, ANYTHING, OF_REQUESTS, DROP, MADE, NAMED, UNNAMED, STORED, FORGET, FORGET_ALL, OWNERS];
 
-/// Stores a held text for a request.
+/// Stores a held text: a text for a request that is to be delivered later.
 pub async fn hold(
     tx: &mut Tx,
     writer: &Conversation,
@@ -121,7 +123,7 @@ pub async fn made(
     Ok(())
 }
 
-/// Notes that an agent has named artifacts to a party, so the party knows them.
+/// Notes that an agent has named artifacts in a message to a party, so the party knows these artifacts.
 pub async fn named(
     tx: &mut Tx,
     by: &Conversation,
@@ -171,7 +173,7 @@ pub async fn forget(tx: &mut Tx, of: &Conversation, asker: &AgentId) -> Result<(
     Ok(())
 }
 
-/// Forgets the unnamed artifacts of an agent for all askers, because its work has failed.
+/// Forgets the unnamed artifacts of an agent for all askers, because the agent's work has failed.
 pub async fn forget_all(tx: &mut Tx, of: &Conversation) -> Result<(), Error> {
     let query = sqlx::query(FORGET_ALL).bind(of.agent.as_str()).bind(of.task.as_str());
     query.execute(&mut tx.connection).await?;

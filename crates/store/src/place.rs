@@ -1,8 +1,8 @@
 //! Notices that the files of the open database have been removed or replaced.
 //!
 //! A process can write to a file that has no name any more. SQLite then commits as usual, and everything is lost when
-//! the process ends. So the writer checks before it acknowledges a transaction that the files at the paths are the
-//! files that were opened.
+//! the process ends. So before the writer acknowledges a transaction, it checks that the paths still lead to the files
+//! that were opened.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -52,7 +52,7 @@ impl Place {
         for (path, opened) in &self.0 {
             let is_there = match fs::metadata(path) {
                 Ok(found) => Identity::of(&found) == *opened,
-                // Any other failure does not tell whether the file is there.
+                // Any other failure does not tell whether the file is there, so assume that it is there.
                 Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
             };
             if !is_there {

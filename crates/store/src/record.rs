@@ -1,4 +1,5 @@
-//! The records of turns. A history consists of records only, so everything that a turn learns must become a record.
+//! The records of turns. The history of a conversation consists of records only, so everything that a turn learns must
+//! become a record.
 
 use polity_llm::ToolCall;
 use polity_society::approval::Judgement;
@@ -18,7 +19,7 @@ pub enum Record {
     Noticed { notice: Notice },
     /// The model answered.
     Replied(Replied),
-    /// The driver started a call of a tool that acts outside the society.
+    /// The driver (the code that runs a turn) started a call of a tool that acts outside the society.
     ToolStarted {
         call: CallId,
         /// What the tool needs after a crash to find out whether the call has happened.
@@ -27,7 +28,7 @@ pub enum Record {
     },
     /// The person was asked whether a call may be made.
     Asked { call: CallId, approval: ApprovalId },
-    /// The question about a call ended.
+    /// The question whether a call may be made has ended.
     Judged {
         call: CallId,
         #[serde(flatten)]
@@ -35,7 +36,7 @@ pub enum Record {
     },
     /// A tool call was finished.
     ToolFinished { call: CallId, result: ToolResult },
-    /// A summary replaced the older entries.
+    /// A summary replaced the older entries of the history.
     Compacted {
         summary: String,
         /// At least this many of the newest entries stay unchanged.
@@ -44,7 +45,7 @@ pub enum Record {
         #[serde(default)]
         keeps: Keeps,
     },
-    /// The context window is filling up.
+    /// The system told the agent that its context window is filling up.
     Status {
         /// Tokens of the last request and its answer.
         used: u64,
@@ -77,7 +78,7 @@ pub struct Replied {
     /// The tool calls; their ids are unique in the conversation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
-    /// Service-specific fields. Requests to the same service contain them unchanged.
+    /// Fields that only the service understands. Later requests to this service contain these fields unchanged.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
     /// The results of calls that are refused before they run, by call id. The record does not contain the faulty
@@ -106,6 +107,10 @@ pub enum Taken {
     Calls,
     /// The model wrote a tool call as text, in a form that cannot be parsed.
     BrokenCall,
+    /// The model tried to call a tool, but wrote the call into a text in a way that does not count as a call.
+    FailedCall,
+    /// The model wrote thoughts, and neither text nor calls.
+    Thoughts,
 }
 
 impl Taken {
@@ -128,7 +133,7 @@ impl Replied {
 pub enum ToolResult {
     /// JSON, passed to the model unchanged.
     Json(Value),
-    /// An artifact. The form in which a model sees the artifact is decided anew for each request.
+    /// An artifact. The runtime decides for each request in which form the model sees the artifact.
     Artifact {
         artifact: ArtifactId,
         /// The first character to show, if the artifact is a text.
@@ -139,8 +144,8 @@ pub enum ToolResult {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ignored: Vec<String>,
     },
-    /// The result of a tool that acts outside the society. The form in which a model sees the files is decided anew
-    /// for each request.
+    /// The result of a tool that acts outside the society. The runtime decides for each request in which form the model
+    /// sees the files.
     Outside {
         content: Content,
         /// The files of the result, in order.
@@ -158,9 +163,9 @@ pub enum ToolResult {
 pub enum Content {
     /// JSON, passed to the model unchanged.
     Json(Value),
-    /// A text, which the model reads as quoted.
+    /// A text, which the model gets as a quotation.
     Text {
-        /// What the text is, on one line: a path or an address.
+        /// Where the text comes from, on one line: a path or an address.
         origin: String,
         text: String,
     },

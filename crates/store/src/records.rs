@@ -2,7 +2,7 @@
 
 use super::{Conversation, Error, Tx, damaged, messages, seen};
 use crate::record::{Keeps, Record};
-use polity_society::id::{MessageId, TurnId};
+use polity_society::id::{CallId, MessageId, TurnId};
 use polity_society::message::Message;
 use polity_society::present::{FirstWords, first_words};
 use polity_society::rules::subjects;
@@ -13,7 +13,8 @@ use sqlx::{Row, SqliteConnection};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 const INSERT: &str =
-    "INSERT INTO records (agent, task, turn, message, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    "INSERT INTO records (agent, task, turn, message, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    RETURNING seq";
 const OF_TURN: &str = "SELECT seq, turn, body FROM records WHERE turn = ?1 ORDER BY seq";
 const OF_CONVERSATION: &str =
     "SELECT seq, turn, body FROM records WHERE agent = ?1 AND task = ?2 AND seq >= ?3 ORDER BY seq";
@@ -36,6 +37,11 @@ const SO_MANY_BEFORE: &str =
 const HEARD_BEFORE: &str = "SELECT max(seq) FROM records
     WHERE agent = ?1 AND task = ?2 AND seq <= ?3 AND message IS NOT NULL";
 
+/// The newest result of a call. Ids of calls are unique in a conversation.
+const RESULT_OF: &str = "SELECT seq, body FROM records WHERE agent = ?1 AND task = ?2
+    AND substr(body, 1, 25) = '{\"record\":\"tool_finished\"' AND json_extract(body, '$.call') = ?3
+    ORDER BY seq DESC LIMIT 1";
+
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] = &[
@@ -49,39 +55,51 @@ pub(super) const STATEMENTS: &[&str] = &[
     BEGINS_TURN,
     SO_MANY_BEFORE,
     HEARD_BEFORE,
+    RESULT_OF,
 ];
 
+/// Writes a record, and returns its number.
 pub async fn append(
     tx: &mut Tx,
     conversation: &Conversation,
     turn: TurnId,
     record: &Record,
-) -> Result<(), Error> {
+) -> Result<i64, Error> {
     let body = serde_json::to_string(record).map_err(|error| damaged("records", "new", error))?;
     let message = match record {
         Record::Heard { message } => Some(message.as_str()),
         _ => None,
     };
-    sqlx::query(INSERT)
+    let row = sqlx::query(INSERT)
         .bind(conversation.agent.as_str())
         .bind(conversation.task.as_str())
         .bind(turn.number())
         .bind(message)
         .bind(body)
         .bind(tx.now.as_millis())
-        .execute(&mut tx.connection)
+        .fetch_one(&mut tx.connection)
         .await?;
     polity_points::point!("records::appended");
     if let Record::Heard { message } = record {
         seen::heard(tx, message).await?;
     }
-    Ok(())
+    Ok(row.get("seq"))
 }
 
 /// Returns the records of one turn, in order.
 pub async fn of_turn(connection: &mut SqliteConnection, turn: TurnId) -> Result<Vec<Record>, Error> {
     let rows = sqlx::query(OF_TURN).bind(turn.number()).fetch_all(connection).await?;
     rows.iter().map(read).collect()
+}
+
+/// Returns the record of the result of a call.
+pub async fn result_of(
+    connection: &mut SqliteConnection,
+    conversation: &Conversation,
+    call: &CallId,
+) -> Result<Option<Record>, Error> {
+    let query = sqlx::query(RESULT_OF).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    query.bind(call.as_str()).fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
 /// The maximum number of open requests that the store reads although a summary covers them. More requests would not
@@ -161,7 +179,7 @@ fn by_id(message: Message) -> (String, Message) {
 const SUMMARIES: i64 = 20;
 
 /// Returns the number of the first record that no summary covers. Callers read the records from this number on. The
-/// history then checks again which of these records a summary covers.
+/// code that builds the history then checks again which of these records a summary covers.
 async fn first_told(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<i64, Error> {
     let query = sqlx::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
     let query = query.bind(conversation.task.as_str()).bind(SUMMARIES);

@@ -13,6 +13,7 @@ const UPDATE: &str =
     "UPDATE roles SET prompt = ?2, interface_spec = ?3, service = ?4, required_capabilities = ?5, tool_groups = ?6
     WHERE id = ?1";
 const BY_ID: &str = "SELECT * FROM roles WHERE id = ?1";
+const SEVERAL: &str = "SELECT * FROM roles WHERE id IN (SELECT value FROM json_each(?1))";
 const BY_NAME: &str = "SELECT * FROM roles WHERE task = ?1 AND creator = ?2 AND name = ?3";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM roles WHERE id = ?1)";
 /// The roles with the id or name ?3 that the agent ?1 may use. A role may be used by its creator and by the creator's
@@ -25,7 +26,7 @@ const USABLE: &str = "WITH RECURSIVE above (role, agent) AS (
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, UPDATE, BY_ID, BY_NAME, EXISTS, USABLE];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, UPDATE, BY_ID, SEVERAL, BY_NAME, EXISTS, USABLE];
 
 pub async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     sqlx::query(INSERT)
@@ -69,6 +70,12 @@ pub async fn get(connection: &mut SqliteConnection, id: &RoleId) -> Result<Optio
     row.as_ref().map(read).transpose()
 }
 
+/// Returns the roles with these ids. Ids without a role are skipped.
+pub async fn several(connection: &mut SqliteConnection, ids: &[RoleId]) -> Result<Vec<Role>, Error> {
+    let rows = sqlx::query(SEVERAL).bind(sqlx::types::Json(ids)).fetch_all(connection).await?;
+    rows.iter().map(read).collect()
+}
+
 /// Returns the role with this name that an agent has created in a task.
 pub async fn made_by(
     connection: &mut SqliteConnection,
@@ -81,7 +88,7 @@ pub async fn made_by(
     row.as_ref().map(read).transpose()
 }
 
-/// Returns the roles with this id or name that an agent may hire into.
+/// Returns the roles with this id or name into which an agent may hire other agents.
 pub async fn usable(
     connection: &mut SqliteConnection,
     agent: &AgentId,

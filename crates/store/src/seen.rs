@@ -1,8 +1,8 @@
-//! Table `seen`: from which outside sources an agent, an artifact or a workspace has content, and how the content got
-//! there.
+//! Table `seen`: from which outside sources an agent, an artifact or a workspace has content, and how the content
+//! reached it.
 //!
-//! Each row contains the first step by which content of a source reached a holder. The row stays until the task is
-//! forgotten. [`way`] follows the steps back to the source.
+//! The agent, artifact or workspace is called the holder. Each row contains the first step by which content of a source
+//! reached a holder. The row stays until the task is forgotten. [`way`] follows the steps back to the source.
 
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
@@ -18,7 +18,8 @@ const INSERT: &str = "INSERT INTO seen (task, holder, source, way, since) VALUES
     ON CONFLICT DO NOTHING";
 const PASS: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT task, ?3, source, ?4, ?5 FROM seen WHERE task = ?1 AND holder = ?2 ON CONFLICT DO NOTHING";
-/// A message passes on the sources that its sender had seen when it was sent, and the sources of its attachments.
+/// Gives the receiver of a message the sources that the sender had seen when the message was sent, and the sources of
+/// its attachments.
 const HEARD: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT s.task, 'agent:' || m.receiver, s.source,
         json_object('by', 'message', 'from', m.sender, 'message', m.id), ?2
@@ -106,7 +107,7 @@ pub async fn pass(tx: &mut Tx, task: &TaskId, from: &Holder, to: &Holder, step: 
     Ok(())
 }
 
-/// Notes that the receiver of a message has heard it and can open what is attached to it.
+/// Notes that the receiver of a message has read it: the receiver now has the sources that the message passes on.
 pub async fn heard(tx: &mut Tx, message: &MessageId) -> Result<(), Error> {
     let query = sqlx::query(HEARD).bind(message.as_str()).bind(tx.now.as_millis());
     query.execute(&mut tx.connection).await?;

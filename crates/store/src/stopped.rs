@@ -2,7 +2,7 @@
 //!
 //! Functions within a transaction return both refusals and failures as errors, with `?`. The outermost function calls
 //! [`keep`], which separates refusals from failures: a refusal becomes a value, such as a tool result, a notice, or
-//! the error of a caller outside the society.
+//! an error for a caller outside the society.
 
 use crate::Error;
 use polity_society::refusal::Refusal;
@@ -10,8 +10,8 @@ use polity_society::refusal::Refusal;
 /// Why a job in a transaction stopped before its end.
 #[derive(Debug)]
 pub enum Stopped<R = Refusal> {
-    /// The request was refused. The writer keeps what the job has written, such as the notices that the rules send at
-    /// the pair limit. The caller can undo these writes.
+    /// The request was refused. The writer keeps what the job has written, such as the notices that the rules send when
+    /// two agents have exchanged too many messages. The caller can undo these writes.
     Refused(R),
     /// The database failed. The writer undoes the whole job.
     Broken(Error),

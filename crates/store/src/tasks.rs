@@ -54,7 +54,8 @@ const STANDINGS: &str = "SELECT t.id, t.state = 'open' AS open, t.nudged, t.stop
     (SELECT state FROM turns WHERE task = t.id AND agent = 'root' ORDER BY id DESC LIMIT 1) = 'failed' AS root_failed,
     EXISTS (SELECT 1 FROM model_calls WHERE task = t.id)
         OR EXISTS (SELECT 1 FROM events WHERE task = t.id AND kind = 'model_failed'
-            AND json_extract(body, '$.kind') IN ('refused', 'media_refused', 'context_overflow', 'call_not_parsed')
+            AND json_extract(body, '$.kind') IN ('refused', 'media_refused', 'context_overflow', 'call_not_parsed',
+                                                        'tools_refused', 'no_such_model')
             AND (coalesce(json_extract(body, '$.status'), 404) <> 404
                 OR json_extract(body, '$.kind') = 'context_overflow')) AS model_reached
     FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))";
@@ -82,24 +83,24 @@ pub(super) const STATEMENTS: &[&str] = &[
     STANDINGS,
 ];
 
-/// The value of `stopped_by` if the person, not a limit, has stopped a task.
+/// The value of the column `stopped_by` if the person, not a limit, has stopped a task.
 pub const STOPPED_BY_USER: &str = "user";
 
 /// The facts that decide whether a task is over, and with which outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// The task was not idle when the supervisor last looked.
+    /// The task is not marked as idle. The supervisor marks a task as idle when nothing is left to do in it.
     pub open: bool,
-    /// Root was nudged once.
+    /// Root has got a nudge: the notice that the user has heard nothing final.
     pub nudged: bool,
     /// A limit has stopped the task.
     pub limited: bool,
     /// The person has stopped the task.
     pub stopped: bool,
-    /// An agent has an open turn, is not parked, and does not wait for an answer about a call.
+    /// An agent has an open turn, is not parked, and does not wait for the person to allow a call.
     pub turning: bool,
-    /// A message is queued for an agent, or delayed for any party. Messages for agents that are parked, or that wait for
-    /// an answer about a call, do not count.
+    /// A message is queued for an agent, or delayed for any party. Messages for agents that are parked, or that wait
+    /// for the person to allow a call, do not count.
     pub mail: bool,
     /// A request of the person is unanswered, and its receiver has told the person nothing final since reading it.
     pub unanswered: bool,
@@ -253,7 +254,7 @@ pub async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> 
     Ok(done.rows_affected() == 1)
 }
 
-/// Returns the limit that has stopped a task, or [`STOPPED_BY_USER`].
+/// Returns the limit that has stopped a task, or [`STOPPED_BY_USER`] if the person has stopped the task.
 pub async fn stopped_by(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<String>, Error> {
     let found: Option<Option<String>> =
         sqlx::query_scalar(STOPPED_BY).bind(id.as_str()).fetch_optional(connection).await?;

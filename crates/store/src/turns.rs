@@ -89,14 +89,14 @@ pub async fn end(tx: &mut Tx, turn: TurnId, ended: Ended) -> Result<(), Error> {
         return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
     }
     approvals::drop_of_turn(tx, turn).await?;
-    // Before the transaction ends, the module `rest` of the runtime checks the agents that waited for an answer from
-    // this turn.
+    // The released agents waited for an answer from this turn. Before the transaction ends, the module `rest` of the
+    // runtime checks whether they now have texts to deliver.
     let released = messages::release(tx, turn).await?;
     tx.released.extend(released);
     Ok(())
 }
 
-/// Returns the open turn of an agent. Callers must not ask for root, which can have an open turn in each task.
+/// Returns the open turn of an agent. Callers must not pass root, which can have an open turn in each task.
 pub async fn open_of(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Option<TurnId>, Error> {
     let id = sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?;
     Ok(id.map(TurnId::new))

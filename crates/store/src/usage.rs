@@ -56,7 +56,7 @@ pub struct Served {
     pub service: ServiceId,
     /// The model's name as the server reports it. If the server reports none, the name in the configuration.
     pub model: String,
-    /// The revision of the catalogue that the call used.
+    /// The revision of the catalogue (the configured services) that the call used.
     pub revision: u64,
     pub attempts: u32,
     pub usage: Usage,

@@ -7,13 +7,17 @@
 pub mod agents;
 pub mod artifacts;
 pub mod conversation;
+pub mod doing;
 pub mod events;
 pub mod facts;
 pub mod messages;
+pub mod now;
+pub mod search;
 pub mod tasks;
 #[cfg(test)]
 mod tests;
 pub mod usage;
+pub mod uses;
 
 use super::{Error, damaged};
 use polity_view::UsageSum;

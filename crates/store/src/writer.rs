@@ -1,5 +1,5 @@
-//! The writer: the one task that writes to the database. It runs the waiting jobs in one transaction, each behind a
-//! savepoint. It answers their callers and rings bells only after the commit.
+//! The writer: the one part of the program that writes to the database. It runs the waiting jobs in one transaction,
+//! each after a savepoint. It answers their callers and rings bells only after the commit.
 
 use super::place::{Gone, Place};
 use super::trouble::Trouble;
@@ -21,8 +21,8 @@ pub struct Tx {
     pub connection: SqliteConnection,
     /// The time of the transaction. All rows that the transaction writes get this time.
     pub now: Timestamp,
-    /// The conversations that waited for a turn which has ended in this job. The module `rest` of the runtime checks
-    /// them before the job ends.
+    /// The conversations that waited for a turn which has ended in this job. Before the job ends, the module `rest` of
+    /// the runtime checks whether their agents now have texts to deliver.
     pub released: Vec<Conversation>,
     bells: Vec<Bell>,
     newest_event: i64,
@@ -231,7 +231,8 @@ impl Writer {
                 self.commit(jobs).await;
             }
             if let Some(closed) = closing {
-                // SQLite makes a last checkpoint when the connection closes.
+                // When the connection closes, SQLite moves the log (WAL) into the database file. If this fails, nothing
+                // is lost.
                 let Self { tx, .. } = self;
                 if let Err(error) = sqlx::Connection::close(tx.connection).await {
                     tracing::warn!(%error, "failed to close the database");
@@ -257,7 +258,7 @@ impl Writer {
                 self.failed = self.failed.saturating_add(1);
                 let reason = error.to_string();
                 tracing::error!(reason, failed = self.failed, "a write was not committed; it is retried");
-                // `ROLLBACK` fails if SQLite has already rolled back by itself.
+                // `ROLLBACK` fails if SQLite has already rolled back by itself, so ignore a failure.
                 let _ = self.tx.execute("ROLLBACK").await;
                 self.tx.bells.clear();
                 self.tx.newest_event = events_before;
@@ -282,8 +283,8 @@ impl Writer {
 
     async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), Uncommitted> {
         polity_points::point!("writer::before_begin");
-        // A read transaction that later begins to write can fail with a snapshot error.
-        // The busy timeout does not prevent this error.
+        // `BEGIN IMMEDIATE` begins a write transaction. A read transaction that later begins to write can fail with a
+        // snapshot error, and the busy timeout does not prevent this error.
         let mut so_far = match self.place.check() {
             Ok(()) => self.tx.execute("BEGIN IMMEDIATE").await.map_err(Uncommitted::Sql),
             Err(gone) => Err(gone.into()),
@@ -291,7 +292,7 @@ impl Writer {
         for job in jobs {
             so_far = match so_far {
                 Ok(()) => self.run_job(job, answers).await,
-                // The caller learns the reason and can retry.
+                // The transaction has failed. The caller of this job learns the reason and can retry.
                 Err(error) => {
                     answers.push(job(Err(&error.to_string())).await.answer);
                     Err(error)

@@ -1,6 +1,6 @@
 //! Agents, roles and contacts.
 
-use super::UsageSum;
+use super::{AgentState, Doing, UsageSum};
 use polity_society::agent::Standing;
 use polity_society::brief::TaskBrief;
 use polity_society::contact::Source;
@@ -10,7 +10,6 @@ use polity_society::role::InterfaceSpec;
 use polity_society::tool_group::ToolGroup;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::{EnumString, IntoStaticStr, VariantArray};
 
 /// An agent, root, or the person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -34,10 +33,13 @@ pub struct AgentView {
     pub task: Option<TaskId>,
     /// The number of generations below root.
     pub depth: u32,
-    /// What the agent is doing.
+    /// What the agent is doing, in one word.
     pub state: AgentState,
-    /// The service that serves the agent now. For root it is the default service, because root may use a different
-    /// service in each task. Absent for the person.
+    /// What the agent is doing, with the details of this state.
+    pub doing: Doing,
+    /// The service that serves the agent now: while the agent calls a service, or waits for one, that service, even if it
+    /// is a fallback. Otherwise the service of its role. For root it is the default service, because root may use a
+    /// different service in each task. Absent for the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
     /// The model of the agent's service.
@@ -59,52 +61,6 @@ pub struct AgentView {
     pub usage: UsageSum,
 }
 
-/// What an agent is doing. If several states apply, the first state in this order counts: `ended`, `paused`,
-/// `parked`, `asking`, `thinking`, `queued`, `waiting`, `idle`.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    VariantArray,
-    IntoStaticStr,
-    EnumString,
-)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum AgentState {
-    /// The agent wants to make a call, and waits until the person allows or refuses it.
-    Asking,
-    /// One of the agent's turns is open.
-    Thinking,
-    /// Messages wait for the agent, and no turn is open.
-    Queued,
-    /// The agent waits for an answer, and no turn is open.
-    Waiting,
-    /// The agent failed again and again in some task, and does nothing in that task until it is resumed.
-    Parked,
-    /// The person has paused the agent in all tasks.
-    Paused,
-    /// The agent has nothing to do.
-    Idle,
-    /// The agent has ended and does nothing more.
-    Ended,
-}
-
-impl AgentState {
-    /// All states.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-
-    /// Returns the name in JSON and in SQL statements.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-}
-
 /// A filter for agents. Lists are in the order of hiring, so parents come before children.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -119,7 +75,7 @@ pub struct AgentFilter {
     /// Only agents of this role, given by id or by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
-    /// Only agents whose service has this capability now.
+    /// Only agents whose role's service has this capability now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capability: Option<Capability>,
     /// The direction of `capability`; `input` by default.

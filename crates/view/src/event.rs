@@ -4,7 +4,8 @@
 mod detail;
 mod sentence;
 
-pub use detail::{NextAttempt, Outcome, Routing, Shown, SummarySource};
+pub use detail::{Because, NextAttempt, Outcome, Routing, Shown, SummarySource, WhyDescribed};
+pub(crate) use sentence::beginning;
 pub use sentence::{Span, Tone};
 
 use crate::approval::ApprovalState;
@@ -51,6 +52,15 @@ pub enum Event {
         task: TaskId,
         /// How the task ended.
         outcome: Outcome,
+    },
+    /// The person began a task as a copy of another task up to a turn.
+    TaskForked {
+        /// The new task.
+        task: TaskId,
+        /// The task that was copied.
+        from: TaskId,
+        /// The turn that the new task begins again.
+        turn: i64,
     },
     /// The messages and records of an ended task were removed, to keep the database within its bound.
     TaskForgotten {
@@ -269,6 +279,9 @@ pub enum Event {
         /// How the request showed the artifacts of the conversation.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         content: Vec<Shown>,
+        /// The number of the request as it was sent.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        sent: Option<i64>,
     },
     /// An attempt of a model call failed.
     ModelFailed {
@@ -292,6 +305,9 @@ pub enum Event {
         /// If the server blames media: the declared capabilities that are probably wrong.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         suspects: Vec<Capability>,
+        /// The number of the request as it was sent, if a request was sent.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        sent: Option<i64>,
     },
     /// Polity asked the fallback of a service instead of the service itself, because the service is down or has asked
     /// for a pause.
@@ -441,6 +457,7 @@ impl Event {
         match self {
             Self::TaskStarted { task }
             | Self::TaskIdle { task, .. }
+            | Self::TaskForked { task, .. }
             | Self::TaskForgotten { task }
             | Self::RoleCreated { task, .. }
             | Self::RoleChanged { task, .. }
@@ -503,6 +520,7 @@ impl Event {
             Self::TaskStarted { .. }
             | Self::RoleChanged { .. }
             | Self::TaskIdle { .. }
+            | Self::TaskForked { .. }
             | Self::TaskForgotten { .. }
             | Self::MessageDue { .. }
             | Self::DeadlockFound { .. }

@@ -12,37 +12,58 @@ mod in_full;
 mod agent;
 mod approval;
 mod artifact;
+mod freed;
 mod message;
+mod search;
+mod sent;
+// Circle: `doing` contains `words`, and `words` describes a `Doing`.
+mod doing;
+mod now;
 mod server;
 mod service;
 mod steering;
 mod task;
+// Circle: `why` contains `sentence`, and `sentence` describes a `Fact` in words.
+mod uses;
+mod why;
 mod workspace;
 
 pub use agent::{
-    AgentDetail, AgentFilter, AgentPage, AgentState, AgentView, ContactView, HoldView, RightView, RolePatch,
-    RoleView,
+    AgentDetail, AgentFilter, AgentPage, AgentView, ContactView, HoldView, RightView, RolePatch, RoleView,
 };
 pub use approval::{
     ApprovalAnswer, ApprovalFilter, ApprovalPage, ApprovalState, ApprovalView, PermissionView,
 };
-pub use event::{Entry, Event, EventKind, NextAttempt, Outcome, Routing, Shown, Span, SummarySource, Tone};
+pub use doing::{About, AgentState, Awaited, Doing, Glimpse, MAX_AWAITED, Said, Silence, elapsed};
+pub use event::{
+    Because, Entry, Event, EventKind, NextAttempt, Outcome, Routing, Shown, Span, SummarySource, Tone,
+    WhyDescribed,
+};
 pub use in_full::in_full;
 
 pub use artifact::{ArtifactFilter, ArtifactPage, ArtifactView};
+pub use freed::{AmountView, FreedView, FreeingFilter};
 pub use message::{
     ConversationView, EntryView, MessageFilter, MessagePage, MessageView, Order, RequestPreview,
 };
+pub use now::{CardView, Cause, Deed, LastView, NowFilter, NowView, Remedy, Stuck, StuckView, Trouble};
+pub use search::{SearchFilter, SearchHit, SearchKind, SearchPage, SnippetPiece};
+pub use sent::{SentOutcome, SentRequest};
 pub use server::{ServerCondition, ServerView};
 pub use service::{
     Circuit, ConfigProblem, ConfigView, PriceView, RefusedMedia, ServiceState, ServiceView, Severity,
 };
-pub use steering::{DataFacts, EventFilter, EventPage, Posted, Problem, Steered};
+pub use steering::{
+    DataFacts, EventFilter, EventPage, Forked, Leaving, NewFork, Posted, Problem, Steered, Warning,
+    WarningCode,
+};
 pub use task::{
     AgentUsage, ServiceUsage, TaskFilter, TaskPage, TaskState, TaskUsage, TaskView, UsageFilter, UsageSum,
     UsageView,
 };
+pub use uses::{ArtifactUses, Attached, ShownTo};
 
+pub use why::{Fact, Why, WhyFilter, WhyRemedy};
 pub use workspace::{
     ChangesFilter, ChangesView, CommitView, EntryKind, FileChangeView, FileDiffView, RecordingView,
     WorkspaceContent, WorkspaceEntry, WorkspaceFilter, WorkspaceView,

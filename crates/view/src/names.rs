@@ -1,6 +1,6 @@
 //! Tests that the variants of an enum have the same names in JSON as in the database and on screen.
 
-use crate::{AgentState, Event, EventKind, Routing, TaskState};
+use crate::{AgentState, Event, EventKind, Routing, SearchKind, SentOutcome, TaskState};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -32,9 +32,11 @@ fn json_has_the_same_names() {
     check::<AgentState>();
     check::<TaskState>();
     check::<Routing>();
+    check::<SearchKind>();
+    check::<SentOutcome>();
 }
 
-/// The test reads the names in JSON from the schema, because serde and the schema generator read the names from the
+/// This test reads the names in JSON from the schema. This is exact, because serde and the schema generator use the
 /// same attributes.
 #[test]
 fn every_kind_of_event_has_the_name_that_json_has() {

@@ -92,6 +92,9 @@ pub struct ServiceState {
     /// The most recent failure. Absent once the service has answered again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
+    /// The time of the first failure since the service last answered. Absent while the service answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<i64>,
 }
 
 /// Whether calls to a service are admitted.
@@ -118,6 +121,9 @@ pub struct ConfigView {
     pub directory: Option<String>,
     /// A text that tells where the services come from.
     pub origin: String,
+    /// Whether the built-in rehearsal models answer, because there is no real model.
+    #[serde(default)]
+    pub is_rehearsal: bool,
     /// The language of texts for models and people.
     #[schemars(with = "String")]
     pub language: Language,

@@ -1,7 +1,7 @@
 //! Results of the person's actions, events, facts about the data, and problems.
 
 use crate::Entry;
-use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
 use polity_society::message::MessageState;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,6 +29,72 @@ pub struct Posted {
     pub to: AgentId,
     /// Whether the message had been accepted before, under the same idempotency key.
     pub duplicate: bool,
+    /// What will not work in the task, known before any model is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Warning>,
+}
+
+/// Something that will not work in a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Warning {
+    /// The kind of warning, for programs.
+    pub code: WarningCode,
+    /// What will not work and what to do, in the language of the society.
+    pub text: String,
+}
+
+/// The kinds of [`Warning`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WarningCode {
+    /// No service takes this kind of attachment.
+    NobodyTakes,
+    /// The model of root gets no tools.
+    NoTools,
+    /// The message does not fit into the context window of root's model.
+    DoesNotFit,
+}
+
+/// A new task that has everything of another task up to a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Forked {
+    /// The new task.
+    pub task: TaskId,
+    /// The agent whose turn begins again, under its id in the new task.
+    pub agent: AgentId,
+    /// The message with which the turn begins, under its id in the new task.
+    pub message: MessageId,
+    /// The task that was copied.
+    pub from: TaskId,
+    /// The turn of that task.
+    pub turn: i64,
+    /// Whether the fork had been made before, under the same idempotency key.
+    pub duplicate: bool,
+}
+
+/// What a fork of a task does differently.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewFork {
+    /// The turn that the new task begins again; the history of an agent names it.
+    pub turn: i64,
+    /// Another service for the agent of the turn. For root it applies to the new task, for every other agent to its
+    /// role there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<ServiceId>,
+    /// Another text for your message with which the turn began: a prompt, or an answer to a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// A daemon that was asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Leaving {
+    /// The id of the daemon's process.
+    pub pid: u32,
 }
 
 /// A filter for events.

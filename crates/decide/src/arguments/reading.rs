@@ -32,8 +32,8 @@ pub(super) trait Argument: Sized {
     }
 }
 
-/// The refusal that reports a fault. If the faults of a call belong to several refusals, the refusal
-/// that comes first in this list reports all faults.
+/// The refusal that reports a fault. A call gets only one refusal. If its faults belong to several refusals, the first
+/// of them in the order of this enum reports all faults.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Blame {
     /// `invalid_task_brief`
@@ -52,7 +52,7 @@ pub(super) struct Reading<'a> {
     pub(super) ignored: Vec<String>,
 }
 
-/// The arguments of a call while they are read.
+/// The arguments of a call. Each argument is taken out as soon as it is read.
 pub(super) struct Reader<'a> {
     object: Map<String, Value>,
     catalogue: Option<&'a Catalogue>,
@@ -166,7 +166,8 @@ impl<'a> Reader<'a> {
                 let mut reading = Reading { catalogue: self.catalogue, ignored: Vec::new() };
                 let read = T::read(value, &mut reading);
                 self.ignored.extend(reading.ignored.into_iter().map(|field| match field.as_str() {
-                    // The system sets `from`, so the path to it does not matter.
+                    // `from` names the sender of a message. The system sets the sender, so the name alone is reported,
+                    // without its path.
                     "from" => field,
                     field => path(name, field),
                 }));

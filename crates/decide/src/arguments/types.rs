@@ -180,7 +180,8 @@ fn one_of<T>(value: &Value, all: impl Iterator<Item = (&'static str, T)> + Clone
 
 impl Argument for ToolGroup {
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        // The request lists the groups that the caller may give to a role.
+        // This schema does not list the tool groups. Each request to a model lists the groups that its agent may give
+        // to a role.
         json_schema!({"type": "string"})
     }
 
@@ -295,7 +296,7 @@ impl Argument for Meta {
 }
 
 impl Argument for InterfaceSpec {
-    /// The tool's description names the four fields. Most roles have no spec, so the schema stays short.
+    /// The tool's description names the four fields. Most roles have no interface spec, so the schema stays short.
     fn schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "object"})
     }

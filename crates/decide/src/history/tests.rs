@@ -47,7 +47,8 @@ fn heard(number: usize) -> Record {
     Record::Heard { message: MessageId::from_sequence(i64::try_from(number).unwrap()) }
 }
 
-/// Generates conversations as a driver writes them: each record with its turn, and the tokens of each record.
+/// Generates the records of conversations, each with its turn, and the tokens of each record. The records are in an
+/// order that the driver, the code that runs turns, could write.
 fn conversations() -> impl Strategy<Value = (Vec<(TurnId, Record)>, Vec<u64>)> {
     let pieces = proptest::collection::vec((0usize..5, 0u64..50), 1..30);
     pieces.prop_map(|pieces| {
@@ -72,7 +73,8 @@ fn conversations() -> impl Strategy<Value = (Vec<(TurnId, Record)>, Vec<u64>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// For any room, every result keeps its call, the newest batch stays, and as many older batches as fit stay too.
+    /// For any room: every result keeps its call, the newest batch (an answer with its calls and results) stays, and as
+    /// many older batches as fit stay too.
     #[test]
     fn what_fits_is_whole((records, costs) in conversations(), room in 0u64..400) {
         let Some(kept) = fitting(&records, &costs, room) else {

@@ -16,9 +16,9 @@ const NEAR: usize = 48;
 /// Maximum distance from the data of a data URL back to its `data:`, in bytes.
 const URL_HEAD: usize = 200;
 
-/// The search may examine only a limited number of bytes at places that merely look like the beginning of a file:
-/// `PATIENCE` times the length of the text, plus `LEAST_PATIENCE`. Only a text that was made to slow down the search
-/// comes near this limit.
+/// At places that look like the beginning of a file, the search decodes bytes to find out. It may decode only a limited
+/// number of bytes for this: `PATIENCE` times the length of the text, plus `LEAST_PATIENCE`. Only a text that was made
+/// to slow down the search comes near this limit.
 const PATIENCE: usize = 16;
 const LEAST_PATIENCE: usize = 1 << 16;
 
@@ -45,8 +45,8 @@ pub(super) fn find(text: &str) -> Vec<Found> {
 }
 
 /// Whether a line of digits is the first line of its base64 or a later line. Some formats have their signature late
-/// in the file. The search examines only first lines for these formats, because it would take too long to examine
-/// every line.
+/// in the file. For these formats, the search examines only first lines, because examining every line would take too
+/// long.
 #[derive(Clone, Copy)]
 enum Standing {
     First,

@@ -28,7 +28,7 @@ impl Fragments {
         self.blocks.extend(blocks.iter().filter(|block| is_telling(block)));
     }
 
-    /// Replaces pieces of known bytes with [`LEFT_OUT`] in the texts of a value.
+    /// Replaces pieces of the stored files with [`LEFT_OUT`] in the texts of a value.
     pub fn leave_out_in(&self, value: &mut Value) {
         match value {
             Value::String(text) => self.leave_out(text),
@@ -45,7 +45,7 @@ impl Fragments {
         }
     }
 
-    /// Replaces pieces of known bytes with [`LEFT_OUT`] in a text.
+    /// Replaces pieces of the stored files with [`LEFT_OUT`] in a text.
     pub fn leave_out(&self, text: &mut String) {
         if self.blocks.is_empty() {
             return;
@@ -56,7 +56,8 @@ impl Fragments {
         }
     }
 
-    /// Returns whether a run of digits encodes a piece of known bytes. The piece may begin at any byte of the file.
+    /// Returns whether a run of digits encodes a piece of one of the stored files. The piece may begin at any byte of
+    /// the file.
     fn holds(&self, run: &str) -> bool {
         let digits = Stream::read(run.as_bytes(), 0, usize::MAX).digits;
         let is_hexadecimal = run.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -68,7 +69,7 @@ impl Fragments {
     }
 }
 
-/// Returns whether a value contains a run that could be a piece of known bytes.
+/// Returns whether a value contains a run of digits that could be a piece of a file.
 pub fn is_suspicious(value: &Value) -> bool {
     match value {
         Value::String(text) => runs(text).next().is_some(),

@@ -22,14 +22,15 @@ const TOO_EASY: &[&str] = &[
     "application/x-executable",
 ];
 
-/// Audio without a container counts only if there are at least this many bytes. So many bytes contain several frames.
-/// Each frame must end where the next frame begins, which random bytes do not do.
+/// Audio frames without a container format around them count as a file only if there are at least this many bytes. So
+/// many bytes contain several frames. Each frame must end where the next frame begins, which random bytes do not do.
 const FRAMES: usize = 1024;
 
 /// Returns whether the bytes are the beginning of a file of a known kind. Text and unspecific types do not count.
 pub(super) fn is_known(head: &[u8]) -> bool {
     let head = head.get(..HEAD).unwrap_or(head);
-    // `detect` also examines later bytes, and could mistake a GIF for MPEG packets, which begin with the same byte.
+    // The signatures of common files come first: `detect` also examines later bytes, and could mistake a GIF for MPEG
+    // packets, which begin with the same byte.
     if begins_file(head) {
         return true;
     }

@@ -86,7 +86,8 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
         match what {
             Symbol::Break => breaks += 1,
             Symbol::Between => {}
-            // `+` may join two strings, and `/` may begin a comment.
+            // `+` and `/` are digits of base64. But between two lines, `+` may also join two strings in source code,
+            // and `/` may begin a comment.
             Symbol::Digit(b'+' | b'/') if at > start => match joint(text, at) {
                 Some(behind) => {
                     at = behind;
@@ -104,9 +105,9 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Returns the end of a `+` or of up to three slashes at `start`, if a separator follows: then the `+` joins two
-/// strings, or the slashes begin a comment. Otherwise these characters are digits of base64, and the result is
-/// `None`.
+/// Looks at one to three characters `+` or `/` at `start`. If a blank, a quotation mark, a backslash or a line end
+/// follows, the `+` joins two strings, or the slashes begin a comment: then this function returns where these
+/// characters end. Otherwise they are digits of base64, and the result is `None`.
 fn joint(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();
@@ -169,8 +170,8 @@ impl Segment {
         self.end
     }
 
-    /// Returns whether the run contains capitals, small letters and numerals.
-    /// Base64 contains all three, unless its data are very regular.
+    /// Returns whether the run contains capitals, small letters and numerals. A long run of base64 contains all three,
+    /// unless the encoded data are very regular.
     pub(super) fn is_mixed(&self) -> bool {
         self.upper && self.lower && self.numeral
     }

@@ -172,7 +172,8 @@ struct Happens {
     sent: Sent,
     /// Whether older history can still be summed up.
     room: Room,
-    /// Whether the circuit of the service is open before the attempt.
+    /// Whether the circuit of the service is open before the attempt: after many failures, requests to the service are
+    /// held back for a while.
     open: bool,
 }
 
@@ -201,7 +202,8 @@ struct Asked {
     followed_by: Next,
 }
 
-/// Plays a call whose attempts all fail. Each service of the chain is the fallback of the service before it.
+/// Plays a call whose attempts all fail, with a chain of services: each service is the fallback of the service before
+/// it.
 fn play(services: usize, retry: &Retry, happenings: &[Happens], jitter: f64) -> (Vec<Asked>, Tried) {
     let id = |number: usize| ServiceId::new(format!("s{number}"));
     let mut tried = Tried::nothing();

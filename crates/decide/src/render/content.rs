@@ -1,6 +1,6 @@
 //! Shows artifacts within a conversation: as media or text if the model takes them, otherwise as descriptions.
 
-use super::{Crowded, Fetch, Fetched, Sight, route_of_fetched};
+use super::{Crowded, Fetch, Fetched, Sight, Taker, route_of_fetched};
 use polity_llm::{AudioFormat, Data, Media, Part};
 use polity_routing::{
     AttachmentBlock, BlockReason, Excerpt, Help, Material, Metadata, Reason, Route, RouteResult, Routed,
@@ -13,7 +13,7 @@ use polity_society::defuse::defuse;
 use polity_society::id::{AgentId, ArtifactId, CallId};
 use polity_society::mime::MimeType;
 use polity_society::text::{TextKey, Texts};
-use polity_view::{Routing, Shown};
+use polity_view::{Because, Routing, Shown, WhyDescribed};
 use std::collections::{BTreeMap, HashMap};
 
 pub(super) struct ArtifactRenderer<'a> {
@@ -46,7 +46,7 @@ impl<'a> ArtifactRenderer<'a> {
     pub(super) fn attachment(&mut self, id: &ArtifactId, position: usize) -> Vec<Part> {
         let texts = self.sight.texts;
         let Some(fetched) = self.fetched.get(id) else {
-            self.note(id, Routing::Described);
+            self.described(id, None, Because::Unreadable);
             return vec![Part::Text(missing(id).text(texts))];
         };
         let artifact = &fetched.artifact;
@@ -57,7 +57,7 @@ impl<'a> ArtifactRenderer<'a> {
         let route = route_of_fetched(fetched, self.sight);
         match (&route, &fetched.bytes) {
             (Route::Describe(reason), extracted) => {
-                self.note(id, Routing::Described);
+                self.described(id, Some(artifact), because(reason));
                 let block = described(BlockReason::of(reason, self.help(artifact, reason)));
                 let Fetch::Extracted(text) = extracted else { return block };
                 block.into_iter().chain([Part::Text(self.extracted(artifact, text))]).collect()
@@ -71,7 +71,7 @@ impl<'a> ArtifactRenderer<'a> {
                 if let Some(crowded) = self.old.get(&position) =>
             {
                 let line = self.crowded_out(artifact, *crowded);
-                self.note(id, Routing::Described);
+                self.described(id, Some(artifact), self.because_crowded(*crowded));
                 vec![Part::Text(line)]
             }
             (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(mime_type, data)) => {
@@ -82,14 +82,14 @@ impl<'a> ArtifactRenderer<'a> {
                 vec![Part::Text(label), part]
             }
             (Route::Text | Route::Image | Route::Audio(_) | Route::File, _) => {
-                self.note(id, Routing::Described);
+                self.described(id, Some(artifact), Because::Unreadable);
                 described(BlockReason::ReadFailed)
             }
         }
     }
 
-    /// Returns the text of an artifact for a message. A long text is cut, and lines that look like a header are
-    /// marked.
+    /// Returns the text of an artifact for a message. A long text is cut. Lines that look like the header of a message
+    /// are marked, so that no text can imitate another sender.
     fn inline(&self, artifact: &Artifact, text: &str) -> String {
         let limit = usize::try_from(self.sight.limits.inline_text_chars).unwrap_or(usize::MAX);
         defuse(&inline_text(text, artifact, limit, self.sight.texts), self.sight.texts)
@@ -106,7 +106,7 @@ impl<'a> ArtifactRenderer<'a> {
         self.sight.texts.fill(TextKey::AttachmentExtracted, &[("filename", &name)])
     }
 
-    /// Returns the name of a file, as one line that cannot be mistaken for a header.
+    /// Returns the name of a file, as one line that cannot be mistaken for the header of a message.
     fn shown_name(&self, artifact: &Artifact) -> String {
         let name = artifact.filename.as_deref().unwrap_or(artifact.id.as_str());
         defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
@@ -142,7 +142,7 @@ impl<'a> ArtifactRenderer<'a> {
     ) -> (String, Vec<Media>) {
         let texts = self.sight.texts;
         let Some(fetched) = self.fetched.get(id) else {
-            self.note(id, Routing::Described);
+            self.described(id, None, Because::Unreadable);
             return (artifact_not_found(&id.reference(), texts).to_string(), Vec::new());
         };
         let artifact = &fetched.artifact;
@@ -151,7 +151,7 @@ impl<'a> ArtifactRenderer<'a> {
             (self.old.get(&position), &route)
         {
             let routed = Routed::Text { content: self.crowded_out(artifact, *crowded), next_offset: None };
-            self.note(id, Routing::Described);
+            self.described(id, Some(artifact), self.because_crowded(*crowded));
             let content_type = artifact.kind.into();
             let result = RouteResult { content_type, routed, metadata: Metadata::of(artifact) };
             return (bounded_message(&result, self.most()), Vec::new());
@@ -162,7 +162,7 @@ impl<'a> ArtifactRenderer<'a> {
         };
         let material = match (&route, &fetched.bytes) {
             (Route::Describe(reason), Fetch::Extracted(text)) => {
-                self.note(id, Routing::Described);
+                self.described(id, Some(artifact), because(reason));
                 let heading = self.extracted_heading(artifact);
                 let described = describe_unreadable(artifact, &BlockReason::of(reason, help), texts);
                 let lead = format!("{described}\n{heading}\n");
@@ -170,8 +170,8 @@ impl<'a> ArtifactRenderer<'a> {
             }
             (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, routing(&route));
-                // The text is shown exactly as it was stored, without marks before lines that look like a header.
-                // Agents store texts such as source code in artifacts because artifacts stay unchanged.
+                // The text is shown exactly as it was stored, without marks before lines that look like the header of a
+                // message. Agents store texts such as source code in artifacts because artifacts stay unchanged.
                 return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted), Vec::new());
             }
             (Route::Describe(_), _) => Material::Withheld,
@@ -191,7 +191,13 @@ impl<'a> ArtifactRenderer<'a> {
             ];
             media.push(Media { label: texts.fill(TextKey::ToolMediaLabel, &values), part });
         }
-        self.note(id, if material == Material::Unreadable { Routing::Described } else { routing(&route) });
+        match &route {
+            Route::Describe(reason) => self.described(id, Some(artifact), because(reason)),
+            _ if material == Material::Unreadable => {
+                self.described(id, Some(artifact), Because::Unreadable);
+            }
+            Route::Text | Route::Image | Route::Audio(_) | Route::File => self.note(id, routing(&route)),
+        }
         (bounded_message(&result, self.most()), media)
     }
 
@@ -226,24 +232,11 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    /// Finds agents that could read an artifact for the reader: contacts of the reader whose service takes the
-    /// artifact, or an agent that the reader could hire.
+    /// Finds agents that could read an artifact for the reader, the agent whose model gets the request. These are
+    /// contacts of the reader whose service takes the artifact, or an agent that the reader could hire.
     fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
-        let others: Vec<_> = self
-            .sight
-            .services
-            .iter()
-            .filter(|service| service.id != *self.sight.service && service.takes(artifact))
-            .collect();
-        let takes = |id: &AgentId| {
-            let service = self.sight.contact_services.get(id);
-            service.is_some_and(|service| others.iter().any(|other| other.id == *service))
-        };
-        let can = |party: &polity_society::agent::Party| {
-            party.standing == Standing::Active && !party.id.is_user() && takes(&party.id)
-        };
-        let contacts = self.sight.contacts.iter().map(|contact| &contact.party).filter(|party| can(party));
-        let contacts: Vec<AgentId> = contacts.map(|party| party.id.clone()).collect();
+        let others = self.takers(artifact);
+        let contacts = self.contacts_on(&others);
         match (contacts.is_empty(), others.first(), reason) {
             (false, _, _) => Help::Contacts(contacts),
             (true, None, _) => Help::Nobody,
@@ -254,7 +247,69 @@ impl<'a> ArtifactRenderer<'a> {
     }
 
     fn note(&mut self, id: &ArtifactId, routing: Routing) {
-        self.shown.push(Shown { artifact: id.clone(), routing });
+        self.shown.push(Shown { artifact: id.clone(), routing, why: None });
+    }
+
+    /// Notes that an artifact is described, with the facts that explain why and who could take it.
+    fn described(&mut self, id: &ArtifactId, artifact: Option<&Artifact>, because: Because) {
+        let others = artifact.map(|artifact| self.takers(artifact)).unwrap_or_default();
+        let contacts = self.contacts_on(&others);
+        let why = WhyDescribed {
+            because,
+            takes: self.sight.capabilities.input.clone(),
+            services: others.iter().map(|service| service.id.clone()).collect(),
+            contacts: contacts.into_iter().take(MOST_CONTACTS).collect(),
+        };
+        self.shown.push(Shown { artifact: id.clone(), routing: Routing::Described, why: Some(why) });
+    }
+
+    fn because_crowded(&self, crowded: Crowded) -> Because {
+        let limit = self.sight.media_bytes;
+        match crowded {
+            Crowded::Out => Because::EarlierAttachment { limit },
+            Crowded::Together => Because::TogetherTooLarge { limit },
+        }
+    }
+
+    /// Returns the other services that take an artifact.
+    fn takers(&self, artifact: &Artifact) -> Vec<&'a Taker> {
+        let sight = self.sight;
+        let others =
+            sight.services.iter().filter(|service| service.id != *sight.service && service.takes(artifact));
+        others.collect()
+    }
+
+    /// Returns the contacts that use one of these services and can help: active agents, not the person.
+    fn contacts_on(&self, services: &[&Taker]) -> Vec<AgentId> {
+        let serves = |id: &AgentId| {
+            let service = self.sight.contact_services.get(id);
+            service.is_some_and(|service| services.iter().any(|other| other.id == *service))
+        };
+        let can = |party: &polity_society::agent::Party| {
+            party.standing == Standing::Active && !party.id.is_user() && serves(&party.id)
+        };
+        let parties = self.sight.contacts.iter().map(|contact| &contact.party).filter(|party| can(party));
+        parties.map(|party| party.id.clone()).collect()
+    }
+}
+
+/// If an artifact is only described, the stored explanation names at most this many contacts that could read it.
+const MOST_CONTACTS: usize = 5;
+
+fn because(reason: &Reason) -> Because {
+    match reason {
+        Reason::MissingCapability(capability) => {
+            Because::MissingCapability { capability: capability.clone() }
+        }
+        Reason::FileTypeNotTaken => Because::FileTypeNotTaken,
+        Reason::Refused => Because::Refused,
+        Reason::TooLarge { encoded, limit } => Because::TooLarge { encoded: *encoded, limit: *limit },
+        Reason::TooManyPixels { width, height, .. } => {
+            Because::TooManyPixels { width: *width, height: *height }
+        }
+        Reason::CannotFit { limit } => Because::CannotFit { limit: *limit },
+        Reason::NotConvertible => Because::NotConvertible,
+        Reason::Damaged => Because::Damaged,
     }
 }
 
@@ -286,7 +341,7 @@ fn size(number: u64) -> usize {
 
 /// Returns the part for a medium; `None` if its route is text or a description.
 fn medium(route: &Route, artifact: &Artifact, mime_type: &MimeType, data: &Data) -> Option<Part> {
-    let (mime_type, data) = (mime_type.to_string(), data.clone());
+    let (mime_type, data) = (mime_type.to_string(), data.clone().named(&artifact.id.reference()));
     match route {
         Route::Image => Some(Part::Image { mime_type, data }),
         Route::Audio(polity_routing::AudioFormat::Wav) => {

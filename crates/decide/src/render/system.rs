@@ -31,7 +31,8 @@ pub struct SystemFacts<'a> {
     pub contacts: &'a [KnownParty],
     /// All services, if the agent may create agents; otherwise empty.
     pub services: &'a [Taker],
-    /// If the agent works in a directory of the person: whether it may change the files there; otherwise `None`.
+    /// Whether the agent may change the files of the directory in which it works; `None` if this directory does not
+    /// belong to the person.
     pub workspace: Option<Access>,
     /// How much of the rules and tools the request contains.
     pub guidance: Guidance,
@@ -125,7 +126,7 @@ fn contact_line(contact: &KnownParty, prompts: &Prompts) -> String {
         line.push_str(texts.get(TextKey::SystemContactEnded));
     }
     if let Some(spec) = &party.interface_spec {
-        // Cannot fail: the structure has text keys only.
+        // Cannot fail: all keys in an interface spec are texts.
         let spec = serde_json::to_string(spec).unwrap_or_default();
         line.push('\n');
         line.push_str(&texts.fill(TextKey::SystemContactInterface, &[("spec", &defuse(&spec, texts))]));

@@ -165,7 +165,8 @@ fn pieces() -> impl Strategy<Value = Vec<Piece>> {
     proptest::collection::vec(piece, 1..14)
 }
 
-/// Builds a conversation as a driver writes it: each turn begins with a message.
+/// Builds a conversation in the order in which the driver (the code that runs turns) writes records: each turn begins
+/// with a message.
 fn told(pieces: &[Piece]) -> (Story, Vec<Medium>) {
     let mut story = Story::default();
     let mut media = Vec::new();
@@ -259,7 +260,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     /// No text of a whole request contains binary data. This holds for every model (seed "artifact-content-routing",
-    /// invariant INV-1). A model that reads text alone gets nothing but text.
+    /// invariant INV-1). A model that reads only text gets only text.
     #[test]
     fn inv_1_no_text_of_a_request_holds_binary_data(pieces in pieces()) {
         let (story, media) = told(&pieces);
@@ -326,8 +327,8 @@ proptest! {
         }
     }
 
-    /// For every possible cut of a history, results stay with their calls, and the turn
-    /// that asked for the summary stays whole.
+    /// Wherever a summary cuts off the older part of a history, results stay with their calls, and the turn that asked
+    /// for the summary stays whole.
     #[test]
     fn a_summary_splits_no_batch(pieces in pieces()) {
         let (story, _) = told(&pieces);

@@ -16,6 +16,7 @@ const TURN: i64 = 7;
 struct Answer {
     text: Option<String>,
     calls: Vec<ToolCall>,
+    taken: Taken,
 }
 
 /// The tools of the simulated world. As in the real driver, the name of a tool tells whether it acts outside the
@@ -57,8 +58,18 @@ fn call() -> impl Strategy<Value = ToolCall> {
 fn answer() -> impl Strategy<Value = Answer> {
     let text = prop_oneof![2 => Just(None), 1 => Just(Some("said".to_owned()))];
     let calls = prop_oneof![1 => Just(Vec::new()), 3 => proptest::collection::vec(call(), 1..5)];
-    (text, calls).prop_map(|(text, calls)| Answer { text, calls })
+    let usual = (text, calls).prop_map(|(text, calls)| Answer { text, calls, taken: Taken::Text });
+    let no_answer =
+        |text: Option<&str>, taken| Just(Answer { text: text.map(str::to_owned), calls: Vec::new(), taken });
+    prop_oneof![
+        6 => usual,
+        1 => no_answer(Some(FAILED), Taken::FailedCall),
+        1 => no_answer(None, Taken::Thoughts),
+    ]
 }
+
+/// A text in which the model tried to call a tool, but wrote the call wrongly.
+const FAILED: &str = "<tool_call>{";
 
 fn beginnings() -> impl Strategy<Value = Expects> {
     prop_oneof![Just(Expects::Answer), Just(Expects::Nothing)]
@@ -89,7 +100,7 @@ struct World {
     /// How often the outside world ran the call with each key.
     outside: BTreeMap<String, u32>,
     answers: std::vec::IntoIter<Answer>,
-    /// For each life of the process: the process ends after this number of calls of [`World::point`].
+    /// One number for each life of the process: the process ends when it has called [`World::point`] this many times.
     cuts: std::vec::IntoIter<u8>,
     until_cut: Option<u8>,
     mail: u8,
@@ -123,12 +134,16 @@ impl World {
     }
 
     fn ask(&mut self, turn: &Turn) -> Record {
-        let answer =
-            self.answers.next().unwrap_or(Answer { text: Some("the end".to_owned()), calls: Vec::new() });
+        let answer = self.answers.next().unwrap_or_else(|| Answer {
+            text: Some("the end".to_owned()),
+            calls: Vec::new(),
+            taken: Taken::Text,
+        });
         let earlier: Vec<String> = self.taken.iter().cloned().chain(self.all_call_ids()).collect();
         let taken = earlier.iter().map(String::as_str).collect();
         Record::Replied(Replied {
             text: answer.text,
+            taken: answer.taken,
             calls: with_unique_ids(answer.calls, &taken, TurnId::new(TURN), turn.rounds()),
             ..Replied::default()
         })
@@ -302,6 +317,30 @@ fn cuts() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
+    /// A text that does not count as an answer, such as a failed tool call, never becomes the closing text. The model
+    /// is told this at most once. A second failed call fails the turn, no matter where the process ended meanwhile.
+    #[test]
+    fn what_is_no_answer_is_sent_back_once(beginning in beginnings(), answers in answers(), cuts in cuts(), mail in 0u8..3, unwritten: bool) {
+        let world = lived(beginning, answers, cuts, mail, unwritten);
+        prop_assert!(world.ended != Some(Some(FAILED.to_owned())));
+        let told = world.records.iter().filter(|record| matches!(record, Record::Noticed { notice: Notice::NotAnAnswer { .. } }));
+        prop_assert!(told.count() <= 1);
+        let mut failed_calls = 0;
+        for (index, record) in world.records.iter().enumerate() {
+            let Record::Replied(Replied { taken: Taken::FailedCall, .. }) = record else { continue };
+            failed_calls += 1;
+            match world.records.get(index + 1) {
+                Some(Record::Noticed { notice: Notice::NotAnAnswer { was } }) => prop_assert_eq!(*was, NoAnswer::FailedCall),
+                Some(Record::Failed { .. }) => {}
+                other => prop_assert!(false, "{other:?} follows a failed call"),
+            }
+        }
+        if failed_calls > 1 {
+            let is_failed = matches!(world.records.last(), Some(Record::Failed { .. }));
+            prop_assert!(is_failed);
+        }
+    }
+
     /// Every call has exactly one result, before the next answer, message or notice. No two calls have the same id.
     #[test]
     fn histories_are_well_formed(beginning in beginnings(), answers in answers(), cuts in cuts(), mail in 0u8..3, unwritten: bool) {
@@ -424,7 +463,7 @@ proptest! {
         for (index, record) in world.records.iter().enumerate() {
             let Record::Replied(replied) = record else { continue };
             acted |= !replied.calls.is_empty();
-            if !replied.is_empty() {
+            if !replied.is_empty() || replied.taken == Taken::Thoughts {
                 continue;
             }
             empty += 1;
@@ -499,4 +538,38 @@ fn a_text_before_a_reminder_is_the_last_word_if_nothing_more_is_said() {
     ];
     let turn = Turn::replay(Expects::Answer, &records);
     assert_eq!(turn.next(MAX_ROUNDS), Step::Finish(Some("done".to_owned())));
+}
+
+fn replied(text: Option<&str>, taken: Taken) -> Record {
+    Record::Replied(Replied { text: text.map(str::to_owned), taken, ..Replied::default() })
+}
+
+fn told(was: NoAnswer) -> Record {
+    Record::Noticed { notice: Notice::NotAnAnswer { was } }
+}
+
+#[test]
+fn thoughts_alone_are_sent_back_once_and_then_fail() {
+    let thoughts = || replied(None, Taken::Thoughts);
+    let mut records = vec![thoughts()];
+    let next = |records: &[Record], beginning| Turn::replay(beginning, records).next(MAX_ROUNDS);
+    let notice = Notice::NotAnAnswer { was: NoAnswer::Thoughts };
+    assert_eq!(next(&records, Expects::Answer), Step::Notice(notice));
+    assert_eq!(next(&records, Expects::Nothing), Step::Finish(None), "nothing is owed");
+    records.push(told(NoAnswer::Thoughts));
+    assert_eq!(next(&records, Expects::Answer), Step::CallModel(Tools::Offered));
+    records.push(thoughts());
+    let Step::Fail(reason) = next(&records, Expects::Answer) else { panic!("a failure") };
+    insta::assert_snapshot!(reason, @"the model wrote nothing but thoughts, twice");
+}
+
+#[test]
+fn an_answer_after_the_hint_is_the_answer() {
+    let records = [
+        replied(Some(FAILED), Taken::FailedCall),
+        told(NoAnswer::FailedCall),
+        replied(Some("42"), Taken::Text),
+    ];
+    let turn = Turn::replay(Expects::Answer, &records);
+    assert_eq!(turn.next(MAX_ROUNDS), Step::Finish(Some("42".to_owned())));
 }

@@ -54,7 +54,7 @@ impl MessageType {
         name.parse().ok()
     }
 
-    /// Returns what a message of this type does to the open requests of its receiver.
+    /// Returns what a message of this type does to the open requests that its receiver has made to its sender.
     pub fn bearing(self) -> Bearing {
         match self {
             Self::General | Self::IntroductionResponse | Self::CollaborationResponse => Bearing::Answers,
@@ -74,7 +74,7 @@ impl MessageType {
     }
 }
 
-/// What a message does to the open requests of its receiver.
+/// What a message does to the open requests that its receiver has made to its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bearing {
     /// The message answers the oldest open request, or the requests that it names.

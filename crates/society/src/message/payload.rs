@@ -8,8 +8,7 @@ use crate::written::{self, is_blank, says_something};
 use serde_json::{Map, Value};
 
 /// The field of an answer that contains the answer's content as JSON. The system adds this field if the content fits
-/// the requested schema.
-/// Only the system writes this field and [`SCHEMA_ERRORS`].
+/// the requested schema. Nobody but the system can write this field and [`SCHEMA_ERRORS`].
 pub const RESULT: &str = "checked_result";
 
 /// The field of an answer that lists why the content does not fit the requested schema.
@@ -30,7 +29,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// The names of the fields that the types define.
+    /// The names of all fields that the message types define.
     const KNOWN: [&'static str; 11] = [
         "message_type",
         "text",
@@ -45,7 +44,7 @@ impl Payload {
         "contact_reason",
     ];
 
-    /// Returns a payload of plain text.
+    /// Returns a payload with nothing but a plain text.
     pub fn text(text: impl Into<String>) -> Self {
         let fields = Map::from_iter([("text".to_owned(), Value::String(text.into()))]);
         Self { message_type: MessageType::General, attachments: Vec::new(), fields }

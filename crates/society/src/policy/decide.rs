@@ -81,16 +81,17 @@ pub fn decide(call: &CallFacts, rules: &[Rule], remembered: &[Remembered]) -> De
     }
 }
 
-/// Decides about a call that no rule fits.
+/// Decides about a call if none of the person's rules fits the call.
 fn by_default(call: &CallFacts) -> Decision {
     if !call.seen.is_empty() && call.reach.changes_outside() {
         return Decision::Ask(Reason::Seen { sources: call.seen.clone() }, Often::EachTime);
     }
     match &call.reach {
-        // `Other` is a tool that is built into the program, so whoever installed the program chose the tool.
+        // `Other` is a tool that is built into the program. By installing the program, the person has allowed this
+        // tool.
         Reach::Society | Reach::ReadsWorkspace | Reach::ChangesWorkspace | Reach::Other(_) => Decision::Allow,
         Reach::Command { confinement, .. } => match confinement {
-            // The sandbox has a network only if the person configured one.
+            // A sandbox has a network only if the person configured one, so a command in it needs no question either.
             Confinement::Full | Confinement::FullWithNetwork => Decision::Allow,
             Confinement::Partial | Confinement::None => {
                 Decision::Ask(Reason::Confinement { confinement: *confinement }, Often::EachTime)
@@ -137,8 +138,8 @@ fn is_named(source: &Source, named: &[Source], servers: &ServerGroups) -> bool {
         }
 }
 
-/// Returns whether the rule's conditions on the tool, the group and the role fit.
-/// `groups` contains all groups that the tool is in.
+/// Returns whether the rule's conditions on the tool, the tool's group and the caller's role fit. `groups` contains all
+/// groups that the tool is in.
 fn names_fit(rule: &Rule, tool: &str, groups: &[ToolGroup], role: &str) -> bool {
     rule.tool.as_ref().is_none_or(|pattern| pattern.fits(tool))
         && rule.group.as_ref().is_none_or(|pattern| groups.iter().any(|group| pattern.fits(&group.name())))

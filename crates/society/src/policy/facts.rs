@@ -20,7 +20,8 @@ pub enum Effect {
 /// The prefix of a source that is an MCP server.
 const SERVER_PREFIX: &str = "mcp:";
 
-/// The place where content comes from. An agent that has read the content has seen this source.
+/// A place outside the society where content comes from. An agent that has read content from a source has *seen* the
+/// source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
     /// The web.
@@ -87,7 +88,7 @@ pub enum Confinement {
     None,
 }
 
-/// What a call reaches, in as much detail as the policy needs.
+/// What a call reads, changes or runs, in as much detail as the policy needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// The call acts only within the society, such as `create_role` or `send_message`.

@@ -48,7 +48,7 @@ impl HostPattern {
         Ok(Self(Pattern::new(name.replace(STAND_IN, "*"))))
     }
 
-    /// Returns the pattern in the form in which hosts are compared.
+    /// Returns the pattern in the form in which hosts are compared: IDNA, lower case, no dot at the end.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }

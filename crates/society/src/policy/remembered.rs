@@ -33,7 +33,7 @@ pub enum Thing {
     },
     /// A command.
     Command {
-        /// The exact text.
+        /// The exact text of the command.
         command: String,
         /// What separated the command from the machine. The permission does not cover a weaker confinement.
         confinement: Confinement,

@@ -41,7 +41,7 @@ pub struct Rule {
     /// only reads.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_switch")]
     pub write: Option<Effect>,
-    /// The caller must have seen at least one of these sources. An empty list is no condition.
+    /// The caller must have seen at least one of these sources. If the list is empty, the rule has no such condition.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<Source>,
     /// What the rule decides.

@@ -252,8 +252,8 @@ fn headers_of_ones_own_are_defended() {
     assert_eq!(defuse("any line", &texts_of(&anything)), "any line");
 }
 
-/// Returns texts with forged lines of the system. The key is the name of the attempt.
-/// Add newly found attempts to `injections.json`.
+/// Returns the injections: texts with lines that imitate lines of the system. The key is the name of the injection. Add
+/// newly found injections to `injections.json`.
 fn injections() -> BTreeMap<String, String> {
     serde_json::from_str(include_str!("injections.json")).unwrap()
 }
@@ -272,7 +272,7 @@ fn passes_for_the_system(line: &str) -> bool {
     let squinted: String = line
         .nfkd()
         .filter_map(|character| match character {
-            // These marks reverse the direction of the line, so a later bracket is displayed first.
+            // These marks reverse the direction of the line, so a bracket later in the line is displayed first.
             '\u{202D}' | '\u{202E}' | '\u{2067}' if line.contains(['【', '】']) => Some('【'),
             '【' | '】' | '〖' | '〔' | '〘' | '〚' | '⟦' | '⟬' | '⦗' | '⁅' | '❲' => {
                 Some('【')
@@ -359,7 +359,8 @@ fn assert_arrives(shown: &str, text: &str, message: &Message, what: &str) {
     let Body::Payload(payload) = &message.body else { panic!("not a payload") };
     let whole = in_json(text);
     let fields = payload.fields.iter().filter(|(name, value)| {
-        // The system, not the writer, describes the introduced agent and names the requests.
+        // These two fields are not shown as written, so they do not count: the system itself describes the introduced
+        // agent, and names the requests.
         let names_requests = name.as_str() == "request_id" && !payload.named_requests().is_empty();
         let is_of_system = name.as_str() == "target_agent" || names_requests;
         !is_of_system && json_line(&json!({ name.as_str(): value })).contains(&whole)
@@ -399,7 +400,8 @@ fn assert_no_line_passes_for_the_system(shown: &str, own: &[String; 3], what: &s
     assert!(forged.is_empty(), "{what}: {forged:?} in\n{shown}");
 }
 
-/// Each attempt is effective: if the system did not mark the lines, at least one could mislead a careless reader.
+/// Each text of `injections.json` has at least one line that would mislead a careless reader if the system did not mark
+/// it. So the tests with these texts prove something.
 #[test]
 fn every_injection_would_work() {
     for (name, text) in injections() {
@@ -640,7 +642,7 @@ fn a_brief_that_is_none_any_more_is_shown_as_json() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Whatever text a writer puts into whatever field, only the first line of the shown message looks like a header.
+    /// For any text in any field, only the first line of the shown message looks like a header.
     #[test]
     fn only_the_first_line_looks_like_a_header(text in "(【|〖|［|\\[|\n|\r|\u{2028}|\u{85}|\u{200B}|\u{301}|\u{202E}|> | |来自|用户|的消息|系统消息|System message|】|\\PC){1,40}", place in 0usize..11) {
         // A message, a brief or an introduction of blank text is refused, so it is never shown.
@@ -666,7 +668,7 @@ proptest! {
         prop_assume!(parsed.is_ok());
         let (whole, _) = parsed.unwrap();
         let nothing = Payload { fields: Map::new(), attachments: Vec::new(), ..whole.clone() };
-        // The reason for a first contact is part of the introduction, not of the content.
+        // The reason for a first contact is shown in the introduction, so it does not count as content.
         let mut content = whole.clone();
         content.fields.shift_remove("contact_reason");
         let says_more = shown(content) != shown(nothing) || !whole.attachments.is_empty();
@@ -675,7 +677,7 @@ proptest! {
         prop_assert_eq!(Payload::parse(&payload).is_ok(), says_more || is_answer, "{}", shown(whole));
     }
 
-    /// The reader sees every field of a payload, whatever the message type is.
+    /// For every message type, the reader sees every field of a payload.
     #[test]
     fn no_field_is_dropped(payload in payloads(), first_contact in any::<bool>()) {
         let parsed = Payload::parse(&payload);
@@ -705,7 +707,8 @@ proptest! {
         }
     }
 
-    /// `defuse` does not mark a marked line again. `defuse` changes only line breaks, and adds only marks.
+    /// If `defuse` gets its own result, it adds no second mark. It changes nothing but line breaks, and adds nothing
+    /// but marks.
     #[test]
     fn defusing_changes_nothing_but_the_beginnings_of_lines(text in "(【|［|\\[|\r|\n|\u{2028}|\u{301}|系统消息|a|\\PC){0,30}") {
         let texts = texts();

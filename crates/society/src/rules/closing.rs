@@ -1,4 +1,5 @@
-//! Decides what happens to the text that ends a turn (contract section 7, "Closing text").
+//! Decides what happens to the closing text, the text that ends a turn (contract section 7, "Closing text"). The party
+//! that has asked for the text, and so gets it, is called the giver.
 
 use crate::id::{AgentId, MessageId};
 use crate::message::Finality;
@@ -18,9 +19,11 @@ pub struct WorkedOn {
 pub enum Prompting {
     /// The turn began with a message that does not affect the closing text.
     Ordinary,
-    /// The turn began with the nudge. The person has received no final message, so the closing text is final.
+    /// The turn began with the nudge, which tells root that the person has received no final message. So the closing
+    /// text is final.
     Nudge,
-    /// The turn began with the notice of a deadlock. The agents wait for each other, so one agent must answer first.
+    /// The turn began with the notice of a deadlock: agents wait for each other in a circle. One agent must answer
+    /// first, so the closing text waits for fewer answers than usual.
     Deadlock,
 }
 
@@ -51,17 +54,18 @@ pub struct ClosingFacts {
     pub prompting: Prompting,
     /// The open requests of this task that the agent has read, oldest first.
     pub open_requests: Vec<OpenRequest>,
-    /// What the agent still waits for.
+    /// The answers that the agent still waits for, and its delayed messages to itself.
     pub pending: Vec<Pending>,
 }
 
 /// The receiver of a closing text, the time of its delivery, and the requests that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// The giver, who receives the text.
+    /// The receiver of the text: the giver, who has asked for it.
     pub to: AgentId,
-    /// What the text answers or follows: open requests of the giver, or a request that was answered before.
-    /// After a nudge there may be no request to answer; then the subject is `Nothing`.
+    /// What the text answers or follows: open requests of the giver, or a request of the giver that was answered
+    /// before. After a nudge (a reminder to write to the person) there may be no request to answer; then the subject is
+    /// `Nothing`.
     pub subject: Subject,
     /// When the text is delivered.
     pub timing: Timing,
@@ -106,7 +110,7 @@ pub enum Timing {
 pub enum Closing {
     /// The text is sent or held, as [`Address::timing`] specifies.
     Said(Address),
-    /// The giver has the text already, so the earlier message answers the open requests.
+    /// The receiver already has the same text in an earlier message, so this earlier message answers the open requests.
     Repeated {
         /// The earlier message with the same text.
         earlier: MessageId,
@@ -137,16 +141,17 @@ pub fn address(facts: &ClosingFacts) -> Option<Address> {
     Some(Address { to, subject, timing })
 }
 
-/// Returns when a text is delivered.
-/// While the agent waits for other parties on behalf of the requests that the text answers or follows,
-/// a text to an agent is held, and a text to the person is interim.
+/// Returns when a text is delivered. While the agent waits for other parties on behalf of the requests that the text
+/// answers or follows, a text to an agent is held until the wait ends, and a text to the person is sent at once as
+/// interim.
 fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let works_on = facts.works_on.as_ref().map(|request| &request.id);
     let concerns = |request: &MessageId| subject.requests().contains(request) || works_on == Some(request);
     let waits = facts.pending.iter().any(|pending| match &pending.on_behalf_of {
         Some(request) => concerns(request),
-        // The agent made its own request on behalf of no other request, so the answer may matter for this text.
-        // In a deadlock, waiting for that answer would block all agents in the circle for ever.
+        // The agent waits for the answer to its own request, which it made on behalf of no other request. So this
+        // answer may matter for the text. In a deadlock, waiting for the answer would block all agents in the circle
+        // for ever.
         None => !to.is_user() && facts.prompting == Prompting::Ordinary,
     });
     match (waits, facts.prompting) {

@@ -1,4 +1,5 @@
-//! The door: the one place where a draft becomes a message, whoever wrote it (contract sections 6 and 7).
+//! The door: the one place where drafts of all parties become messages or are refused (contract sections 6 and 7). The
+//! function [`admit`] is the door.
 
 use crate::agent::{Party, Standing};
 use crate::change::Change;
@@ -23,16 +24,17 @@ pub struct Draft {
     pub to: String,
     /// What the message says.
     pub payload: Payload,
-    /// How the door finds the requests that the message answers.
+    /// How [`admit`] finds the requests that the message answers.
     pub answering: Answering,
     /// When the message is due; `None` means at once.
     pub due_at: Option<Timestamp>,
 }
 
-/// How the door finds the requests that a draft answers.
+/// How [`admit`] finds the requests that a draft answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answering {
-    /// The draft answers the requests that its `request_id` names, else the oldest open request of the receiver.
+    /// The draft answers the requests that its `request_id` names, else the oldest open request that the receiver made
+    /// to the sender.
     AsWritten,
     /// The draft is a closing text, which asks for nothing. The caller specifies what the text answers or follows.
     Closing(Subject),
@@ -47,7 +49,7 @@ pub enum Acquaintance {
     New,
 }
 
-/// The facts that the door needs.
+/// The facts that [`admit`] needs for its decision about a draft.
 #[derive(Clone, Debug)]
 pub struct DoorFacts {
     /// The task in which the draft is sent.
@@ -58,11 +60,11 @@ pub struct DoorFacts {
     pub contacts: Vec<KnownParty>,
     /// Whether the receiver knows the sender.
     pub acquaintance: Acquaintance,
-    /// The open requests of all askers that the sender has read, oldest first.
+    /// The open requests to the sender that it has read, from all askers, oldest first.
     pub open_requests: Vec<OpenRequest>,
     /// The request that the sender works on, if there is one.
     pub works_on: Option<MessageId>,
-    /// What the sender waits for.
+    /// The answers that the sender waits for, and its delayed messages to itself.
     pub pending: Vec<Pending>,
     /// Whether a message to the person is final even if the sender still waits for other parties.
     pub last_word: LastWord,
@@ -77,7 +79,7 @@ pub struct DoorFacts {
 /// The name in `app.json` of the limit on exchanges between two agents.
 pub const PAIR_LIMIT: &str = "maxPairExchanges";
 
-/// The result for a draft that the door accepts.
+/// The result for a draft that is accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admitted {
     /// The changes that need to be written.
@@ -169,7 +171,7 @@ pub fn admit(draft: Draft, facts: &DoorFacts, id: MessageId, limits: &Limits) ->
     Ok(Admitted { changes, ignored: relation.ignored })
 }
 
-/// How a message relates to the open requests of its receiver.
+/// How a message relates to the requests that its receiver made.
 #[derive(Debug, Default)]
 struct Relation {
     /// The requests that the message answers or follows.
@@ -195,7 +197,8 @@ fn relation(draft: &Draft, facts: &DoorFacts, receiver: &AgentId) -> Relation {
         Answering::Closing(Subject::Open(requests)) => {
             Relation { in_reply_to: requests.clone(), answers: requests.clone(), ..Relation::default() }
         }
-        // `in_reply_to` and `about` together mark a supplement: another message has answered its request already.
+        // If both `in_reply_to` and `about` name the request, the message is a supplement: another message has already
+        // answered this request.
         Answering::Closing(Subject::Settled(request)) => Relation {
             in_reply_to: vec![request.clone()],
             about: Some(request.clone()),
@@ -210,8 +213,8 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     let bearing = payload.message_type.bearing();
     let has_asked = facts.open_requests.iter().any(|request| request.from == *receiver);
     let answers = if has_asked { Answers::ARequest } else { Answers::Nothing };
-    // The writer of an answer can name only requests of the receiver. The writer of a request can name a request of
-    // any asker: the new request is made on behalf of the named request.
+    // The writer of an answer can name only requests that the receiver made. The writer of a request A can name a
+    // request B of any asker: then A is made on behalf of B.
     let asks = payload.message_type.asks(answers);
     let open = facts.open_requests.iter();
     let among = open.filter(|request| asks || request.from == *receiver);
@@ -239,8 +242,8 @@ fn as_written(payload: &Payload, facts: &DoorFacts, receiver: &AgentId) -> Relat
     }
 }
 
-/// Returns the request on whose behalf a new request is made.
-/// This is the open request that the sender names in `request_id`; else the request that the sender works on.
+/// A new request A is made on behalf of an earlier request B if the sender needs the answer to A for its own answer to
+/// B. Returns B: the open request that the sender names in `request_id`; else the request that the sender works on.
 fn on_behalf_of(payload: &Payload, facts: &DoorFacts) -> Option<MessageId> {
     let named = payload.named_requests().into_iter().find_map(|id| named(facts.open_requests.iter(), &id));
     named.map(|request| request.id.clone()).or_else(|| facts.works_on.clone())
@@ -261,7 +264,7 @@ fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     reports || waits
 }
 
-/// Makes the message for a notice of the system. No check applies: a notice needs no contact, and no party wrote it.
+/// Makes the message for a notice of the system. A notice is not checked: it needs no contact, and no party wrote it.
 /// `about` is the request that the notice is about. The reader of the notice made this request or must answer it.
 pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice, about: Option<MessageId>) -> Message {
     Message {

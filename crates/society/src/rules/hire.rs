@@ -31,7 +31,7 @@ pub struct HireFacts {
     pub parent: Party,
     /// The parent's contact registry.
     pub contacts: Vec<KnownParty>,
-    /// The role that the caller named, if the parent or one of its descendants made it in this task.
+    /// The role that the parent named; `None` unless the parent or one of its descendants made the role in this task.
     pub role: Option<Role>,
     /// Number of active children that the parent has in this task.
     pub children: u64,
@@ -41,7 +41,8 @@ pub struct HireFacts {
     pub openable: BTreeSet<ArtifactId>,
 }
 
-/// Checks the role, the limits and the collaborators, before the caller makes an id for the new agent.
+/// Checks whether [`hire`] would refuse because of the role, the limits or the collaborators. So the caller needs to
+/// make no id for an agent that is not hired.
 pub fn check_hire(wish: &HireWish, facts: &HireFacts, limits: &Limits) -> Result<(), Refusal> {
     if facts.role.is_none() {
         return Err(Refusal::NotChildRole { role: wish.role.clone() });
@@ -111,7 +112,7 @@ pub fn hire(wish: HireWish, facts: &HireFacts, id: AgentId, limits: &Limits) -> 
     Ok(changes)
 }
 
-/// A descendant of an agent that calls [`end_subtree`].
+/// A descendant (an agent below another agent) of the party that wants to end agents with [`end_subtree`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Descendant {
     /// The id, which takes precedence over the names of roles.

@@ -5,7 +5,7 @@ use crate::id::{AgentId, ArtifactId, MessageId};
 use crate::message::Finality;
 use crate::rules::Pending;
 
-/// Why the rules examine an agent.
+/// What has happened, so that the function [`due`] examines an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A turn of the agent has ended.
@@ -47,7 +47,8 @@ pub struct Unnamed {
     pub reminded: Reminded,
 }
 
-/// A closing text that is held: it is not sent yet, because the agent still waits on behalf of the request.
+/// The text that ended a turn and is held: it is not sent yet, because the agent still waits for answers that it needs
+/// for the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     /// The request that the agent worked on in the turn that ended with the text.
@@ -74,7 +75,7 @@ pub struct Provisional {
 pub struct RestFacts {
     /// Why the rules examine the agent.
     pub cause: Cause,
-    /// What the agent waits for.
+    /// The answers that the agent waits for, and its delayed messages to itself.
     pub pending: Vec<Pending>,
     /// The requests that the agent owes an answer to, oldest first.
     pub owed: Vec<Owed>,
@@ -86,7 +87,7 @@ pub struct RestFacts {
     pub provisional: Option<Provisional>,
 }
 
-/// The next thing to do for an agent at rest.
+/// The next thing to do for an agent at rest: an agent with no turn and no mail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Due {
     /// Deliver the closing texts that are held for this request.
@@ -109,8 +110,8 @@ pub enum Due {
     },
 }
 
-/// Returns what to do first, or `None` if nothing is left to do.
-/// The caller does this, and then calls the function again with the changed facts.
+/// Returns what to do first, or `None` if nothing is left to do. The caller does what the result says, and then calls
+/// the function again with the changed facts.
 pub fn due(facts: &RestFacts) -> Option<Due> {
     if facts.cause == Cause::WaitEnded
         && let Some(due) = after_wait(facts)
@@ -126,7 +127,8 @@ pub fn due(facts: &RestFacts) -> Option<Due> {
     if let Some(held) = facts.held.iter().find(|held| !is_owed(&held.request)) {
         return Some(Due::Deliver(held.clone()));
     }
-    // Requests of the person cause no reminder. Instead, root gets the nudge when the whole task is at rest.
+    // Requests of the person cause no reminder. Instead, when the whole task is at rest, root gets the nudge: the
+    // notice that the person has received no final message.
     let owed = facts.owed.iter().filter(|owed| !owed.asker.is_user());
     let mut requests: Vec<(&MessageId, &AgentId, Reminded, Open)> =
         owed.map(|owed| (&owed.request, &owed.asker, owed.reminded, Open::Yes)).collect();

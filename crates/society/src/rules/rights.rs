@@ -63,7 +63,8 @@ impl Rights {
         Self { root: root.to_vec(), chain: chain.to_vec(), servers: ServerGroups::default() }
     }
 
-    /// Returns these rights, with the further groups of MCP servers taken into account.
+    /// Returns the same rights, but the tools of an MCP server then also belong to the further groups that the settings
+    /// put the server into.
     #[must_use]
     pub fn with_servers(self, servers: ServerGroups) -> Self {
         Self { servers, ..self }
@@ -99,7 +100,8 @@ impl Rights {
 
     /// Returns the groups that the agent wants to give to a new role but lacks itself.
     pub fn lacking(&self, wanted: &[ToolGroup]) -> Vec<ToolGroup> {
-        // A group that is reserved for a later version has no tools, so nobody needs the right to give this group.
+        // A group that is reserved for a later version of polity has no tools, so an agent may give it to a role
+        // without having it.
         let lacks = |group: &&ToolGroup| !group.is_later() && self.decide(group) == Verdict::Deny;
         wanted.iter().filter(lacks).cloned().collect()
     }

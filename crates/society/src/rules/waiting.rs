@@ -10,7 +10,7 @@ pub struct Wait {
     pub waits: AgentId,
     /// The party that the agent waits for.
     pub awaited: AgentId,
-    /// The open request.
+    /// The open request of the agent that waits.
     pub request: MessageId,
 }
 
@@ -116,7 +116,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1000))]
 
-        /// In a deadlock, every agent waits, waits only for other members, and has nothing to do.
+        /// In a deadlock, every agent waits, waits only for other agents of the same deadlock, and has nothing else to
+        /// do.
         #[test]
         fn nobody_in_a_deadlock_can_go_on(
             pairs in proptest::collection::vec((0usize..6, 0usize..6), 0..12),
@@ -136,8 +137,8 @@ mod tests {
                     prop_assert!(of_agent.all(|wait| deadlock.agents.contains(&wait.awaited)));
                 }
             }
-            // For comparison, remove all agents that can go on, until only stuck agents are left.
-            // The stuck agents are in a deadlock, or wait for an agent that is in one.
+            // For comparison, the stuck agents are found in another way: remove all agents that can go on, until only
+            // stuck agents are left. The stuck agents are in a deadlock, or wait for an agent that is in one.
             let mut stuck: BTreeSet<AgentId> = waits.iter().map(|wait| wait.waits.clone()).filter(|agent| !busy.contains(agent) && !agent.is_user()).collect();
             loop {
                 let before = stuck.len();

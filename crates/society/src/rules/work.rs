@@ -11,18 +11,19 @@ pub struct OpenRequest {
     pub id: MessageId,
     /// The party that asked.
     pub from: AgentId,
-    /// The requests on whose behalf this request was made, directly or through other requests. The nearest is first.
+    /// If the sender made this request because it needs the answer for a request B, then B comes first. If B was made
+    /// on behalf of a request C, C comes next, and so on.
     pub chain: Vec<MessageId>,
 }
 
 impl OpenRequest {
-    /// Returns whether an id names this request: its own id, or the id of a request on whose behalf it was made.
+    /// Returns whether an id names this request: its own id, or an id in its `chain`.
     fn is_meant_by(&self, named: &MessageId) -> bool {
         self.id == *named || self.chain.contains(named)
     }
 }
 
-/// Finds the request that an id names: the request with this id, else the oldest request that was made on behalf of it.
+/// Finds the request that an id names: the request with this id, else the oldest request whose `chain` contains the id.
 pub fn named<'r>(
     requests: impl Iterator<Item = &'r OpenRequest> + Clone,
     id: &MessageId,
@@ -35,11 +36,12 @@ pub fn named<'r>(
 /// or a delayed message to itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The request on whose behalf the agent waits, if there is one.
+    /// The request that the agent wants to answer when the wait has ended. `None` if the agent waits for another
+    /// reason.
     pub on_behalf_of: Option<MessageId>,
 }
 
-/// A stored request: who sent it to whom, and on whose behalf.
+/// A stored request: who sent it to whom, and for which earlier request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestRow {
     /// The id of the request.
@@ -48,7 +50,7 @@ pub struct RequestRow {
     pub from: AgentId,
     /// The party that was asked.
     pub to: AgentId,
-    /// The request on whose behalf this request was made; `None` if there is none.
+    /// The earlier request B, if the asker needs the answer to this request for its answer to B; otherwise `None`.
     pub on_behalf_of: Option<MessageId>,
 }
 

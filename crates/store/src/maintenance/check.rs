@@ -3,7 +3,7 @@
 use super::database::findings;
 use crate::{
     Error, MIGRATIONS, agents, approvals, artifacts, damaged, events, exchanges, messages, records, roles,
-    seen,
+    seen, sent,
 };
 use futures::TryStreamExt;
 use polity_artifacts::BlobHash;
@@ -36,7 +36,8 @@ const TABLES: &[Table] = &[
     Table { name: "roles", rows: "SELECT * FROM roles", read: |row| roles::read(row).map(drop) },
     Table {
         name: "agents",
-        // `agents::read` also expects three columns of the role. The entry for `roles` checks them.
+        // `agents::read` also expects three columns of the agent's role, which are NULL here. The entry for the table
+        // `roles` checks the roles themselves.
         rows: "SELECT *, NULL AS role_name, NULL AS interface_spec, NULL AS service FROM agents",
         read: |row| agents::read(row).map(drop),
     },
@@ -61,6 +62,11 @@ const TABLES: &[Table] = &[
     },
     Table { name: "commands", rows: "SELECT * FROM commands", read: |_| Ok(()) },
     Table { name: "seen", rows: "SELECT * FROM seen", read: |row| seen::check(row) },
+    // The statement `INTEGRITY` checks `found`, the full text index of this table, together with the structure of the
+    // file.
+    Table { name: "findable", rows: "SELECT * FROM findable", read: |_| Ok(()) },
+    Table { name: "sent", rows: "SELECT * FROM sent", read: |row| sent::read(row).map(drop) },
+    Table { name: "sent_texts", rows: "SELECT * FROM sent_texts", read: |_| Ok(()) },
     Table { name: "exchanges", rows: "SELECT * FROM exchanges", read: |row| exchanges::read(row).map(drop) },
 ];
 
@@ -168,7 +174,7 @@ async fn rows_of(
     let mut rows = sqlx::query(table.rows).fetch(connection);
     while let Some(row) = rows.try_next().await? {
         *count += 1;
-        // `read` assumes that each value has the type of its column.
+        // `read` assumes that each value has the type of its column, so check the types first.
         let read = well_typed(&row, &columns)
             .map_err(|what| damaged(table.name, &id(&row), what))
             .and_then(|()| (table.read)(&row));

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 const USED: &str = "SELECT (page_count - freelist_count) * page_size
     FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
-/// Among the tasks ?1, the oldest that was not forgotten yet. The newest task of the society is never chosen, because
+/// The oldest of the tasks ?1 that was not forgotten yet. The newest task of the society is never chosen, because
 /// somebody may ask how that task ended.
 const OLDEST: &str = "SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(?1))
     AND forgotten_at IS NULL AND rowid < (SELECT max(rowid) FROM tasks) ORDER BY rowid LIMIT 1";
@@ -32,6 +32,8 @@ const APPROVALS: &str = "DELETE FROM approvals WHERE task = ?1";
 const PERMISSIONS: &str = "DELETE FROM permissions WHERE task = ?1";
 const COMMANDS: &str = "DELETE FROM commands WHERE task = ?1";
 const SEEN: &str = "DELETE FROM seen WHERE task = ?1";
+const SENT: &str = "DELETE FROM sent WHERE task = ?1";
+const SENT_TEXTS: &str = "DELETE FROM sent_texts WHERE task = ?1";
 const TURNS: &str = "DELETE FROM turns WHERE task = ?1";
 
 /// All statements of this file; tests check them against the schema.
@@ -55,6 +57,8 @@ pub(crate) const STATEMENTS: &[&str] = &[
     PERMISSIONS,
     COMMANDS,
     SEEN,
+    SENT,
+    SENT_TEXTS,
     TURNS,
 ];
 
@@ -109,6 +113,8 @@ pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
         PERMISSIONS,
         COMMANDS,
         SEEN,
+        SENT,
+        SENT_TEXTS,
         TURNS,
     ] {
         sqlx::query(statement).bind(&task).execute(&mut tx.connection).await?;

@@ -15,8 +15,8 @@ use std::path::Path;
 pub enum Found {
     /// The database of a society, damaged or not.
     Society,
-    /// The database is missing although its artifacts or its log (WAL) exist, or it is empty although its artifacts
-    /// exist.
+    /// The database is missing, but artifacts or the log (WAL) of the database exist. Or the database is empty, but
+    /// artifacts exist.
     Lost,
     /// Neither a database nor a log nor artifacts.
     Nothing,
@@ -45,7 +45,7 @@ fn has_log(data: &Path) -> bool {
     std::fs::metadata(data.join(format!("{DATABASE}-wal"))).is_ok_and(|log| log.len() > 0)
 }
 
-/// Fails if the database was lost. `file` is its path in the data directory.
+/// Fails if the database was lost. `file` is the path of the database in the data directory.
 pub(crate) fn refuse_lost(file: &Path) -> Result<(), Error> {
     match file.parent().filter(|data| found(data) == Found::Lost) {
         Some(data) => Err(Error::Lost { data: data.to_owned() }),

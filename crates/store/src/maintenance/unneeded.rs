@@ -32,8 +32,8 @@ const OTHER_TEXTS: &str = "WITH done (task) AS (SELECT value FROM json_each(?1))
     UNION ALL SELECT CAST(brief AS BLOB) FROM agents WHERE brief IS NOT NULL AND task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', prompt, interface_spec) AS BLOB) FROM roles WHERE task NOT IN done
     UNION ALL SELECT CAST(concat_ws(' ', filename, label, meta) AS BLOB) FROM artifacts WHERE task NOT IN done";
-/// Artifacts that the person has stored and sent to nobody. A sent artifact belongs to the task of its message, and its
-/// receiver may open it.
+/// Artifacts that the person has stored and sent to nobody. A sent artifact belongs to the task of its message, and the
+/// receiver of the message may open the artifact.
 const STRAY: &str = "SELECT id FROM artifacts WHERE task = '' AND created_at < ?1
     AND id NOT IN (SELECT artifact FROM artifact_grants WHERE agent <> 'user')";
 const REMOVE_GRANTS: &str = "DELETE FROM artifact_grants WHERE artifact IN (SELECT value FROM json_each(?1))";
@@ -96,7 +96,7 @@ pub(super) async fn of_tasks(
     Ok(left.ids.into_iter().map(|id| ArtifactId::new(String::from_utf8_lossy(id))).collect())
 }
 
-/// Removes artifacts and the grants for them.
+/// Removes artifacts, and the grants (rows that let an agent open an artifact) for these artifacts.
 pub(crate) async fn remove(tx: &mut Tx, ids: &BTreeSet<ArtifactId>) -> Result<(), Error> {
     let ids = json!(ids).to_string();
     sqlx::query(REMOVE_GRANTS).bind(&ids).execute(&mut tx.connection).await?;

@@ -23,17 +23,20 @@ const PROVISIONAL: &str = "SELECT * FROM messages INDEXED BY messages_between
 const NEWEST_BETWEEN: &str = "SELECT seq FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 ORDER BY seq DESC LIMIT 1";
 /// The newest message between the first agent of a pair and any party other than the second agent.
-/// One statement finds sent messages, the other finds received messages. Notices of the system do not count.
+/// `SENT_ELSEWHERE` finds the messages that the first agent sent, and `HEARD_ELSEWHERE` the messages that it received.
+/// Notices of the system do not count.
 const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver NOT IN (?1, ?2)";
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
     WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
-/// The time when an agent last stored an artifact or hired an agent, which also counts as work. A time after ?3 (now)
-/// is ignored: it was written before the clock was set back, so every new message would seem older than that work.
+/// The time when an agent last stored an artifact or hired an agent. Such work ends a series of messages between two
+/// agents. A time after ?3 (now) is ignored: it was written before the clock was set back, and every new message would
+/// seem older than that work.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";
-/// The senders of the messages between two agents, newest first. Any sensible `maxPairExchanges` is below this `LIMIT`.
+/// The senders of the messages between two agents, newest first. The setting `maxPairExchanges` bounds such a series of
+/// messages. Any sensible value of this setting is below the `LIMIT` of the statement.
 const BETWEEN: &str = "SELECT sender FROM (
     SELECT seq, sender FROM messages INDEXED BY messages_between
     WHERE task = ?3 AND sender = ?1 AND receiver = ?2 AND seq > ?4 AND created_at >= ?5
@@ -140,7 +143,7 @@ pub async fn last_told_user(
 /// A series of messages between two agents. Neither agent did anything else during the series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Streak {
-    /// All messages of the series have a higher number than this.
+    /// All messages of the series have numbers above this value.
     pub after: i64,
     /// The number of exchanges. Several messages in a row in the same direction are one exchange.
     pub exchanges: u64,
@@ -180,7 +183,7 @@ pub async fn streak(
     Ok(Streak { after, exchanges: exchanges as u64 })
 }
 
-/// Returns the number of the newest message that a statement finds for a pair, or 0 if there is none.
+/// Returns the number of the newest message that a statement finds for a pair of agents, or 0 if there is none.
 async fn newest(
     connection: &mut SqliteConnection,
     statement: &'static str,

@@ -36,9 +36,9 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
         SELECT on_behalf_of, 1 FROM messages WHERE id = ?1
         UNION ALL SELECT m.on_behalf_of, chain.depth + 1 FROM messages m JOIN chain ON m.id = chain.id WHERE chain.depth < 100)
     SELECT id FROM chain WHERE id IS NOT NULL ORDER BY depth";
-/// The requests on whose behalf an agent waits for something. The agent waits for answers to its open requests, for
-/// the end of turns that have answered its requests, for delayed messages that it sent to itself, and for the end of
-/// its background commands.
+/// Finds each request R for which the agent ?1 works and still waits for something. The agent may wait for the answer
+/// to a request that it sent for R, or for the end of a turn that has answered such a request. It may also wait for a
+/// delayed message that it sent to itself, or for the end of a background command.
 const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
     WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
     AND state IN ('delayed', 'queued', 'in_turn', 'done')
@@ -48,8 +48,8 @@ const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY m
     WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2
     UNION SELECT request FROM commands INDEXED BY commands_running
     WHERE agent = ?1 AND task = ?2 AND state = 'running'";
-/// Each answer, report or notice that is queued for an agent concerns a question that the agent had asked. Finds the
-/// requests on whose behalf the agent had asked these questions.
+/// An answer, report or notice that is queued for an agent usually concerns a question Q. The agent asked Q while it
+/// worked on a request R. Finds the requests R.
 const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
         WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request
     FROM messages news INDEXED BY messages_unheard
@@ -66,6 +66,11 @@ const CLOSE_REQUESTS: &str = "UPDATE messages INDEXED BY messages_open_requests 
     WHERE receiver = ?1 AND expects = 'answer' AND answered_by IS NULL AND state = 'done' RETURNING *";
 const QUESTIONS: &str = "SELECT * FROM messages INDEXED BY messages_open_requests WHERE task = ?1 AND receiver = 'user' AND expects = 'answer'
     AND answered_by IS NULL AND state <> 'failed' ORDER BY seq";
+/// The unanswered requests of a task, in every state except `bounced`.
+const UNANSWERED: &str = "SELECT id, sender, receiver FROM messages INDEXED BY messages_of_task
+    WHERE task = ?1 AND expects = 'answer' AND answered_by IS NULL AND state <> 'bounced' ORDER BY seq LIMIT ?2";
+/// The most requests that [`unanswered`] returns.
+const MOST_UNANSWERED: i64 = 100;
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
@@ -84,6 +89,7 @@ pub(crate) const STATEMENTS: &[&str] = &[
     WAITS,
     CLOSE_REQUESTS,
     QUESTIONS,
+    UNANSWERED,
 ];
 
 /// Notes the answer of a request. Only the first answer is stored.
@@ -93,7 +99,7 @@ pub async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Res
     Ok(())
 }
 
-/// Notes that nobody will answer a message that was read.
+/// Notes that nobody will answer a message that was read: the message gets the state `failed`.
 pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     sqlx::query(FAIL).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::failed");
@@ -112,7 +118,7 @@ pub async fn release(tx: &mut Tx, turn: TurnId) -> Result<Vec<Conversation>, Err
     Ok(rows.iter().map(read).collect())
 }
 
-/// Notes that a request will stay unanswered.
+/// Notes that a request will stay unanswered: the request gets the state `unanswered`.
 pub async fn give_up(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     sqlx::query(GIVE_UP).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::given_up");
@@ -168,13 +174,14 @@ pub async fn requests<'i>(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Returns the requests on whose behalf an agent waits for something in a task.
+/// Returns the requests to an agent that it cannot answer yet, because it waits for something itself, such as the
+/// answer of another agent.
 pub async fn pending(connection: &mut SqliteConnection, asker: &Conversation) -> Result<Vec<Pending>, Error> {
     waits_of(connection, PENDING, asker).await
 }
 
 /// Looks at the queued answers, reports and notices of a mailbox, which the agent does not know yet. Each concerns a
-/// question that the agent had asked. Returns the requests on whose behalf the agent had asked these questions.
+/// question Q. The agent asked Q while it worked on a request R. Returns the requests R.
 pub async fn unheard(
     connection: &mut SqliteConnection,
     mailbox: &Conversation,
@@ -222,6 +229,20 @@ pub async fn waits(connection: &mut SqliteConnection, task: &TaskId) -> Result<V
         request: MessageId::new(row.get::<String, _>("id")),
     };
     Ok(rows.iter().map(read).collect())
+}
+
+/// Returns the oldest unanswered requests of a task, each with its sender and its receiver. A request counts even if
+/// the turn that read it has failed, but not if it was bounced.
+pub async fn unanswered(
+    connection: &mut SqliteConnection,
+    task: &TaskId,
+) -> Result<Vec<(MessageId, String, AgentId)>, Error> {
+    let query = sqlx::query(UNANSWERED).bind(task.as_str()).bind(MOST_UNANSWERED);
+    let read = |row: &SqliteRow| {
+        let receiver = AgentId::new(row.get::<String, _>("receiver"));
+        (MessageId::new(row.get::<String, _>("id")), row.get("sender"), receiver)
+    };
+    Ok(query.fetch_all(connection).await?.iter().map(read).collect())
 }
 
 /// Returns the unanswered questions of agents to the person in a task.

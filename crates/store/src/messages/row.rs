@@ -20,7 +20,7 @@ pub(crate) fn state(row: &SqliteRow) -> MessageState {
     name.parse().unwrap_or(MessageState::Done)
 }
 
-/// Returns the mailbox that a row belongs to.
+/// Returns the mailbox of the receiver of the message in a row.
 pub(super) fn mailbox(row: &SqliteRow) -> Conversation {
     Conversation {
         agent: AgentId::new(row.get::<String, _>("receiver")),

@@ -1,5 +1,6 @@
 //! Reads agents, their contacts and their tasks, for the views.
 
+use super::doing::{self, BASE, Facts, Moments};
 use super::{Builder, SUMS, as_far_as_it_goes, cut, sound, sum};
 use crate::agents::{self, AgentRow};
 use crate::{Error, damaged};
@@ -8,7 +9,9 @@ use polity_society::agent::Standing;
 use polity_society::contact::Source;
 use polity_society::content::{Capabilities, Direction};
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
-use polity_view::{AgentFilter, AgentState, AgentView, ContactView, HoldView, MAX_PAGE, UsageSum, page};
+use polity_view::{
+    AgentFilter, AgentState, AgentView, ContactView, Doing, HoldView, MAX_PAGE, UsageSum, page,
+};
 use serde_json::json;
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments as _, Row, SqliteConnection};
@@ -21,23 +24,18 @@ const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a
     a.created_at, r.name AS role_name, coalesce(r.service, (SELECT service FROM tasks WHERE id = ?)) AS service,
     EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,
     EXISTS (SELECT 1 FROM turns INDEXED BY turns_open_of WHERE agent = a.id AND state = 'open'
-        AND task = coalesce(?, task)) AS thinking,
+        AND task = coalesce(?, task)) AS turning,
     EXISTS (SELECT 1 FROM approvals INDEXED BY approvals_of_agent WHERE agent = a.id AND state = 'open'
         AND task = coalesce(?, task)) AS asking,
     (SELECT count(*) FROM messages INDEXED BY messages_waiting
         WHERE receiver = a.id AND state = 'queued' AND task = coalesce(?, task)) AS unread,
     EXISTS (SELECT 1 FROM messages INDEXED BY messages_asked WHERE sender = a.id AND expects = 'answer'
         AND answered_by IS NULL AND receiver <> a.id AND state IN ('delayed', 'queued', 'in_turn', 'done')
-        AND task = coalesce(?, task)) AS waits
+        AND task = coalesce(?, task)) AS waits,
+    EXISTS (SELECT 1 FROM messages INDEXED BY messages_asked WHERE sender = a.id AND expects = 'answer'
+        AND answered_by IS NULL AND receiver = 'user' AND a.id <> 'user'
+        AND state IN ('delayed', 'queued', 'in_turn', 'done') AND task = coalesce(?, task)) AS questions
     FROM agents a LEFT JOIN roles r ON r.id = a.role";
-/// The state of an agent. The first condition that is true decides.
-const STATE: &str = "CASE WHEN ended_at IS NOT NULL THEN 'ended' WHEN paused_at IS NOT NULL THEN 'paused'
-    WHEN parked THEN 'parked' WHEN asking THEN 'asking' WHEN thinking THEN 'thinking' WHEN unread > 0 THEN 'queued' WHEN waits THEN 'waiting'
-    ELSE 'idle' END";
-const AWAITED: &str = "SELECT DISTINCT m.sender, m.receiver
-    FROM json_each(?1) asking CROSS JOIN messages m INDEXED BY messages_asked ON m.sender = asking.value
-    WHERE m.expects = 'answer' AND m.answered_by IS NULL AND m.receiver <> m.sender
-    AND m.state IN ('delayed', 'queued', 'in_turn', 'done') AND m.task = coalesce(?2, m.task) ORDER BY m.sender, m.receiver";
 const CONTACTS: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec, r.service, c.source, c.introduced_by, c.since
     FROM contacts c JOIN agents a ON a.id = c.agent LEFT JOIN roles r ON r.id = a.role
@@ -54,12 +52,13 @@ const BY_SERVICE: &str =
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] =
-    &[AGENTS, AWAITED, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, LIVE_OF_ROLE, BY_SERVICE];
+    &[AGENTS, CONTACTS, HOLDS, CHILDREN, CONVERSATIONS, LIVE_OF_ROLE, BY_SERVICE];
 
 /// Returns a page of agents, and where the next page begins.
 pub async fn list(
     connection: &mut SqliteConnection,
     catalogue: &Catalogue,
+    moments: &Moments,
     filter: &AgentFilter,
 ) -> Result<(Vec<AgentView>, Option<i64>), Error> {
     let limit = page(filter.limit);
@@ -71,9 +70,7 @@ pub async fn list(
         query.push(" AND (task IS NULL OR task = ").push_bind(task.as_str().to_owned()).push(")");
     }
     match filter.state {
-        Some(state) => {
-            query.push(" AND state = ").push_bind(state.as_str());
-        }
+        Some(state) => moments.filter(&mut query, state),
         None if filter.include_ended => {}
         None => {
             query.push(" AND ended_at IS NULL");
@@ -99,30 +96,42 @@ pub async fn list(
     let rows = query.build().fetch_all(&mut *connection).await?;
     let mut agents = rows.iter().map(|row| read(row, catalogue)).collect::<Result<Vec<_>, _>>()?;
     let next = cut(&mut agents, limit);
-    let mut agents: Vec<AgentView> = agents.into_iter().map(|(_, agent)| agent).collect();
-    complete(connection, &mut agents, filter.task.as_ref()).await?;
-    Ok((agents, next))
+    let agents = agents.into_iter().map(|(_, agent)| agent).collect();
+    Ok((complete(connection, agents, catalogue, moments, filter.task.as_ref()).await?, next))
 }
 
 /// Returns an agent; `None` if there is no agent with this id.
 pub async fn get(
     connection: &mut SqliteConnection,
     catalogue: &Catalogue,
+    moments: &Moments,
     id: &AgentId,
 ) -> Result<Option<AgentView>, Error> {
     let mut query = select(None);
     query.push(" AND id = ").push_bind(id.as_str().to_owned());
     let row = query.build().fetch_optional(&mut *connection).await?;
     let Some(row) = row else { return Ok(None) };
-    let mut agents = [read(&row, catalogue)?.1];
-    complete(connection, &mut agents, None).await?;
-    let [agent] = agents;
-    Ok(Some(agent))
+    let agents = vec![read(&row, catalogue)?.1];
+    Ok(complete(connection, agents, catalogue, moments, None).await?.pop())
+}
+
+/// Returns the agents with these ids, in any order. Ids without an agent are skipped.
+pub async fn several(
+    connection: &mut SqliteConnection,
+    catalogue: &Catalogue,
+    moments: &Moments,
+    ids: &[AgentId],
+) -> Result<Vec<AgentView>, Error> {
+    let mut query = select(None);
+    query.push(" AND id IN (SELECT value FROM json_each(").push_bind(json!(ids).to_string()).push("))");
+    let rows = query.build().fetch_all(&mut *connection).await?;
+    let bare = rows.iter().map(|row| Ok(read(row, catalogue)?.1)).collect::<Result<Vec<_>, Error>>()?;
+    complete(connection, bare, catalogue, moments, None).await
 }
 
 /// Begins a statement that selects all agents. Callers add conditions to the statement.
 fn select(task: Option<&TaskId>) -> Builder {
-    let statement = format!("SELECT * FROM (SELECT *, {STATE} AS state FROM ({AGENTS})) WHERE 1");
+    let statement = format!("SELECT * FROM (SELECT *, {BASE} AS base FROM ({AGENTS})) WHERE 1");
     let mut first = SqliteArguments::default();
     for _ in AGENTS.matches('?') {
         // `add` fails only for values that cannot be encoded, and a text can always be encoded.
@@ -131,23 +140,27 @@ fn select(task: Option<&TaskId>) -> Builder {
     Builder::with_arguments(statement, first)
 }
 
-fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, AgentView), Error> {
+/// The view of an agent, made from the agent's own row only, and the time at which the agent was paused.
+type Bare = (AgentView, Option<i64>);
+
+fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, Bare), Error> {
     let id: String = row.get("id");
     let text = |column: &str| row.get::<Option<String>, _>(column);
     let depth = u32::try_from(row.get::<i64, _>("depth")).map_err(|error| damaged("agents", &id, error))?;
-    let state: String = row.get("state");
     let service = (id != "user").then(|| catalogue.service_for(text("service").map(ServiceId::new).as_ref()));
-    let agent = AgentView {
+    let mut agent = AgentView {
         name: text("name"),
         role_id: text("role").map(RoleId::new),
         role: text("role_name").unwrap_or_else(|| id.clone()),
         parent: text("parent").map(AgentId::new),
         task: text("task").map(TaskId::new),
         depth,
-        state: state.parse().unwrap_or(AgentState::Idle),
-        service: service.map(|service| service.id.clone()),
-        model: service.map(|service| service.endpoint.model.clone()),
-        capabilities: service.map(|service| service.capabilities.clone()),
+        // These values of `state` and `doing` are placeholders, which the function `complete` replaces.
+        state: AgentState::Idle,
+        doing: Doing::Idle,
+        service: None,
+        model: None,
+        capabilities: None,
         waiting: row.get::<i64, _>("unread").unsigned_abs(),
         waits_for: Vec::new(),
         created_at: row.get("created_at"),
@@ -155,23 +168,23 @@ fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, AgentView), Erro
         usage: UsageSum::default(),
         id: AgentId::new(id),
     };
-    Ok((row.get("place"), agent))
+    if let Some(service) = service {
+        show_service(&mut agent, service);
+    }
+    Ok((row.get("place"), (agent, row.get("paused_at"))))
 }
 
-/// Adds two facts to each agent of a page, for one task or for all tasks: whom the agent waits for, and its usage.
-/// Each fact takes one statement for the whole page.
+/// Completes the agents of a page: adds what each agent is doing, whom it waits for, and its usage, in one task or in
+/// all tasks. The number of statements does not depend on the number of agents.
 async fn complete(
     connection: &mut SqliteConnection,
-    agents: &mut [AgentView],
+    bare: Vec<Bare>,
+    catalogue: &Catalogue,
+    moments: &Moments,
     task: Option<&TaskId>,
-) -> Result<(), Error> {
-    let ids = json!(agents.iter().map(|agent| &agent.id).collect::<Vec<_>>()).to_string();
-    let mut awaited: HashMap<String, Vec<AgentId>> = HashMap::new();
-    for row in
-        sqlx::query(AWAITED).bind(&ids).bind(task.map(TaskId::as_str)).fetch_all(&mut *connection).await?
-    {
-        awaited.entry(row.get("sender")).or_default().push(AgentId::new(row.get::<String, _>("receiver")));
-    }
+) -> Result<Vec<AgentView>, Error> {
+    let ids = json!(bare.iter().map(|(agent, _)| &agent.id).collect::<Vec<_>>()).to_string();
+    let mut facts = doing::facts(connection, &ids, task).await?;
     let mut query = Builder::new("SELECT agent, ");
     query.push(SUMS).push(
         " FROM model_calls INDEXED BY model_calls_of_agent WHERE agent IN (SELECT value FROM json_each(",
@@ -183,11 +196,24 @@ async fn complete(
     query.push(" GROUP BY agent");
     let rows = query.build().fetch_all(connection).await?;
     let spent: HashMap<String, UsageSum> = rows.iter().map(|row| (row.get("agent"), sum(row))).collect();
-    for agent in agents {
-        agent.waits_for = awaited.remove(agent.id.as_str()).unwrap_or_default();
+    let complete = |(mut agent, paused): Bare| {
+        let facts = Facts { ended: agent.ended_at, paused, ..facts.remove(&agent.id).unwrap_or_default() };
+        agent.waits_for = facts.waits_for();
         agent.usage = spent.get(agent.id.as_str()).copied().unwrap_or_default();
-    }
-    Ok(())
+        agent.doing = doing::doing(facts, moments.of(&agent.id));
+        agent.state = agent.doing.state();
+        if let Some(called) = agent.doing.service().and_then(|id| catalogue.service(id)) {
+            show_service(&mut agent, called);
+        }
+        agent
+    };
+    Ok(bare.into_iter().map(complete).collect())
+}
+
+fn show_service(agent: &mut AgentView, service: &Service) {
+    agent.service = Some(service.id.clone());
+    agent.model = Some(service.endpoint.model.clone());
+    agent.capabilities = Some(service.capabilities.clone());
 }
 
 /// Returns a page of an agent's contacts in all tasks, oldest first. Agents that have ended come last.

@@ -33,7 +33,11 @@ pub async fn list(
     filter: &ArtifactFilter,
 ) -> Result<(Vec<ArtifactView>, Option<i64>), Error> {
     let limit = page(filter.limit);
-    let mut query = Builder::new("SELECT *, rowid AS place FROM artifacts WHERE 1");
+    // Do not read the column `words`: its texts are long, and an `ArtifactView` does not contain them.
+    let mut query = Builder::new(
+        "SELECT id, task, owner, blob, kind, mime_type, filename, label, size, meta, created_at, rowid AS place
+        FROM artifacts WHERE 1",
+    );
     if let Some(after) = filter.after {
         query.push(" AND rowid < ").push_bind(after);
     }

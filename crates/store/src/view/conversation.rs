@@ -1,7 +1,7 @@
-//! The records of a conversation, as they are stored.
+//! Reads the records of a conversation, for the views.
 
 use super::{Builder, cut_to_room, messages, place_and_size, sound};
-use crate::{Conversation, Error, damaged};
+use crate::{Conversation, Error, damaged, sent};
 use polity_society::id::MessageId;
 use polity_society::text::Texts;
 use polity_view::{EntryView, page};
@@ -46,6 +46,7 @@ pub async fn part(
         |row: &SqliteRow| row.try_get::<Option<String>, _>("message").ok().flatten().map(MessageId::new);
     let ids: Vec<MessageId> = rows.iter().filter_map(heard).collect();
     let messages = messages::by_id(connection, texts, &ids).await?;
+    let requests = sent::of_records(connection, &places).await?;
     let mut entries = Vec::with_capacity(rows.len());
     for row in &rows {
         let mut record = sound("records", row, read).unwrap_or_else(|error| {
@@ -60,6 +61,7 @@ pub async fn part(
             seq: row.get("seq"),
             turn: row.get("turn"),
             at: row.get("created_at"),
+            sent: requests.get(&row.get("seq")).copied(),
             record,
         });
     }

@@ -113,7 +113,8 @@ fn part(
     };
     if let Some(agent) = &filter.agent {
         query.push(" AND (agent = ").push_bind(agent.as_str().to_owned());
-        // Inside a JSON text, quotes are escaped with a backslash, so only the field itself matches this.
+        // Inside a JSON text, quotes are escaped with a backslash, so only the field `from` matches this, not a text
+        // that quotes such a field.
         query.push(" OR kind = 'message_accepted' AND instr(body, ");
         query.push_bind(format!("\"from\":{}", json!(agent))).push(") > 0)");
     }

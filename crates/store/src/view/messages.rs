@@ -15,7 +15,8 @@ use std::collections::HashMap;
 
 const BY_ID: &str = "SELECT * FROM messages WHERE id IN (SELECT value FROM json_each(?1))";
 const BY_SEQ: &str = "SELECT * FROM messages WHERE seq IN (SELECT value FROM json_each(?1)) ORDER BY seq";
-/// The state of a message as people see it. This SQL must equal the expression in the definition of the index exactly.
+/// The state of a message as people see it. This SQL must be exactly the expression in the index `messages_in_state`;
+/// otherwise SQLite does not use the index.
 const SHOWN_STATE: &str = "CASE WHEN answered_by IS NULL THEN state ELSE 'answered' END";
 
 /// All statements of this file; tests check them against the schema.
@@ -44,8 +45,8 @@ pub async fn list(
     Ok((shown(connection, texts, rows.iter()).await?, next))
 }
 
-/// Builds the statement for the numbers and sizes of a page's messages, and of one message after them.
-/// The statement sorts without reading texts.
+/// Builds the statement for the numbers and sizes of a page's messages, and of one message after them, which shows that
+/// there is a next page. The statement sorts without reading texts.
 pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
     let mut query = Builder::new("SELECT m.seq, octet_length(m.body) AS size FROM (");
     match filter.with.as_ref().map(AgentId::as_str) {

@@ -12,20 +12,36 @@ use std::collections::HashMap;
 /// The most characters of a title. The title is the first line of the prompt.
 const TITLE_CHARS: usize = 120;
 
-/// The tasks, each with the beginning of its prompt. The body of a message is a JSON object unless it is damaged.
-const TASKS: &str = "SELECT t.rowid AS place, t.id, t.state, t.stopped_by, t.created_at, t.forgotten_at,
-    (SELECT CASE WHEN json_valid(body) THEN
+/// Reads the beginning of the prompt of a task `t`. The body of a message is a JSON object unless it is damaged.
+macro_rules! said {
+    () => {
+        "(SELECT CASE WHEN json_valid(body) THEN
             substr(trim(coalesce(body ->> '$.text', body ->> '$.content', ''), char(9, 10, 13, 32)), 1, 500) END
-        FROM messages INDEXED BY messages_of_task WHERE task = t.id AND sender = 'user' ORDER BY seq LIMIT 1) AS said,
+        FROM messages INDEXED BY messages_of_task WHERE task = t.id AND sender = 'user' ORDER BY seq LIMIT 1)"
+    };
+}
+
+/// The tasks, each with the beginning of its prompt.
+const TASKS: &str = concat!(
+    "SELECT t.rowid AS place, t.id, t.state, t.stopped_by, t.created_at, t.forgotten_at,
+    ",
+    said!(),
+    " AS said,
     (SELECT count(*) FROM agents WHERE task = t.id) AS agents,
     (SELECT count(*) FROM messages INDEXED BY messages_open_requests WHERE receiver = 'user' AND task = t.id
         AND expects = 'answer' AND answered_by IS NULL AND state <> 'failed')
         + (SELECT count(*) FROM approvals WHERE task = t.id AND state = 'open') AS questions
-    FROM tasks t";
+    FROM tasks t"
+);
+const TITLES: &str = concat!(
+    "SELECT t.id, ",
+    said!(),
+    " AS said FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))"
+);
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(crate) const STATEMENTS: &[&str] = &[TASKS];
+pub(crate) const STATEMENTS: &[&str] = &[TASKS, TITLES];
 
 /// Returns a page of tasks, and where the next page begins.
 pub async fn list(
@@ -60,6 +76,19 @@ pub async fn get(connection: &mut SqliteConnection, id: &TaskId) -> Result<Optio
     complete(connection, &mut found).await?;
     let [task] = found;
     Ok(Some(task))
+}
+
+/// Returns the titles of these tasks. Tasks without a title are left out.
+pub async fn titles(
+    connection: &mut SqliteConnection,
+    ids: &[TaskId],
+) -> Result<HashMap<TaskId, String>, Error> {
+    let rows = sqlx::query(TITLES).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
+    let read = |row: &SqliteRow| {
+        let said: Option<String> = row.get("said");
+        Some((TaskId::new(row.get::<String, _>("id")), title(&said?)))
+    };
+    Ok(rows.iter().filter_map(read).filter(|(_, title)| !title.is_empty()).collect())
 }
 
 /// Returns the title of a task with this prompt. `…` shows that the first line was cut.

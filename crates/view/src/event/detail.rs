@@ -1,6 +1,7 @@
 //! The details that some events contain.
 
-use polity_society::id::ArtifactId;
+use polity_society::content::Capability;
+use polity_society::id::{AgentId, ArtifactId, ServiceId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
@@ -13,6 +14,77 @@ pub struct Shown {
     pub artifact: ArtifactId,
     /// The form in which the model got the artifact.
     pub routing: Routing,
+    /// Why the artifact was described, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<WhyDescribed>,
+}
+
+/// Why an artifact was described to a model, with the facts at the time of the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WhyDescribed {
+    /// The reason.
+    #[serde(flatten)]
+    pub because: Because,
+    /// What the model of the service could take at that time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub takes: Vec<Capability>,
+    /// The other services that could take the artifact.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<ServiceId>,
+    /// The contacts of the agent that such a service serves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contacts: Vec<AgentId>,
+}
+
+/// A reason for which content is described.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "because", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Because {
+    /// The model lacks this input capability.
+    MissingCapability {
+        /// The capability.
+        capability: Capability,
+    },
+    /// The model reads files, but its server does not accept files of this type.
+    FileTypeNotTaken,
+    /// The server refused this content, or the media of the same call.
+    Refused,
+    /// The content alone is larger than all media of one request may be.
+    TooLarge {
+        /// Bytes of the content on the wire, in base64.
+        encoded: u64,
+        /// Maximum bytes of the media of one request.
+        limit: u64,
+    },
+    /// The content is a picture with more pixels than polity decodes.
+    TooManyPixels {
+        /// Width in pixels.
+        width: u32,
+        /// Height in pixels.
+        height: u32,
+    },
+    /// The content is a picture that cannot be reduced to the maximum size.
+    CannotFit {
+        /// Maximum bytes of a picture.
+        limit: u64,
+    },
+    /// The content is a picture in a format that servers do not accept and polity cannot convert.
+    NotConvertible,
+    /// The content is a picture that cannot be decoded.
+    Damaged,
+    /// The request had no room for the media of earlier messages beside newer media.
+    EarlierAttachment {
+        /// Maximum bytes of the media of one request.
+        limit: u64,
+    },
+    /// The media of the same message together are too large for one request.
+    TogetherTooLarge {
+        /// Maximum bytes of the media of one request.
+        limit: u64,
+    },
+    /// The stored bytes could not be read, or the artifact is not there.
+    Unreadable,
 }
 
 /// The form in which a model gets an artifact.

@@ -1,5 +1,5 @@
-//! Puts events into words, for people who watch the society at work. A sentence consists of spans: a terminal shows
-//! them in different styles, and a program that shows progress as plain text joins them.
+//! Describes events in sentences, for people who watch the society. A sentence is a list of spans: a terminal shows the
+//! spans in different styles, and a program that shows plain text joins them.
 
 use super::{Event, NextAttempt, SummarySource};
 use crate::approval::ApprovalState;
@@ -53,8 +53,8 @@ fn bad(text: impl Into<String>) -> Span {
 }
 
 impl Event {
-    /// Formats the event as a line of plain text. Returns nothing for events of little interest, for messages to the
-    /// user, and for events that a program reports in another form.
+    /// Formats the event as a line of plain text. Returns nothing for messages to the user, and for events of little
+    /// interest, such as answers of models and changes of the configuration.
     pub fn line(&self) -> Option<String> {
         match self {
             Self::MessageAccepted { to, .. } if to.is_user() => None,
@@ -144,6 +144,9 @@ impl Event {
                 }
                 spans.push(plain(" wait for each other; each was notified"));
                 spans
+            }
+            Self::TaskForked { task, from, turn } => {
+                vec![plain(format!("you forked {from} at turn {turn} as {task}"))]
             }
             Self::TaskForgotten { task } => vec![dim(format!("{task} was removed to make room"))],
             Self::ContactAdded { owner, agent, introduced_by: Some(introducer), .. } => vec![
@@ -236,7 +239,7 @@ impl Event {
     }
 }
 
-/// Describes what happened to an agent and, if it is known, why.
+/// Describes an event of an agent and, if the reason is known, the reason.
 fn happened(agent: &str, what: &str, reason: Option<&str>) -> Vec<Span> {
     let why = reason.map(|reason| dim(format!(" {}", beginning(reason))));
     [name(agent), plain(format!(" {what}"))].into_iter().chain(why).collect()
@@ -263,7 +266,7 @@ fn advice(service: &str, suspects: &[Capability]) -> String {
 }
 
 /// Returns the beginning of a text as one line.
-fn beginning(text: &str) -> String {
+pub(crate) fn beginning(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(QUOTED_CHARS) {
         None => words,

@@ -117,7 +117,7 @@ fn a_denying_pattern_fits_any_part() {
         "cat <<'E' | sh\ngit push\nE",
         "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push",
         "[[ -f x ]] && git push",
-        // Quotes or substitutions without an end.
+        // Quotes or substitutions without an end, so it is uncertain what these texts run.
         "a 'b",
         "a \"b",
         "a $(b",
@@ -253,7 +253,8 @@ proptest! {
     fn an_allowing_pattern_never_fits_a_compound_command(
         one in simple(), other in simple(), way in 0..28_usize, more in prop::collection::vec(0..28_usize, 0..3),
     ) {
-        // Ways 19 to 22, such as `bash -c '…'` and `eval '…'`, make a single simple command, which `*` may fit.
+        // The function `wrapped` knows several ways to run a command. Ways 19 to 22, such as `bash -c '…'` and `eval
+        // '…'`, make a single simple command, which `*` may fit.
         prop_assume!(!(19..=22).contains(&way));
         let text = wrapped(one, &other, way);
         prop_assert!(!is_allowed_by(&Pattern::new("*"), &text), "{}", text);

@@ -21,9 +21,9 @@ pub(super) fn escape(rest: &[char]) -> (Piece, usize) {
         'x' => number(rest, 1, 16, 2),
         'u' => number(rest, 1, 16, 4),
         'U' => number(rest, 1, 16, 8),
-        // Versions of the shell disagree about control characters, such as `\cA`.
+        // Versions of the shell disagree about control characters, such as `\cA`, so the piece is unknown.
         'c' => (Piece::Any, 2.min(rest.len())),
-        // This is no escape: the backslash is part of the text.
+        // This is not an escape, so the backslash is part of the text.
         _ => (Piece::Char('\\'), 0),
     }
 }

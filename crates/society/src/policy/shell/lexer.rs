@@ -6,7 +6,7 @@ use super::scan::{Uncertain, arithmetic};
 use super::token::{Lexed, Token};
 use super::word::{Braces, Piece, Word, names_descriptor, plain_brackets};
 
-/// Maximum length of a text, in characters. A longer text counts as uncertain.
+/// Maximum length of a text, in characters. Of a longer text, it counts as uncertain what it runs.
 const LONGEST: usize = 64 * 1024;
 
 /// Maximum nesting of substitutions, such as `$(a $(b))`. A text that nests deeper counts as uncertain.
@@ -75,8 +75,8 @@ impl Lexer {
                 Some(')') => {
                     self.cursor.advance(1);
                     if open == 0 && end == End::Parenthesis {
-                        // The lines of a here-document that begins inside the parentheses would follow outside.
-                        // Shells differ in how they read such lines.
+                        // The lines of a here-document that begins before this `)` would come after the `)`. Shells
+                        // differ in how they read such lines, so the text counts as uncertain.
                         return pending.is_empty().then_some(tokens);
                     }
                     open = open.saturating_sub(1);
@@ -104,6 +104,7 @@ impl Lexer {
                     let word = self.word()?;
                     if end == End::Parenthesis && word.exact().as_deref() == Some("case") {
                         // The lexer would mistake the `)` behind a pattern of `case` for the end of the substitution.
+                        // So the text counts as uncertain.
                         return None;
                     }
                     let is_redirected = matches!(self.cursor.peek(), Some('<' | '>'));
@@ -154,7 +155,8 @@ impl Lexer {
                 break;
             }
             if document.expands && line.ends_with('\\') {
-                // The shell joins this line with the next, which may hide the delimiter from the search above.
+                // The shell joins this line with the next, which may hide the delimiter from the search above. So the
+                // text counts as uncertain.
                 return None;
             }
             body.push_str(&line);
@@ -315,7 +317,7 @@ impl Lexer {
                 self.cursor.advance(1);
                 self.double_quotes(word)?;
             }
-            // `$[…]` is an old form of arithmetic, which not every shell has.
+            // `$[…]` is an old form of arithmetic. Not every shell has this form, so the text counts as uncertain.
             Some('[') => return None,
             Some(first) if first.is_ascii_alphabetic() || first == '_' => {
                 while self.cursor.peek().is_some_and(|next| next.is_ascii_alphanumeric() || next == '_') {
@@ -383,7 +385,7 @@ impl Lexer {
     /// Reads the rest of `${…}`. The cursor is behind the `{`.
     fn parameter(&mut self) -> Option<()> {
         if self.depth >= DEEPEST || matches!(self.cursor.peek(), None | Some(' ' | '\t' | '\n' | '|')) {
-            // Recent shells run a command in `${ … }`.
+            // Recent shells run a command in `${ … }`, older shells do not. So the text counts as uncertain.
             return None;
         }
         self.depth += 1;
@@ -392,7 +394,8 @@ impl Lexer {
             match self.cursor.next()? {
                 '}' => break,
                 '\\' => drop(self.cursor.raw()?),
-                // The kind of expansion and the quotes around it decide whether a `'` begins a quotation here.
+                // The kind of expansion and the quotes around it decide whether a `'` begins a quotation here. The
+                // lexer does not examine this, so the text counts as uncertain.
                 '\'' => return None,
                 '"' => self.double_quotes(&mut word)?,
                 '$' => self.dollar(&mut word, Quotes::Double)?,

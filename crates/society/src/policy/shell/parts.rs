@@ -5,7 +5,8 @@ use super::token::{Lexed, Token};
 use super::word::{Piece, Word};
 use super::wrappers::{RESERVED, Wrapper, wrapper};
 
-/// Maximum number of words behind a wrapper such as `sudo`. A text with more words counts as uncertain.
+/// Maximum number of words behind a wrapper, a program such as `sudo` that runs another command. If there are more
+/// words, it counts as uncertain what the text runs.
 const MOST_WORDS: usize = 256;
 
 /// Maximum number of commands in a text. A text with more commands counts as uncertain.
@@ -27,7 +28,8 @@ impl Part {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut was_unknown = true;
         for word in words {
-            // The shell may expand an unknown word to no word or to several words, so perhaps no space is beside it.
+            // The shell may expand an unknown word, such as `$x`, to no word or to several words. So it is unknown
+            // whether a space comes before or after the word.
             if !was_unknown && !word.is_unknown() {
                 pieces.push(Piece::Char(' '));
             }
@@ -171,7 +173,8 @@ impl Found {
                 if text.contains('s') && !takes_text {
                     return None;
                 }
-                // Each `o` or `O` takes the next word as the name of a setting, such as `pipefail`.
+                // In options such as `-eo`, each `o` or `O` takes one of the next words as the name of a setting, such
+                // as `pipefail`.
                 let named = text.matches(['o', 'O']).count();
                 words.by_ref().take(named).for_each(drop);
             }

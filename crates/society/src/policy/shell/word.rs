@@ -1,4 +1,4 @@
-//! One word of a command.
+//! One word of a shell command, as the lexer reads it.
 
 /// One character of a word, or an unknown text that an expansion puts there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -47,7 +47,7 @@ fn to_whom_a_closing_text_goes_and_what_it_answers() {
     check(Some((1, lead)), &[(1, lead)], &[], "lead-1111 open 1 Final");
     // The text also answers a follow-up of the same asker, but no request of another asker.
     check(Some((2, lead)), &[(1, lead), (2, lead), (3, reader)], &[], "lead-1111 open 1,2 Final");
-    // A text for a request that is answered already is a supplement.
+    // If the request that the turn works on is answered already, the text follows the earlier answer as a supplement.
     check(Some((1, lead)), &[], &[], "lead-1111 settled 1 Final");
     check(Some((1, lead)), &[(2, reader)], &[], "lead-1111 settled 1 Final");
     // A turn that works on no request answers the asker that has waited longest.
@@ -64,7 +64,7 @@ fn a_text_waits_for_what_was_asked_on_behalf_of_the_request() {
     // The agent waits on behalf of request 1, but the text answers request 2, so the text is sent at once.
     // For example, this agent has hired an agent, and request 2 is a question of the hired agent.
     check(Some((2, lead)), &[(2, lead)], &[Some(1)], "lead-1111 open 2 Final");
-    // The text also answers request 1, on whose behalf the agent still waits.
+    // The text answers request 1 too. The agent still waits on behalf of request 1, so the text is held.
     check(Some((2, lead)), &[(1, lead), (2, lead)], &[Some(1)], "lead-1111 open 1,2 Held");
     check(Some((1, lead)), &[], &[Some(1)], "lead-1111 settled 1 Held");
     // The person gets the text at once.
@@ -117,7 +117,8 @@ fn any_facts() -> impl Strategy<Value = ClosingFacts> {
     let prompting = select(vec![Prompting::Ordinary, Prompting::Nudge, Prompting::Deadlock]);
     (requests, works_on, pending, prompting).prop_map(|(requests, works_on, pending, prompting)| {
         let open: Vec<(i64, &str)> = (1..).zip(requests).collect();
-        // If the generated id is the id of an open request, the turn works on this request.
+        // The generator makes `works_on` without looking at the open requests. If both have the same id, they must be
+        // the same request, so the open request is taken.
         let works_on = works_on.map(|(number, from)| {
             open.iter().find(|(open, _)| *open == number).copied().unwrap_or((number, from))
         });

@@ -117,7 +117,8 @@ fn limits_are_held_at_the_door() {
         let admitted = admit(draft(LEAD, json!(text)), facts, number(99), &limits);
         admitted.map_or_else(|refusal| refusal.code(), |_| "ok")
     };
-    // The JSON around the text, {"text":"…"}, has eleven characters.
+    // The limit of 20 characters counts the JSON around the text, {"text":"…"}, which has eleven characters. So nine
+    // are left for the text.
     assert_eq!(code(&facts(), "123456789"), "ok");
     assert_eq!(code(&facts(), "1234567890"), "limit_reached");
     assert_eq!(code(&DoorFacts { queued: 2, ..facts() }, "x"), "ok");

@@ -181,7 +181,7 @@ fn an_agent_ends_with_all_below_it() {
     // Agents that have ended already are not ended again. The agents below them are ended.
     check("lead-1", &["lead-1", "reader-1", "writer-1", "writer-2"]);
     check(" lead-2 ", &["lead-2"]);
-    // An id takes precedence over the name of a role.
+    // `reader-1` is an id and also the name of a role. The id takes precedence.
     check("reader-1", &["reader-1", "writer-1"]);
     check("writer-1", &["writer-1"]);
     // One of the two readers has ended, so the role name matches only the other reader.

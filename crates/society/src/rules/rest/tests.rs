@@ -54,7 +54,7 @@ fn whoever_owes_an_answer_is_reminded_once_and_then_given_up() {
     assert_eq!(due(&turn()), None);
     let open = RestFacts { owed: vec![owed(1, LEAD, Reminded::No)], ..turn() };
     assert_eq!(due(&open), remind(LEAD, &[1]));
-    // An agent that still waits for somebody may answer later.
+    // An agent that still waits for somebody may answer later, so nothing is due.
     assert_eq!(due(&RestFacts { pending: waits(&[Some(9)]), ..open.clone() }), None);
     assert_eq!(due(&RestFacts { pending: waits(&[None]), ..open }), None);
     let reminded = RestFacts { owed: vec![owed(1, LEAD, Reminded::Yes)], ..turn() };

@@ -1,0 +1,130 @@
+//! Decides which warnings the person gets about a message that is accepted but contains something that will not work.
+
+use crate::guidance::is_small;
+use polity_llm::estimate_tokens;
+use polity_registry::{Catalogue, Prompts, Service};
+use polity_society::content::{Capability, Direction, Kind};
+use polity_society::id::ServiceId;
+use polity_society::text::{TextKey, Texts};
+use polity_view::{Warning, WarningCode};
+
+/// The message of the person.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The text of the message.
+    pub text: &'a str,
+    /// The name and the kind of each attachment.
+    pub attached: &'a [(String, Kind)],
+    /// The service of root, if the message begins a task.
+    pub root: Option<&'a Service>,
+}
+
+/// Something about the message that will not work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Foreseen {
+    /// No service takes these attachments.
+    NobodyTakes { names: Vec<String>, capability: Capability },
+    /// The service of root allows no tools, so its model can only write text.
+    NoTools { service: ServiceId },
+    /// The message does not fit into the context window of root's model.
+    DoesNotFit { service: ServiceId, tokens: u64, window: u64 },
+}
+
+/// Returns what about the message will not work, the most important first.
+pub fn foresee(asked: Asked<'_>, catalogue: &Catalogue, prompts: &Prompts) -> Vec<Foreseen> {
+    let mut foreseen = Vec::new();
+    // Documents need no check: if a model does not take a document, polity extracts its text.
+    for kind in [Kind::Image, Kind::Audio, Kind::Video] {
+        let capability = kind.needs();
+        let of_kind = asked.attached.iter().filter(|(_, attached)| *attached == kind);
+        let names: Vec<String> = of_kind.map(|(name, _)| name.clone()).collect();
+        if !names.is_empty() && catalogue.services_with(&capability, Direction::Input).is_empty() {
+            foreseen.push(Foreseen::NobodyTakes { names, capability });
+        }
+    }
+    let Some(root) = asked.root else { return foreseen };
+    if !root.tools_allowed() {
+        foreseen.push(Foreseen::NoTools { service: root.id.clone() });
+    }
+    let tokens = estimate_tokens(asked.text).saturating_add(rules(root, prompts));
+    if let Some(window) = root.context_window.filter(|window| tokens > *window) {
+        foreseen.push(Foreseen::DoesNotFit { service: root.id.clone(), tokens, window });
+    }
+    foreseen
+}
+
+/// Estimates the tokens of the rules in the system message of root, which every request to root's model contains. The
+/// definitions of tools are not included.
+fn rules(root: &Service, prompts: &Prompts) -> u64 {
+    let parts = match root.context_window {
+        Some(window) if is_small(window) => [prompts.small.as_str(), &prompts.root_small, ""],
+        Some(_) | None => [prompts.base.as_str(), &prompts.root, &prompts.tool_rules],
+    };
+    parts.into_iter().map(estimate_tokens).sum()
+}
+
+impl Foreseen {
+    /// Returns the warning in the language of the texts.
+    pub fn warning(&self, texts: &Texts) -> Warning {
+        let (code, text) = match self {
+            Self::NobodyTakes { names, capability } => {
+                let values = [("names", &*names.join(", ")), ("capability", capability.as_str())];
+                (WarningCode::NobodyTakes, texts.fill(TextKey::WarningNobodyTakes, &values))
+            }
+            Self::NoTools { service } => {
+                (WarningCode::NoTools, texts.fill(TextKey::WarningNoTools, &[("service", service.as_str())]))
+            }
+            Self::DoesNotFit { service, tokens, window } => {
+                let (tokens, window) = (tokens.to_string(), window.to_string());
+                let values = [("service", service.as_str()), ("tokens", &*tokens), ("window", &*window)];
+                (WarningCode::DoesNotFit, texts.fill(TextKey::WarningDoesNotFit, &values))
+            }
+        };
+        Warning { code, text }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::snapshot;
+    use polity_registry::Declaration;
+    use serde_json::json;
+
+    fn attached(kinds: &[Kind]) -> Vec<(String, Kind)> {
+        kinds.iter().map(|kind| (format!("a.{}", kind.as_str()), *kind)).collect()
+    }
+
+    #[tokio::test]
+    async fn what_no_service_takes_is_foreseen() {
+        let snapshot = snapshot(&json!({"language": "en"})).await;
+        let (catalogue, prompts) = (&snapshot.catalogue, &snapshot.prompts);
+        let all = attached(Kind::ALL);
+        let asked = Asked { text: "look", attached: &all, root: Some(catalogue.default_service()) };
+        assert_eq!(foresee(asked, catalogue, prompts), [], "the service `all` takes everything");
+    }
+
+    #[tokio::test]
+    async fn a_model_without_tools_and_a_window_that_is_too_small_are_foreseen() {
+        let snapshot = snapshot(&json!({"language": "en"})).await;
+        let (catalogue, prompts) = (&snapshot.catalogue, &snapshot.prompts);
+        let mut root = (**catalogue.default_service()).clone();
+        let long = "x".repeat(4 * 5_000);
+        let of = |root: &Service, text: &str| -> Vec<String> {
+            let asked = Asked { text, attached: &[], root: Some(root) };
+            let foreseen = foresee(asked, catalogue, prompts);
+            foreseen.iter().map(|one| one.warning(&prompts.texts).text).collect()
+        };
+        assert_eq!(of(&root, &long), Vec::<String>::new(), "the window is not known");
+        root.context_window = Some(4_096);
+        assert_eq!(of(&root, "short"), Vec::<String>::new());
+        let told = of(&root, &long);
+        assert!(told[0].contains("the context window of service words has only 4096"), "{told:?}");
+        root.declared = Declaration::Declared;
+        let told = of(&root, "short");
+        assert!(told[0].starts_with("The model of service words calls no tools"), "{told:?}");
+        // `root` is `None`: the message goes to an agent that already works, so it starts no task.
+        let asked = Asked { text: &long, attached: &[], root: None };
+        assert_eq!(foresee(asked, catalogue, prompts), []);
+    }
+}

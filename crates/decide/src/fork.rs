@@ -1,0 +1,234 @@
+//! Decides what a copy of a task contains: the rows up to the beginning of a turn, in the state that they had then,
+//! under new ids.
+
+mod rename;
+
+#[cfg(test)]
+mod tests;
+
+pub use rename::{Names, renamed};
+
+use polity_store::fork::{MessageRow, Rows};
+use serde_json::{Value, json};
+use std::collections::{BTreeSet, HashMap};
+
+/// How the copy differs from the original task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The new service of the agent whose turn the copy begins again.
+    pub service: Option<String>,
+    /// The new text of the person's message with which that turn begins.
+    pub text: Option<String>,
+}
+
+/// Why a task cannot be copied at a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The task has no such turn.
+    NoTurn,
+    /// The turn did not begin with a message of the person, so its text cannot be replaced.
+    NotYours,
+}
+
+/// The rows of a task as they stood when a turn began, and the agent and the message with which the copy continues.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    pub rows: Rows,
+    /// The agent whose turn the copy begins again.
+    pub agent: String,
+    /// The message with which the turn begins. In the copy, this message is queued again.
+    pub message: String,
+}
+
+const ROOT: &str = "root";
+const USER: &str = "user";
+/// The parties that belong to all tasks. The copy uses the same parties, so their ids stay.
+const PARTIES: [&str; 2] = [ROOT, USER];
+
+/// Selects the rows of a task as they stood when a turn began.
+///
+/// Records, turns and messages are numbered in the order in which they were written. All other rows have times. If the
+/// time of such a row is the same millisecond as the beginning of the turn, the row is kept. But an agent is dropped if
+/// the row says that it was hired in this turn or in a later turn.
+pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
+    let Some(again) = rows.turns.iter().find(|row| row.id == turn).cloned() else {
+        return Err(Refused::NoTurn);
+    };
+    let Some(cut) = rows.records.iter().filter(|row| row.turn == turn).map(|row| row.seq).min() else {
+        return Err(Refused::NoTurn);
+    };
+    let Some(begins) = rows.messages.iter().find(|row| row.id == again.began_by).cloned() else {
+        return Err(Refused::NoTurn);
+    };
+    if change.text.is_some() && begins.sender != USER {
+        return Err(Refused::NotYours);
+    }
+    let (now, first) = (again.created_at, begins.seq);
+    let Rows {
+        task,
+        roles,
+        agents,
+        contacts,
+        turns,
+        messages,
+        records,
+        grants,
+        approvals,
+        permissions,
+        seen,
+    } = rows;
+
+    // The copy contains the records before the cut, the place where the copied turn begins. A turn ends in the
+    // transaction that writes its last record. So a turn whose last record comes after the cut was still open at the
+    // cut.
+    let last: HashMap<i64, i64> = records.iter().map(|row| (row.turn, row.seq)).collect();
+    let mut turns: Vec<_> = turns.into_iter().filter(|row| row.id < turn).collect();
+    for row in &mut turns {
+        if last.get(&row.id).is_some_and(|last| *last > cut) {
+            row.state = "open".to_owned();
+        }
+    }
+    let records: Vec<_> = records.into_iter().filter(|row| row.seq < cut).collect();
+    let states: HashMap<i64, String> = turns.iter().map(|row| (row.id, row.state.clone())).collect();
+
+    let agents: Vec<_> = agents
+        .into_iter()
+        .filter(|row| row.created_at <= now && row.hired_in.is_none_or(|hired_in| hired_in < turn))
+        .map(|mut row| {
+            row.ended_at = row.ended_at.filter(|ended| *ended < now);
+            row
+        })
+        .collect();
+    let here: BTreeSet<String> =
+        agents.iter().map(|row| row.id.clone()).chain(PARTIES.map(str::to_owned)).collect();
+    let used: BTreeSet<String> = agents.iter().filter_map(|row| row.role.clone()).collect();
+    let roles = roles
+        .into_iter()
+        .filter(|row| used.contains(&row.id) || row.created_at <= now && here.contains(&row.creator))
+        .collect();
+    let contacts = contacts
+        .into_iter()
+        .filter(|row| row.since <= now && here.contains(&row.owner) && here.contains(&row.agent))
+        .collect();
+
+    // Only messages that existed when the turn began are kept. A message that was sent in this turn or in a later turn
+    // did not exist yet.
+    let mut messages: Vec<_> = messages
+        .into_iter()
+        .filter(|row| row.seq <= first || row.created_at <= now && row.sent_in.is_none_or(|sent| sent < turn))
+        .filter(|row| here.contains(&row.receiver))
+        .collect();
+    let there: BTreeSet<String> = messages.iter().map(|row| row.id.clone()).collect();
+    let heard: HashMap<String, i64> =
+        records.iter().filter_map(|row| Some((row.message.clone()?, row.turn))).collect();
+    for message in &mut messages {
+        as_it_stood(message, &there, &heard, &states, now);
+    }
+    if let (Some(text), Some(message)) =
+        (&change.text, messages.iter_mut().find(|row| row.id == again.began_by))
+    {
+        message.body = json!({"text": text}).to_string();
+    }
+
+    let judged = judged(records.iter().map(|row| (row.turn, row.body.as_str())));
+    let approvals = approvals
+        .into_iter()
+        .filter(|row| row.asked_at <= now && states.contains_key(&row.turn))
+        .map(|mut row| {
+            if states.get(&row.turn).is_some_and(|state| state == "open")
+                && !judged.contains(&(row.turn, row.call.clone()))
+            {
+                row.state = "open".to_owned();
+                (row.answer, row.note, row.answered_at) = (None, None, None);
+            }
+            row
+        })
+        .collect();
+    let grants = grants.into_iter().filter(|row| row.stored_at <= now && here.contains(&row.agent)).collect();
+    let permissions = permissions.into_iter().filter(|row| row.created_at <= now).collect();
+    let seen = seen
+        .into_iter()
+        .filter(|row| {
+            row.since <= now && row.holder.strip_prefix("agent:").is_none_or(|agent| here.contains(agent))
+        })
+        .collect();
+
+    let mut rows = Rows {
+        task,
+        roles,
+        agents,
+        contacts,
+        turns,
+        messages,
+        records,
+        grants,
+        approvals,
+        permissions,
+        seen,
+    };
+    if let Some(service) = &change.service {
+        give_service(&mut rows, &again.agent, service);
+    }
+    Ok(Kept { rows, agent: again.agent, message: again.began_by })
+}
+
+/// Returns the tool calls that the person has allowed or refused, each with its turn and its id.
+fn judged<'a>(records: impl Iterator<Item = (i64, &'a str)>) -> BTreeSet<(i64, String)> {
+    let read = |(turn, body): (i64, &str)| {
+        let record: Value = serde_json::from_str(body).ok()?;
+        let is_judged = record.get("record").and_then(Value::as_str) == Some("judged");
+        is_judged.then(|| Some((turn, record.get("call")?.as_str()?.to_owned())))?
+    };
+    records.filter_map(read).collect()
+}
+
+/// Gives a message the state that it had when the turn began.
+fn as_it_stood(
+    message: &mut MessageRow,
+    there: &BTreeSet<String>,
+    heard: &HashMap<String, i64>,
+    turns: &HashMap<i64, String>,
+    now: i64,
+) {
+    message.answered_by = message.answered_by.take().filter(|answer| there.contains(answer));
+    message.answered_in =
+        message.answered_in.filter(|turn| turns.get(turn).is_some_and(|state| state == "open"));
+    message.sent_in = message.sent_in.filter(|turn| turns.contains_key(turn));
+    if message.answered_by.is_none() {
+        message.reminded = 0;
+    }
+    if message.receiver == USER {
+        // The person has already seen this message in the original task.
+        message.state = "done".to_owned();
+        return;
+    }
+    let Some(turn) = heard.get(&message.id) else {
+        message.turn = None;
+        let is_delayed = message.due_at.is_some_and(|due| due > now);
+        if message.state != "bounced" {
+            message.state = if is_delayed { "delayed" } else { "queued" }.to_owned();
+        }
+        return;
+    };
+    message.turn = Some(*turn);
+    message.state = match turns.get(turn).map(String::as_str) {
+        Some("open") => "in_turn",
+        Some("failed" | "stopped") => "failed",
+        _ if message.state == "unanswered" => "unanswered",
+        _ => "done",
+    }
+    .to_owned();
+}
+
+/// Gives an agent another service. The service of root is stored in the task, the service of any other agent in its
+/// role.
+fn give_service(rows: &mut Rows, agent: &str, service: &str) {
+    if agent == ROOT {
+        rows.task.service = Some(service.to_owned());
+        return;
+    }
+    let role = rows.agents.iter().find(|row| row.id == agent).and_then(|row| row.role.clone());
+    if let Some(role) = rows.roles.iter_mut().find(|row| Some(&row.id) == role.as_ref()) {
+        role.service = service.to_owned();
+    }
+}

@@ -1,0 +1,372 @@
+//! Decides what the page Now shows: which agents work or wait, what is stuck, and what the person can do about it.
+
+use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
+use polity_store::Conversation;
+use polity_store::view::doing::Moments;
+use polity_store::view::now::{Open, OpenRequest};
+use polity_view::{Awaited, Cause, Circuit, Doing, Remedy, ServiceState, Stuck, TaskState, Trouble};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+/// Milliseconds without any activity after which a request to an agent counts as stuck. Until then, the agent may be
+/// between two steps of its turn.
+pub const QUIET_MS: i64 = 60_000;
+/// The description of something stuck contains lists of names. This is the maximum length of each list.
+pub const MAX_NAMED: usize = 5;
+
+/// Whether a process runs the society that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runs {
+    /// This process runs the society.
+    Here,
+    /// No process runs the society, so no agent does anything.
+    Nowhere,
+}
+
+/// The facts from which the functions of this file decide.
+#[derive(Clone, Copy, Debug)]
+pub struct Scene<'a> {
+    /// Milliseconds since 1970.
+    pub now: i64,
+    pub runs: Runs,
+    pub open: &'a Open,
+    pub moments: &'a Moments,
+    /// All services of the configuration.
+    pub services: &'a [(ServiceId, ServiceState)],
+    /// The tasks of [`unfinished`] that have the outcome `Answered`.
+    pub answered: &'a HashSet<TaskId>,
+}
+
+/// A conversation that gets a card on the page Now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Active {
+    pub who: Conversation,
+    /// The time of the conversation's newest activity.
+    pub at: i64,
+}
+
+/// Something that is stuck. The caller adds the remedies and the quoted texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub since: i64,
+    /// The task to which the stuck thing belongs; `None` for a service, which belongs to no task.
+    pub task: Option<TaskId>,
+    pub stuck: Stuck,
+}
+
+/// A role, and the services that it could use instead of its current service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub role: RoleId,
+    pub name: String,
+    pub services: Vec<ServiceId>,
+}
+
+impl Found {
+    /// Returns a key that is unique among all things that are stuck at the same moment.
+    pub fn key(&self) -> String {
+        let task = self.task.as_ref().map_or("", TaskId::as_str);
+        match &self.stuck {
+            Stuck::Question { message, .. } => format!("question {message}"),
+            Stuck::Approval { approval, .. } => format!("approval {approval}"),
+            Stuck::Request { message, .. } => format!("request {message}"),
+            Stuck::Parked { agent, .. } => format!("parked {agent} {task}"),
+            Stuck::Service { service, .. } => format!("service {service}"),
+            Stuck::Answered { .. } => format!("answered {task}"),
+        }
+    }
+
+    /// Returns the message whose text is quoted to the person.
+    pub fn quoted(&self) -> Option<&MessageId> {
+        match &self.stuck {
+            Stuck::Question { message, .. } | Stuck::Request { message, .. } => Some(message),
+            Stuck::Approval { .. }
+            | Stuck::Parked { .. }
+            | Stuck::Service { .. }
+            | Stuck::Answered { .. } => None,
+        }
+    }
+
+    /// Returns the agents for whose roles a remedy may suggest another service.
+    pub fn cured(&self) -> Vec<AgentId> {
+        match &self.stuck {
+            Stuck::Parked { agent, .. } => vec![agent.clone()],
+            Stuck::Service { agents, .. } => agents.clone(),
+            Stuck::Request { to, cause: Cause::Quiet, .. } => vec![to.clone()],
+            Stuck::Request { .. }
+            | Stuck::Question { .. }
+            | Stuck::Approval { .. }
+            | Stuck::Answered { .. } => Vec::new(),
+        }
+    }
+}
+
+/// Returns the idle tasks in which root still has an open request to another agent.
+pub fn unfinished(open: &Open) -> Vec<TaskId> {
+    let tasks: BTreeSet<&TaskId> =
+        open.requests.iter().filter(|request| is_left_over(request)).map(|request| &request.task).collect();
+    tasks.into_iter().cloned().collect()
+}
+
+fn is_left_over(request: &OpenRequest) -> bool {
+    request.task_state == TaskState::Idle && request.from.is_root() && !request.to.is_user()
+}
+
+/// Returns the agents that work or wait for somebody, each with the time of its newest activity, newest first. Parked
+/// and paused agents are left out, because they do nothing: [`found`] returns the parked agents, and the requests to
+/// paused agents.
+pub fn active(scene: &Scene<'_>) -> Vec<Active> {
+    let Scene { open, moments, .. } = scene;
+    let held: HashSet<&AgentId> = open.holds.iter().map(|hold| &hold.who.agent).collect();
+    let worked = open.work.iter().map(|(who, since)| (who.clone(), *since));
+    let asked = open.approvals.iter().map(|asked| (asked.who.clone(), asked.since));
+    let waiting = open.requests.iter().map(|request| (request.sender(), request.since));
+    let mut newest: HashMap<AgentId, Active> = HashMap::new();
+    for (who, since) in worked.chain(asked).chain(waiting) {
+        if who.agent.is_user() || held.contains(&who.agent) || open.paused.contains(&who.agent) {
+            continue;
+        }
+        let at = open.newest.get(&who).copied().unwrap_or(since).max(since);
+        let known = newest.entry(who.agent.clone()).or_insert_with(|| Active { who: who.clone(), at });
+        if at > known.at {
+            *known = Active { who, at };
+        }
+    }
+    for active in newest.values_mut() {
+        let moment = moments.of(&active.who.agent).and_then(Doing::since);
+        active.at = moment.map_or(active.at, |since| since.max(active.at));
+    }
+    let mut newest: Vec<Active> = newest.into_values().collect();
+    newest.sort_by(|a, b| (Reverse(a.at), &a.who).cmp(&(Reverse(b.at), &b.who)));
+    newest
+}
+
+/// Returns everything that is stuck, and every service that is in trouble, oldest first.
+pub fn found(scene: &Scene<'_>) -> Vec<Found> {
+    let mut found = questions(scene);
+    found.extend(parked(scene));
+    found.extend(requests(scene));
+    found.extend(left_over(scene));
+    found.extend(services(scene));
+    found.sort_by_cached_key(|found| (found.since, found.key()));
+    found
+}
+
+fn questions(scene: &Scene<'_>) -> Vec<Found> {
+    let asked = scene.open.requests.iter().filter(|request| request.to.is_user() && !request.is_delayed);
+    let questions = asked.map(|request| Found {
+        since: request.since,
+        task: Some(request.task.clone()),
+        stuck: Stuck::Question {
+            agent: request.from.clone(),
+            message: request.id.clone(),
+            text: String::new(),
+        },
+    });
+    let approvals = scene.open.approvals.iter().map(|asked| Found {
+        since: asked.since,
+        task: Some(asked.who.task.clone()),
+        stuck: Stuck::Approval {
+            agent: asked.who.agent.clone(),
+            approval: asked.approval.clone(),
+            tool: asked.tool.clone(),
+            expires_at: asked.expires_at,
+        },
+    });
+    questions.chain(approvals).collect()
+}
+
+fn parked(scene: &Scene<'_>) -> Vec<Found> {
+    let mut askers: HashMap<Conversation, BTreeSet<&AgentId>> = HashMap::new();
+    for request in &scene.open.requests {
+        askers.entry(request.receiver()).or_default().insert(&request.from);
+    }
+    let found = scene.open.holds.iter().map(|hold| Found {
+        since: hold.since,
+        task: Some(hold.who.task.clone()),
+        stuck: Stuck::Parked {
+            agent: hold.who.agent.clone(),
+            reason: hold.reason.clone(),
+            asked_by: askers.get(&hold.who).into_iter().flatten().take(MAX_NAMED).copied().cloned().collect(),
+        },
+    });
+    found.collect()
+}
+
+/// Returns the open requests that nobody is working on, or whose receiver has been quiet for too long. Requests to the
+/// person, delayed requests and requests of idle tasks are left out. A request is also left out if its receiver is
+/// parked, asks the person, or waits for another agent: then [`found`] returns the cause of the delay instead. A
+/// receiver that waits for a command or for its own delayed message is not stuck either.
+fn requests(scene: &Scene<'_>) -> Vec<Found> {
+    let open = scene.open;
+    let held: HashSet<&Conversation> = open.holds.iter().map(|hold| &hold.who).collect();
+    let asking: HashSet<&Conversation> = open.approvals.iter().map(|asked| &asked.who).collect();
+    let waiting: HashSet<Conversation> = open.requests.iter().map(OpenRequest::sender).collect();
+    let cause = |request: &OpenRequest| {
+        let receiver = request.receiver();
+        if request.to.is_user()
+            || request.is_delayed
+            || request.task_state == TaskState::Idle
+            || held.contains(&receiver)
+        {
+            return None;
+        }
+        if open.paused.contains(&request.to) {
+            return Some(Cause::Paused);
+        }
+        if asking.contains(&receiver) || scene.moments.of(&request.to).is_some() {
+            return None;
+        }
+        let cause = match open.work.get(&receiver) {
+            // No process runs the society now. The next process continues this work, so the request is not stuck.
+            Some(_) if scene.runs == Runs::Nowhere => return None,
+            Some(_) => Cause::Quiet,
+            None if waiting.contains(&receiver) || open.timed.contains(&receiver) => return None,
+            // If root has nothing to do, the task is declared idle, so a request of the person to root is not stuck.
+            None if request.from.is_user() => return None,
+            None => Cause::Idle,
+        };
+        let work = open.work.get(&receiver).copied();
+        let newest =
+            open.newest.get(&receiver).copied().max(work).unwrap_or(request.since).max(request.since);
+        (scene.now.saturating_sub(newest) >= QUIET_MS).then_some(cause)
+    };
+    let found = open.requests.iter().filter_map(|request| {
+        let cause = cause(request)?;
+        let stuck = Stuck::Request {
+            message: request.id.clone(),
+            from: request.from.clone(),
+            to: request.to.clone(),
+            text: String::new(),
+            cause,
+        };
+        Some(Found { since: request.since, task: Some(request.task.clone()), stuck })
+    });
+    found.collect()
+}
+
+fn left_over(scene: &Scene<'_>) -> Vec<Found> {
+    let mut tasks: BTreeMap<&TaskId, Vec<Awaited>> = BTreeMap::new();
+    for request in scene.open.requests.iter().filter(|request| is_left_over(request)) {
+        if scene.answered.contains(&request.task) {
+            tasks.entry(&request.task).or_default().push(Awaited {
+                agent: request.to.clone(),
+                request: request.id.clone(),
+                task: request.task.clone(),
+                since: request.since,
+            });
+        }
+    }
+    let found = tasks.into_iter().map(|(task, mut requests)| {
+        requests.truncate(MAX_NAMED);
+        let since = requests.first().map_or(scene.now, |oldest| oldest.since);
+        Found { since, task: Some(task.clone()), stuck: Stuck::Answered { requests } }
+    });
+    found.collect()
+}
+
+fn services(scene: &Scene<'_>) -> Vec<Found> {
+    let mut users: HashMap<&ServiceId, BTreeSet<&AgentId>> = HashMap::new();
+    let mut silent: HashMap<&ServiceId, (i64, i64)> = HashMap::new();
+    for (agent, doing) in scene.moments.all() {
+        let Some(service) = doing.service() else { continue };
+        users.entry(service).or_default().insert(agent);
+        if let Doing::Thinking { silence: Some(silence), .. } = doing {
+            let known = silent.entry(service).or_insert((silence.since, silence.until));
+            *known = (known.0.min(silence.since), known.1.max(silence.until));
+        }
+    }
+    let in_trouble = |(service, state): &(ServiceId, ServiceState)| {
+        let pause = state.paused_for_ms.map(|left| scene.now.saturating_add(left.cast_signed()));
+        let (trouble, since, until) = if let Some(since) = state.failing_since {
+            (Trouble::Failing, since, pause)
+        } else if let Some((since, until)) = silent.get(service) {
+            (Trouble::Silent, *since, Some(*until))
+        } else if state.circuit != Circuit::Closed {
+            (Trouble::Failing, scene.now, pause)
+        } else if pause.is_some() {
+            (Trouble::Paused, scene.now, pause)
+        } else {
+            return None;
+        };
+        let agents = users.get(service).into_iter().flatten().take(MAX_NAMED).copied().cloned().collect();
+        let stuck = Stuck::Service {
+            service: service.clone(),
+            trouble,
+            circuit: state.circuit,
+            until,
+            reason: state.last_error.clone(),
+            agents,
+        };
+        Some(Found { since, task: None, stuck })
+    };
+    scene.services.iter().filter_map(in_trouble).collect()
+}
+
+/// Returns what the person can do about something that is stuck, the best remedy first. `choices` contains the roles of
+/// the agents that [`Found::cured`] returns, each with the services that the role could use instead.
+pub fn remedies(found: &Found, choices: &HashMap<AgentId, Choice>, moments: &Moments) -> Vec<Remedy> {
+    let Some(task) = found.task.clone() else { return of_service(&found.stuck, choices, moments) };
+    match &found.stuck {
+        Stuck::Question { agent, .. } => {
+            vec![Remedy::Write { to: agent.clone(), task: task.clone() }, stop(agent, task)]
+        }
+        Stuck::Approval { agent, approval, .. } => {
+            vec![Remedy::Decide { approval: approval.clone() }, stop(agent, task)]
+        }
+        Stuck::Parked { agent, .. } => {
+            let mut remedies = vec![Remedy::Resume { agent: agent.clone() }];
+            remedies.extend(another_service(agent, choices, Some(agent.clone())));
+            remedies.push(stop(agent, task));
+            remedies
+        }
+        Stuck::Request { to, cause: Cause::Paused, .. } => {
+            vec![Remedy::Resume { agent: to.clone() }, stop(to, task)]
+        }
+        Stuck::Request { to, cause: Cause::Idle | Cause::Quiet, .. } => {
+            let mut remedies = vec![Remedy::Write { to: to.clone(), task: task.clone() }];
+            remedies.extend(another_service(to, choices, None));
+            remedies.push(stop(to, task));
+            remedies
+        }
+        Stuck::Answered { .. } => {
+            vec![Remedy::Write { to: AgentId::root(), task: task.clone() }, Remedy::StopTask { task }]
+        }
+        Stuck::Service { .. } => of_service(&found.stuck, choices, moments),
+    }
+}
+
+fn of_service(stuck: &Stuck, choices: &HashMap<AgentId, Choice>, moments: &Moments) -> Vec<Remedy> {
+    let Stuck::Service { agents, .. } = stuck else { return Vec::new() };
+    let mut remedies: Vec<Remedy> = Vec::new();
+    for remedy in agents.iter().filter_map(|agent| another_service(agent, choices, None)) {
+        if !remedies.contains(&remedy) {
+            remedies.push(remedy);
+        }
+    }
+    remedies.extend(agents.iter().filter_map(|agent| Some(stop(agent, moments.of(agent)?.task()?.clone()))));
+    remedies
+}
+
+/// Returns the remedy that stops an agent. Root serves all tasks, so the remedy for root stops only this task.
+fn stop(agent: &AgentId, task: TaskId) -> Remedy {
+    if agent.is_root() { Remedy::StopTask { task } } else { Remedy::StopAgent { agent: agent.clone() } }
+}
+
+fn another_service(
+    agent: &AgentId,
+    choices: &HashMap<AgentId, Choice>,
+    resume: Option<AgentId>,
+) -> Option<Remedy> {
+    let Choice { role, name, services } = choices.get(agent)?;
+    let services: Vec<ServiceId> = services.iter().take(MAX_NAMED).cloned().collect();
+    (!services.is_empty()).then(|| Remedy::Service {
+        role: role.clone(),
+        name: name.clone(),
+        services,
+        resume,
+    })
+}
+
+#[cfg(test)]
+mod tests;

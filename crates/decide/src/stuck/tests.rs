@@ -1,0 +1,322 @@
+use super::*;
+use polity_society::id::ApprovalId;
+use polity_store::view::now::{Asked, Hold};
+use polity_view::{NextAttempt, Silence};
+use proptest::prelude::*;
+
+const NOW: i64 = 1_000_000;
+
+fn who(agent: &str) -> Conversation {
+    Conversation { agent: AgentId::new(agent), task: TaskId::new("t") }
+}
+
+fn request(number: i64, from: &str, to: &str, since: i64) -> OpenRequest {
+    OpenRequest {
+        id: MessageId::from_sequence(number),
+        task: TaskId::new("t"),
+        from: AgentId::new(from),
+        to: AgentId::new(to),
+        since,
+        is_delayed: false,
+        task_state: TaskState::Open,
+    }
+}
+
+fn thinking(service: &str, silence: Option<Silence>) -> Doing {
+    Doing::Thinking {
+        task: TaskId::new("t"),
+        service: ServiceId::new(service),
+        attempt: 1,
+        since: NOW - 20_000,
+        first_byte: None,
+        tokens: 0,
+        silence,
+    }
+}
+
+/// The facts about a society. By default, the society is empty; each test adds the facts that it needs.
+#[derive(Clone, Debug, Default)]
+struct Society {
+    open: Open,
+    moments: Vec<(AgentId, Doing)>,
+    services: Vec<(ServiceId, ServiceState)>,
+    answered: HashSet<TaskId>,
+}
+
+impl Society {
+    fn see<T>(&self, runs: Runs, look: impl FnOnce(&Scene<'_>) -> T) -> T {
+        let moments: Moments = self.moments.iter().cloned().collect();
+        look(&Scene {
+            now: NOW,
+            runs,
+            open: &self.open,
+            moments: &moments,
+            services: &self.services,
+            answered: &self.answered,
+        })
+    }
+
+    fn keys(&self) -> Vec<String> {
+        self.see(Runs::Here, |scene| found(scene).iter().map(Found::key).collect())
+    }
+
+    fn remedies(&self, choices: &HashMap<AgentId, Choice>) -> Vec<Vec<Remedy>> {
+        let found = self.see(Runs::Here, found);
+        let moments: Moments = self.moments.iter().cloned().collect();
+        found.iter().map(|found| remedies(found, choices, &moments)).collect()
+    }
+}
+
+fn choice(agent: &str) -> HashMap<AgentId, Choice> {
+    let role = Choice {
+        role: RoleId::new("r-1"),
+        name: "clerk".to_owned(),
+        services: vec![ServiceId::new("other")],
+    };
+    HashMap::from([(AgentId::new(agent), role)])
+}
+
+/// Checks whether, and why, a request from root to the agent `clerk` is stuck. The request is an hour old. `change`
+/// adds facts about the clerk.
+#[track_caller]
+fn check_request(change: impl FnOnce(&mut Society), expect: Option<Cause>) {
+    let mut society = Society::default();
+    society.open.requests = vec![request(1, "root", "clerk", NOW - 3_600_000)];
+    change(&mut society);
+    let found = society.see(Runs::Here, found);
+    let causes: Vec<Cause> = found
+        .iter()
+        .filter_map(|found| match found.stuck {
+            Stuck::Request { cause, .. } => Some(cause),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(causes, Vec::from_iter(expect));
+}
+
+#[test]
+fn a_request_is_stuck_if_nobody_works_on_its_answer() {
+    let clerk = || who("clerk");
+    check_request(|_| {}, Some(Cause::Idle));
+    check_request(|society| society.open.paused = [clerk().agent].into(), Some(Cause::Paused));
+    // The request is not stuck if the work began a moment ago, or if a part of the work was recorded a moment ago.
+    check_request(|society| society.open.work = [(clerk(), NOW - 1)].into(), None);
+    check_request(|society| society.open.work = [(clerk(), NOW - QUIET_MS)].into(), Some(Cause::Quiet));
+    check_request(
+        |society| {
+            society.open.work = [(clerk(), NOW - QUIET_MS)].into();
+            society.open.newest = [(clerk(), NOW - 1)].into();
+        },
+        None,
+    );
+    check_request(
+        |society| {
+            society.open.work = [(clerk(), 0)].into();
+            society.moments = vec![(clerk().agent, thinking("local", None))];
+        },
+        None,
+    );
+    check_request(|society| society.open.newest = [(clerk(), NOW - 1)].into(), None);
+    check_request(|society| society.open.timed = [clerk()].into(), None);
+    check_request(|society| society.open.requests[0].is_delayed = true, None);
+    check_request(|society| society.open.requests[0].task_state = TaskState::Idle, None);
+    check_request(|society| society.open.requests[0].from = AgentId::user(), None);
+    check_request(
+        |society| {
+            society.open.requests[0].from = AgentId::user();
+            society.open.paused = [clerk().agent].into();
+        },
+        Some(Cause::Paused),
+    );
+}
+
+#[test]
+fn what_holds_a_request_up_is_shown_instead_of_the_request() {
+    let mut society = Society::default();
+    society.open.requests = vec![
+        request(1, "root", "clerk", 10),
+        request(2, "clerk", "scribe", 20),
+        request(3, "scribe", "user", 30),
+    ];
+    assert_eq!(society.keys(), ["question m000000003"]);
+    society.open.requests.pop();
+    let asked = Asked {
+        who: who("scribe"),
+        approval: ApprovalId::from_number(4),
+        tool: "run_command".to_owned(),
+        since: 40,
+        expires_at: NOW,
+    };
+    society.open.approvals = vec![asked];
+    assert_eq!(society.keys(), ["approval q4"]);
+    society.open.approvals.clear();
+    society.open.holds = vec![Hold { who: who("scribe"), reason: "it failed".to_owned(), since: 50 }];
+    let found = society.see(Runs::Here, found);
+    let asked_by = vec![AgentId::new("clerk")];
+    let stuck = Stuck::Parked { agent: AgentId::new("scribe"), reason: "it failed".to_owned(), asked_by };
+    assert_eq!(found, [Found { since: 50, task: Some(TaskId::new("t")), stuck }]);
+}
+
+#[test]
+fn without_a_process_only_what_needs_the_person_is_stuck() {
+    let mut society = Society::default();
+    society.open.requests = vec![request(1, "root", "clerk", 0), request(2, "clerk", "user", 5)];
+    society.open.work = [(who("clerk"), 0)].into();
+    let keys: Vec<String> = society.see(Runs::Nowhere, |scene| found(scene).iter().map(Found::key).collect());
+    assert_eq!(keys, ["question m000000002"]);
+}
+
+#[test]
+fn an_answered_task_in_which_root_waits_is_stuck() {
+    let mut society = Society::default();
+    let left = OpenRequest { task_state: TaskState::Idle, ..request(1, "root", "clerk", 7) };
+    society.open.requests = vec![left];
+    assert_eq!(unfinished(&society.open), [TaskId::new("t")]);
+    // The task was not answered. The list of tasks already shows this outcome, so the task is not listed among the
+    // stuck things.
+    assert_eq!(society.keys(), [""; 0]);
+    society.answered = [TaskId::new("t")].into();
+    assert_eq!(society.keys(), ["answered t"]);
+    let expect = vec![
+        Remedy::Write { to: AgentId::root(), task: TaskId::new("t") },
+        Remedy::StopTask { task: TaskId::new("t") },
+    ];
+    assert_eq!(society.remedies(&HashMap::new()), [expect]);
+}
+
+#[test]
+fn services_in_trouble_are_stuck() {
+    let service = |id: &str, state: ServiceState| (ServiceId::new(id), state);
+    let silence =
+        Silence { since: NOW - 15_000, until: NOW + 45_000, then: NextAttempt::Retry, fallback: None };
+    let mut society = Society {
+        moments: vec![
+            (AgentId::root(), thinking("mute", Some(silence))),
+            (AgentId::new("clerk"), thinking("broken", None)),
+        ],
+        services: vec![
+            service("fine", ServiceState::default()),
+            service("mute", ServiceState::default()),
+            service(
+                "broken",
+                ServiceState {
+                    circuit: Circuit::Open,
+                    failing_since: Some(NOW - 30_000),
+                    last_error: Some("500".to_owned()),
+                    ..ServiceState::default()
+                },
+            ),
+            service("asleep", ServiceState { paused_for_ms: Some(500), ..ServiceState::default() }),
+        ],
+        ..Society::default()
+    };
+    assert_eq!(society.keys(), ["service broken", "service mute", "service asleep"]);
+    let another = Remedy::Service {
+        role: RoleId::new("r-1"),
+        name: "clerk".to_owned(),
+        services: vec![ServiceId::new("other")],
+        resume: None,
+    };
+    let expect = [
+        vec![another, Remedy::StopAgent { agent: AgentId::new("clerk") }],
+        vec![Remedy::StopTask { task: TaskId::new("t") }],
+        vec![],
+    ];
+    assert_eq!(society.remedies(&choice("clerk")), expect);
+    society.services.clear();
+    assert_eq!(society.keys(), [""; 0]);
+}
+
+#[test]
+fn a_parked_agent_is_resumed_also_with_another_service() {
+    let mut society = Society::default();
+    society.open.holds = vec![Hold { who: who("clerk"), reason: "it failed".to_owned(), since: 50 }];
+    let clerk = || AgentId::new("clerk");
+    let [remedies] = &society.remedies(&choice("clerk"))[..] else { panic!("not one thing is stuck") };
+    let [resume, another, stop] = &remedies[..] else { panic!("{remedies:?}") };
+    assert_eq!(*resume, Remedy::Resume { agent: clerk() });
+    assert!(
+        matches!(another, Remedy::Service { resume: Some(agent), .. } if *agent == clerk()),
+        "{another:?}"
+    );
+    assert_eq!(*stop, Remedy::StopAgent { agent: clerk() });
+}
+
+#[test]
+fn cards_are_in_the_order_of_the_newest_activity() {
+    let mut society = Society::default();
+    society.open.work = [(who("old"), 10), (who("new"), 20), (who("parked"), 99), (who("paused"), 99)].into();
+    society.open.requests = vec![request(1, "user", "new", 5), request(2, "root", "old", 15)];
+    society.open.newest = [(who("root"), 30)].into();
+    society.open.holds = vec![Hold { who: who("parked"), reason: String::new(), since: 0 }];
+    society.open.paused = [AgentId::new("paused")].into();
+    let names = |society: &Society| {
+        society.see(Runs::Here, |scene| {
+            active(scene).iter().map(|active| (active.who.agent.to_string(), active.at)).collect::<Vec<_>>()
+        })
+    };
+    let expect =
+        |rows: &[(&str, i64)]| rows.iter().map(|(agent, at)| ((*agent).to_owned(), *at)).collect::<Vec<_>>();
+    assert_eq!(names(&society), expect(&[("root", 30), ("new", 20), ("old", 10)]));
+    society.moments = vec![(AgentId::new("old"), thinking("local", None))];
+    assert_eq!(names(&society), expect(&[("old", NOW - 20_000), ("root", 30), ("new", 20)]));
+}
+
+const AGENTS: [&str; 5] = ["root", "a", "b", "c", "d"];
+
+/// Generates societies with any combination of open work.
+fn societies() -> impl Strategy<Value = Society> {
+    let agent = || prop::sample::select(&AGENTS[..]);
+    let since = 0..NOW;
+    let party = prop::sample::select(vec!["user", "root", "a", "b", "c", "d"]);
+    let requests = prop::collection::vec((agent(), party, since.clone(), any::<bool>(), any::<bool>()), 0..8);
+    let work = prop::collection::vec((agent(), since.clone()), 0..4);
+    let holds = prop::collection::btree_map(agent(), since, 0..3);
+    let some = || prop::collection::vec(agent(), 0..3);
+    (requests, work, holds, some(), some()).prop_map(|(requests, work, holds, paused, timed)| {
+        let mut society = Society { answered: [TaskId::new("t")].into(), ..Society::default() };
+        let numbered = (1..).zip(requests).filter(|(_, (from, to, ..))| from != to);
+        let open = &mut society.open;
+        open.requests = numbered
+            .map(|(number, (from, to, since, is_delayed, idle))| OpenRequest {
+                is_delayed,
+                task_state: if idle { TaskState::Idle } else { TaskState::Open },
+                ..request(number, from, to, since)
+            })
+            .collect();
+        open.work = work.into_iter().map(|(agent, since)| (who(agent), since)).collect();
+        open.holds = holds
+            .into_iter()
+            .map(|(agent, since)| Hold { who: who(agent), reason: String::new(), since })
+            .collect();
+        open.paused = paused.into_iter().map(AgentId::new).collect();
+        open.timed = timed.into_iter().map(who).collect();
+        society
+    })
+}
+
+proptest! {
+    #[test]
+    fn everything_stuck_is_listed_once_by_age_and_has_a_remedy(society in societies()) {
+        let found = society.see(Runs::Here, found);
+        let keys: BTreeSet<String> = found.iter().map(Found::key).collect();
+        prop_assert_eq!(keys.len(), found.len());
+        prop_assert!(found.is_sorted_by_key(|found| found.since));
+        for found in &found {
+            let remedies = remedies(found, &HashMap::new(), &Moments::default());
+            prop_assert!(!remedies.is_empty(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn an_agent_has_at_most_one_card_and_none_if_it_is_held(society in societies()) {
+        let active = society.see(Runs::Here, active);
+        let agents: BTreeSet<&AgentId> = active.iter().map(|active| &active.who.agent).collect();
+        prop_assert_eq!(agents.len(), active.len());
+        prop_assert!(active.is_sorted_by_key(|active| Reverse(active.at)));
+        for agent in agents {
+            let held = society.open.holds.iter().any(|hold| hold.who.agent == *agent);
+            prop_assert!(!agent.is_user() && !held && !society.open.paused.contains(agent));
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! Explains why something happened in the society: builds a chain of facts, and decides what the person can do.
+
+use polity_society::agent::Standing;
+use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
+use polity_view::{Because, Event, Fact, NextAttempt, Outcome, SentRequest, Shown, Why, WhyRemedy};
+
+/// Maximum length of three lists in one explanation: remedies of one kind, failed attempts, and open requests.
+const MOST: usize = 3;
+
+/// An agent's model does not take some content. These facts show how the agent could get help with it now.
+#[derive(Clone, Debug, Default)]
+pub struct Help {
+    /// The role of the agent; root has none.
+    pub role: Option<RoleId>,
+    /// Whether the agent is active or has ended; `None` if the database has no row of the agent any more.
+    pub standing: Option<Standing>,
+    /// The services that take the content now, other than the agent's service.
+    pub services: Vec<ServiceId>,
+    /// The other agents of the task that have not ended and that use one of `services`.
+    pub able: Vec<Able>,
+}
+
+/// An agent whose model takes the content.
+#[derive(Clone, Debug)]
+pub struct Able {
+    pub agent: AgentId,
+    pub service: ServiceId,
+    /// Whether this agent is a contact of the agent that needs help.
+    pub known: Known,
+}
+
+/// Whether an agent is a contact of another agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    Yes,
+    No,
+}
+
+/// Explains why a request to a model contained a description of an artifact instead of the artifact.
+pub fn described(sent: &SentRequest, shown: &Shown, filename: Option<String>, help: &Help) -> Why {
+    let (artifact, agent) = (shown.artifact.clone(), sent.agent.clone());
+    let (service, revision) = (sent.service.clone(), sent.revision);
+    let mut chain = vec![Fact::Described { artifact, filename, agent: agent.clone(), sent: sent.number }];
+    let Some(why) = &shown.why else { return Why { chain, remedies: Vec::new() } };
+    let because = why.because.clone();
+    chain.push(match &because {
+        Because::MissingCapability { .. } => {
+            Fact::ServiceTakes { service, revision, takes: why.takes.clone() }
+        }
+        _ => Fact::NotShown { because: because.clone(), service, revision },
+    });
+    if !another_service_helps(&because) {
+        return Why { chain, remedies: Vec::new() };
+    }
+    if why.services.is_empty() {
+        chain.push(Fact::NobodyCan);
+    } else {
+        chain.push(Fact::OthersCan { services: why.services.clone() });
+        chain.push(match why.contacts.is_empty() {
+            true => Fact::NoContactOn { agent: agent.clone(), services: why.services.clone() },
+            false => Fact::HasContacts { agent: agent.clone(), contacts: why.contacts.clone() },
+        });
+    }
+    Why { chain, remedies: remedies(sent, &because, help) }
+}
+
+/// Returns whether the content could perhaps be shown to a model of another service.
+fn another_service_helps(because: &Because) -> bool {
+    match because {
+        Because::MissingCapability { .. }
+        | Because::FileTypeNotTaken
+        | Because::Refused
+        | Because::TooLarge { .. }
+        | Because::CannotFit { .. } => true,
+        Because::TooManyPixels { .. }
+        | Because::NotConvertible
+        | Because::Damaged
+        | Because::EarlierAttachment { .. }
+        | Because::TogetherTooLarge { .. }
+        | Because::Unreadable => false,
+    }
+}
+
+fn remedies(sent: &SentRequest, because: &Because, help: &Help) -> Vec<WhyRemedy> {
+    if help.services.is_empty() {
+        return match because {
+            Because::MissingCapability { capability } => {
+                vec![WhyRemedy::Declare { capability: capability.clone() }]
+            }
+            _ => vec![WhyRemedy::CheckService { service: sent.service.clone() }],
+        };
+    }
+    if help.standing != Some(Standing::Active) {
+        return Vec::new();
+    }
+    let (agent, task) = (&sent.agent, &sent.task);
+    let strangers = help.able.iter().filter(|able| able.known == Known::No && able.agent != *agent);
+    let mut remedies: Vec<WhyRemedy> = strangers
+        .take(MOST)
+        .map(|able| WhyRemedy::Introduce {
+            agent: able.agent.clone(),
+            service: able.service.clone(),
+            to: agent.clone(),
+            task: task.clone(),
+        })
+        .collect();
+    if help.able.iter().any(|able| able.known == Known::Yes) {
+        remedies.push(WhyRemedy::Write { agent: agent.clone(), task: task.clone() });
+    }
+    if let Some(role) = &help.role {
+        let services = help.services.iter().take(MOST).cloned();
+        remedies.extend(services.map(|service| WhyRemedy::UseService {
+            role: role.clone(),
+            agent: agent.clone(),
+            service,
+        }));
+    }
+    if help.able.is_empty()
+        && let Some(service) = help.services.first()
+    {
+        let (agent, task, service) = (agent.clone(), task.clone(), service.clone());
+        remedies.push(WhyRemedy::Hire { agent, task, service });
+    }
+    remedies
+}
+
+/// Explains a failed attempt, a skipped service, a failed turn, a parked or paused agent, a reached limit, a refused
+/// call or a message that came back to its sender. `before` contains the earlier events of the agent, oldest first.
+/// `refusal` is the text of the refusal of a call. Returns `None` for every other event, which needs no explanation.
+pub fn event(event: &Event, before: &[Event], refusal: Option<String>) -> Option<Why> {
+    match event {
+        Event::ModelFailed { .. } | Event::ServiceSkipped { .. } => Some(attempts(&[event])),
+        Event::ToolCalled { agent, tool, call, error: Some(code), .. } => {
+            let (agent, tool, code, call) = (agent.clone(), tool.clone(), code.clone(), call.clone());
+            let mut chain = vec![Fact::CallRefused { agent, tool, code, call }];
+            chain.extend(refusal.map(|text| Fact::Said { text }));
+            Some(Why { chain, remedies: Vec::new() })
+        }
+        Event::TurnEnded { agent, failure: Some(reason), .. } => {
+            let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone() };
+            Some(because_of_attempts(failed, before))
+        }
+        Event::AgentParked { task, agent, reason } => Some(parked(agent, task, reason, before)),
+        Event::AgentPaused { agent } => Some(paused(agent)),
+        Event::LimitReached { limit, value, .. } => Some(limited(limit.clone(), Some(value.clone()))),
+        Event::MessageBounced { message, to } => {
+            let bounced = Fact::Bounced { message: message.clone(), to: to.clone() };
+            Some(Why { chain: vec![bounced], remedies: Vec::new() })
+        }
+        _ => None,
+    }
+}
+
+/// Explains why an agent is parked. `before` contains the earlier events of the agent, oldest first.
+pub fn parked(agent: &AgentId, task: &TaskId, reason: &str, before: &[Event]) -> Why {
+    let parked = Fact::Parked { agent: agent.clone(), task: task.clone(), reason: reason.to_owned() };
+    let mut why = because_of_attempts(parked, before);
+    why.remedies.insert(0, WhyRemedy::Resume { agent: agent.clone() });
+    why
+}
+
+/// Explains why an agent is paused.
+pub fn paused(agent: &AgentId) -> Why {
+    let chain = vec![Fact::Paused { agent: agent.clone() }];
+    Why { chain, remedies: vec![WhyRemedy::Resume { agent: agent.clone() }] }
+}
+
+/// Explains why an agent pauses between attempts or is slow: attempts to call its model failed, and no attempt has
+/// succeeded since. Returns `None` if there are no such attempts. `events` contains the events of the agent, oldest
+/// first.
+pub fn struggling(events: &[Event]) -> Option<Why> {
+    let attempts_now = last_attempts(events);
+    (!attempts_now.is_empty()).then(|| attempts(&attempts_now))
+}
+
+/// An open request of a task that has ended.
+#[derive(Clone, Debug)]
+pub struct OpenRequest {
+    pub message: MessageId,
+    pub from: String,
+    pub to: AgentId,
+}
+
+/// The facts about a task that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended<'a> {
+    pub task: &'a TaskId,
+    pub outcome: Outcome,
+    /// The limit that stopped the task, or `user` if the person stopped it.
+    pub stopped_by: Option<&'a str>,
+    /// The requests that nobody has answered, oldest first.
+    pub open: &'a [OpenRequest],
+    /// The agents that are parked in the task, each with the reason.
+    pub parked: &'a [(AgentId, String)],
+    /// The events of root in the task, oldest first.
+    pub of_root: &'a [Event],
+}
+
+/// Explains the outcome of a task that has ended. Returns `None` if the task was answered.
+pub fn task(ended: &Ended<'_>, stopped_by_user: &str) -> Option<Why> {
+    let task = ended.task;
+    let mut chain = vec![Fact::TaskEnded { task: task.clone(), outcome: ended.outcome }];
+    let mut remedies = Vec::new();
+    match ended.outcome {
+        Outcome::Answered => return None,
+        Outcome::AwaitsUser => {}
+        Outcome::Unanswered | Outcome::NoModel | Outcome::Limited => {
+            remedies.push(WhyRemedy::Write { agent: AgentId::root(), task: task.clone() });
+        }
+    }
+    match ended.stopped_by {
+        Some(by) if by == stopped_by_user => chain.push(Fact::StoppedByUser { task: task.clone() }),
+        Some(limit) => {
+            let Why { chain: limits, remedies: raise } = limited(limit.to_owned(), None);
+            chain.extend(limits);
+            remedies.splice(0..0, raise);
+        }
+        None => {}
+    }
+    for request in ended.open.iter().take(MOST) {
+        let OpenRequest { message, from, to } = request.clone();
+        if to.is_user() {
+            let (agent, message) = (AgentId::new(from.clone()), message.clone());
+            remedies.insert(0, WhyRemedy::Answer { message, agent, task: task.clone() });
+        }
+        chain.push(Fact::Unanswered { message, from, to });
+    }
+    for (agent, reason) in ended.parked.iter().take(MOST) {
+        let (task, reason) = (task.clone(), reason.clone());
+        chain.push(Fact::Parked { agent: agent.clone(), task, reason });
+        remedies.insert(0, WhyRemedy::Resume { agent: agent.clone() });
+    }
+    if let Some(Event::TurnEnded { agent, failure: Some(reason), .. }) =
+        ended.of_root.iter().rev().find(|event| matches!(event, Event::TurnEnded { .. }))
+    {
+        let failed = Fact::TurnFailed { agent: agent.clone(), reason: reason.clone() };
+        let why = because_of_attempts(failed, ended.of_root);
+        chain.extend(why.chain);
+        remedies.extend(why.remedies);
+    }
+    Some(Why { chain, remedies })
+}
+
+fn limited(limit: String, value: Option<serde_json::Number>) -> Why {
+    let remedies = vec![WhyRemedy::RaiseLimit { limit: limit.clone() }];
+    Why { chain: vec![Fact::LimitReached { limit, value }], remedies }
+}
+
+fn because_of_attempts(first: Fact, before: &[Event]) -> Why {
+    let Why { mut chain, remedies } = attempts(&last_attempts(before));
+    chain.insert(0, first);
+    Why { chain, remedies }
+}
+
+/// Returns the failed attempts of the last call to a model, and the services that this call skipped, oldest first.
+/// Returns nothing if the model answered this call. `events` contains the events of one agent, oldest first.
+fn last_attempts(events: &[Event]) -> Vec<&Event> {
+    let mut found = Vec::new();
+    for event in events.iter().rev() {
+        match event {
+            Event::ModelFailed { attempt, .. } => {
+                found.push(event);
+                if *attempt <= 1 {
+                    break;
+                }
+            }
+            Event::ServiceSkipped { .. } => found.push(event),
+            Event::ModelAnswered { .. } => break,
+            _ => {}
+        }
+    }
+    found.reverse();
+    found
+}
+
+/// Explains failed attempts and skipped services. If there are more than [`MOST`], explains only the last of them.
+fn attempts(failed: &[&Event]) -> Why {
+    let mut why = Why::default();
+    let first = failed.len().saturating_sub(MOST);
+    for event in failed.iter().skip(first) {
+        match event {
+            Event::ModelFailed { agent, service, attempt, kind, status, reason, next, sent, .. } => {
+                why.chain.push(Fact::AttemptFailed {
+                    agent: agent.clone(),
+                    service: service.clone(),
+                    attempt: *attempt,
+                    kind: *kind,
+                    status: *status,
+                    reason: reason.clone(),
+                    sent: *sent,
+                });
+                why.chain.push(Fact::Then { next: *next });
+                let check = WhyRemedy::CheckService { service: service.clone() };
+                if *next != NextAttempt::DescribeMedia && !why.remedies.contains(&check) {
+                    why.remedies.push(check);
+                }
+            }
+            Event::ServiceSkipped { service, fallback, reason, .. } => {
+                let (service, fallback) = (service.clone(), fallback.clone());
+                why.chain.push(Fact::ServiceSkipped { service, fallback, reason: reason.clone() });
+            }
+            _ => {}
+        }
+    }
+    why
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_llm::FailureKind;
+    use polity_society::content::Capability;
+    use polity_society::id::ArtifactId;
+    use polity_view::{Routing, SentOutcome, WhyDescribed};
+
+    fn sent(because: Because, services: &[&str], contacts: &[&str]) -> SentRequest {
+        SentRequest {
+            number: 7,
+            agent: AgentId::new("mara"),
+            task: TaskId::new("t-1"),
+            turn: 3,
+            service: ServiceId::new("writer"),
+            model: "m".to_owned(),
+            revision: 2,
+            outcome: SentOutcome::Answered,
+            record: None,
+            at: 0,
+            shown: vec![Shown {
+                artifact: ArtifactId::new("pic"),
+                routing: Routing::Described,
+                why: Some(WhyDescribed {
+                    because,
+                    takes: vec![Capability::TEXT],
+                    services: services.iter().map(|id| ServiceId::new(*id)).collect(),
+                    contacts: contacts.iter().map(|id| AgentId::new(*id)).collect(),
+                }),
+            }],
+            body: None,
+        }
+    }
+
+    fn help(services: &[&str], able: &[(&str, Known)]) -> Help {
+        Help {
+            role: Some(RoleId::new("role-1")),
+            standing: Some(Standing::Active),
+            services: services.iter().map(|id| ServiceId::new(*id)).collect(),
+            able: able
+                .iter()
+                .map(|(agent, known)| Able {
+                    agent: AgentId::new(*agent),
+                    service: ServiceId::new("eyes"),
+                    known: *known,
+                })
+                .collect(),
+        }
+    }
+
+    fn words(why: &Why) -> String {
+        let facts = why.chain.iter().map(Fact::sentence);
+        facts
+            .chain(why.remedies.iter().map(|remedy| format!("- {}", remedy.sentence())))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    fn explained(because: Because, services: &[&str], contacts: &[&str], help: &Help) -> String {
+        let sent = sent(because, services, contacts);
+        words(&described(&sent, &sent.shown[0], Some("picture.png".to_owned()), help))
+    }
+
+    fn blind() -> Because {
+        Because::MissingCapability { capability: Capability::VISION }
+    }
+
+    #[test]
+    fn a_description_names_the_service_who_can_and_whom_to_introduce() {
+        let help = help(&["eyes"], &[("seer", Known::No)]);
+        insta::assert_snapshot!(explained(blind(), &["eyes"], &[], &help), @r"
+        picture.png (artifact:pic) was described to mara in request 7
+        service writer (revision 2) takes text only
+        eyes can take it
+        mara had no contact on eyes
+        - introduce seer, which is on eyes, to mara (in the live view)
+        - give the role of mara the service eyes (in the live view)
+        ");
+    }
+
+    #[test]
+    fn a_description_although_a_contact_could_see() {
+        let help = help(&["eyes"], &[("seer", Known::Yes)]);
+        insta::assert_snapshot!(explained(blind(), &["eyes"], &["seer"], &help), @r"
+        picture.png (artifact:pic) was described to mara in request 7
+        service writer (revision 2) takes text only
+        eyes can take it
+        mara could have sent it to seer
+        - write again: polity send --to mara --task t-1 …
+        - give the role of mara the service eyes (in the live view)
+        ");
+    }
+
+    #[test]
+    fn nobody_can_see() {
+        insta::assert_snapshot!(explained(blind(), &[], &[], &help(&[], &[])), @r"
+        picture.png (artifact:pic) was described to mara in request 7
+        service writer (revision 2) takes text only
+        no other service can take it
+        - add a service that takes vision to llmservices.json
+        ");
+    }
+
+    #[test]
+    fn what_no_service_can_mend_offers_none() {
+        let help = help(&["eyes"], &[("seer", Known::No)]);
+        insta::assert_snapshot!(explained(Because::EarlierAttachment { limit: 5 }, &["eyes"], &[], &help), @r"
+        picture.png (artifact:pic) was described to mara in request 7
+        it belongs to an earlier message, and newer media fill the 5 bytes of a request to service writer (revision 2)
+        ");
+    }
+
+    fn failed(attempt: u32, next: NextAttempt) -> Event {
+        Event::ModelFailed {
+            task: TaskId::new("t-1"),
+            agent: AgentId::new("mara"),
+            service: ServiceId::new("writer"),
+            attempt,
+            kind: FailureKind::Passing,
+            status: Some(500),
+            reason: "out of memory".to_owned(),
+            next,
+            suspects: Vec::new(),
+            sent: Some(i64::from(attempt)),
+        }
+    }
+
+    #[test]
+    fn a_parked_agent_is_explained_by_its_last_call() {
+        let before =
+            [failed(1, NextAttempt::GiveUp), failed(1, NextAttempt::Retry), failed(2, NextAttempt::GiveUp)];
+        let parked = Event::AgentParked {
+            task: TaskId::new("t-1"),
+            agent: AgentId::new("mara"),
+            reason: "server error".to_owned(),
+        };
+        insta::assert_snapshot!(words(&event(&parked, &before, None).unwrap()), @r"
+        mara is parked in t-1: server error
+        attempt 1 of mara at writer failed (request 1): server error, HTTP 500: out of memory
+        the call tried again
+        attempt 2 of mara at writer failed (request 2): server error, HTTP 500: out of memory
+        the call made no further attempt
+        - go on: polity resume mara
+        - check writer: polity doctor, and its entry in llmservices.json
+        ");
+    }
+
+    #[test]
+    fn a_task_without_an_answer_tells_who_is_silent() {
+        let task_id = TaskId::new("t-1");
+        let open = [OpenRequest {
+            message: MessageId::from_sequence(4),
+            from: "root".to_owned(),
+            to: AgentId::new("mara"),
+        }];
+        let parked = [(AgentId::new("mara"), "server error".to_owned())];
+        let ended = Ended {
+            task: &task_id,
+            outcome: Outcome::Unanswered,
+            stopped_by: None,
+            open: &open,
+            parked: &parked,
+            of_root: &[],
+        };
+        insta::assert_snapshot!(words(&task(&ended, "user").unwrap()), @r"
+        nothing is left to do in t-1: it ended without an answer
+        mara has not answered m000000004 of root
+        mara is parked in t-1: server error
+        - go on: polity resume mara
+        - write again: polity send --to root --task t-1 …
+        ");
+        assert_eq!(task(&Ended { outcome: Outcome::Answered, ..ended.clone() }, "user"), None);
+        let limited = Ended {
+            outcome: Outcome::Limited,
+            stopped_by: Some("maxTokensPerTask"),
+            open: &[],
+            parked: &[],
+            ..ended
+        };
+        insta::assert_snapshot!(words(&task(&limited, "user").unwrap()), @r"
+        nothing is left to do in t-1: it ended without an answer, because a limit stopped it
+        limits.maxTokensPerTask was reached
+        - raise limits.maxTokensPerTask in app.json, and write to root again
+        - write again: polity send --to root --task t-1 …
+        ");
+    }
+}

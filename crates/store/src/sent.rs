@@ -1,0 +1,195 @@
+//! Tables `sent` and `sent_texts`: the requests that model servers have got, exactly as they were sent, but with
+//! references in place of media (pictures, sounds and files).
+//!
+//! A past request cannot be built again from the history, because prompts, tools, the configuration and the program
+//! itself change. So each request is stored. A request repeats most of the request before it. So it is stored as a
+//! list of pieces, and each piece is stored only once for a task.
+
+use super::{Conversation, Error, Tx, damaged};
+use polity_society::id::{AgentId, ArtifactId, ServiceId, TaskId, TurnId};
+use polity_view::{SentOutcome, SentRequest, Shown};
+use sqlx::sqlite::SqliteRow;
+use sqlx::types::Json;
+use sqlx::{Row, SqliteConnection};
+use std::collections::HashMap;
+use std::str::FromStr;
+
+const INSERT: &str =
+    "INSERT INTO sent (task, agent, turn, service, model, revision, outcome, shown, texts, kept,
+    created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING seq";
+const KEPT: &str = "SELECT kept FROM sent WHERE task = ?1 ORDER BY seq DESC LIMIT 1";
+const KNOWN: &str = "SELECT seq, hash FROM sent_texts
+    WHERE task = ?1 AND hash IN (SELECT value FROM json_each(?2))";
+const INSERT_TEXT: &str = "INSERT INTO sent_texts (task, hash, text) VALUES (?1, ?2, ?3) RETURNING seq";
+const BECAME: &str = "UPDATE sent SET record = ?2 WHERE seq = ?1";
+const GET: &str = "SELECT * FROM sent WHERE seq = ?1";
+const TEXTS: &str =
+    "SELECT t.text FROM json_each(?1) e LEFT JOIN sent_texts t ON t.seq = e.value ORDER BY e.key";
+const OF_RECORDS: &str = "SELECT record, seq FROM sent WHERE record IN (SELECT value FROM json_each(?1))";
+/// The newest request that described the artifact ?1. The statement reads only the requests of agents that may open the
+/// artifact, because the requests of other agents do not show it.
+const DESCRIBING: &str =
+    "SELECT * FROM sent WHERE agent IN (SELECT agent FROM artifact_grants WHERE artifact = ?1)
+    AND (?2 IS NULL OR agent = ?2) AND EXISTS (SELECT 1 FROM json_each(sent.shown)
+        WHERE json_extract(value, '$.artifact') = ?1 AND json_extract(value, '$.routing') = 'described')
+    ORDER BY seq DESC LIMIT 1";
+
+/// All statements of this file; tests check them against the schema.
+#[cfg(test)]
+pub(super) const STATEMENTS: &[&str] =
+    &[INSERT, KEPT, KNOWN, INSERT_TEXT, BECAME, GET, TEXTS, OF_RECORDS, DESCRIBING];
+
+/// The most bytes of pieces that are stored for one task. Each piece is stored once, so the pieces together are little
+/// larger than the messages and records of the task, and only a very long task reaches this limit. A request whose new
+/// pieces would exceed the limit is stored without its body.
+pub const MOST_BYTES: u64 = 256 << 20;
+
+/// A request that a server has got.
+#[derive(Clone, Debug)]
+pub struct Sent {
+    pub service: ServiceId,
+    pub model: String,
+    /// The revision of the catalogue (the configured services) for which the request was made.
+    pub revision: u64,
+    pub outcome: SentOutcome,
+    /// How the request showed the artifacts of the conversation.
+    pub shown: Vec<Shown>,
+    /// The body in pieces, with references in place of media.
+    pub pieces: Vec<Piece>,
+}
+
+/// A piece of the body of a request. Its hash is computed before the writer's transaction, so that the transaction is
+/// short.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    hash: String,
+    text: String,
+}
+
+impl Piece {
+    /// Returns a piece with this text.
+    pub fn new(text: &str) -> Self {
+        Self { hash: blake3::hash(text.as_bytes()).to_hex().to_string(), text: text.to_owned() }
+    }
+}
+
+/// Stores a request, and returns its number.
+pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, sent: &Sent) -> Result<i64, Error> {
+    let kept = sqlx::query_scalar(KEPT).bind(caller.task.as_str()).fetch_optional(&mut tx.connection).await?;
+    let kept = kept.map_or(0, i64::unsigned_abs);
+    let (texts, kept) = match keep(tx, &caller.task, &sent.pieces, MOST_BYTES.saturating_sub(kept)).await? {
+        Some((places, added)) => (Some(Json(places)), kept.saturating_add(added)),
+        None => (None, kept),
+    };
+    let row = sqlx::query(INSERT)
+        .bind(caller.task.as_str())
+        .bind(caller.agent.as_str())
+        .bind(turn.number())
+        .bind(sent.service.as_str())
+        .bind(&sent.model)
+        .bind(sent.revision.cast_signed())
+        .bind(sent.outcome.as_str())
+        .bind(Json(&sent.shown))
+        .bind(texts)
+        .bind(kept.cast_signed())
+        .bind(tx.now.as_millis())
+        .fetch_one(&mut tx.connection)
+        .await?;
+    polity_points::point!("sent::inserted");
+    Ok(row.get("seq"))
+}
+
+/// Stores the pieces that the task does not have yet. Returns the numbers of all pieces, and the number of bytes that
+/// were added. If the new pieces take more than `room` bytes, stores nothing and returns `None`.
+async fn keep(
+    tx: &mut Tx,
+    task: &TaskId,
+    pieces: &[Piece],
+    room: u64,
+) -> Result<Option<(Vec<i64>, u64)>, Error> {
+    let hashes: Vec<&str> = pieces.iter().map(|piece| piece.hash.as_str()).collect();
+    let query = sqlx::query(KNOWN).bind(task.as_str()).bind(Json(&hashes));
+    let rows = query.fetch_all(&mut tx.connection).await?;
+    let mut known: HashMap<String, i64> = rows.iter().map(|row| (row.get("hash"), row.get("seq"))).collect();
+    let new = pieces.iter().filter(|piece| !known.contains_key(&piece.hash));
+    let added = new.map(|piece| piece.text.len() as u64).sum();
+    if added > room {
+        return Ok(None);
+    }
+    let mut places = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let place = match known.get(&piece.hash) {
+            Some(place) => *place,
+            None => {
+                let query = sqlx::query(INSERT_TEXT).bind(task.as_str()).bind(&piece.hash).bind(&piece.text);
+                let place: i64 = query.fetch_one(&mut tx.connection).await?.get("seq");
+                known.insert(piece.hash.clone(), place);
+                place
+            }
+        };
+        places.push(place);
+    }
+    Ok(Some((places, added)))
+}
+
+/// Notes which record the answer to a request became.
+pub async fn became(tx: &mut Tx, number: i64, record: i64) -> Result<(), Error> {
+    sqlx::query(BECAME).bind(number).bind(record).execute(&mut tx.connection).await?;
+    Ok(())
+}
+
+/// Returns a request with its body; `None` if there is no request of this number.
+pub async fn get(connection: &mut SqliteConnection, number: i64) -> Result<Option<SentRequest>, Error> {
+    let Some(row) = sqlx::query(GET).bind(number).fetch_optional(&mut *connection).await? else {
+        return Ok(None);
+    };
+    let mut sent = read(&row)?;
+    if let Some(texts) = row.get::<Option<String>, _>("texts") {
+        let pieces: Vec<Option<String>> = sqlx::query_scalar(TEXTS).bind(texts).fetch_all(connection).await?;
+        let whole: Option<Vec<String>> = pieces.into_iter().collect();
+        let whole = whole.ok_or_else(|| damaged("sent", &number.to_string(), "a piece is missing"))?;
+        sent.body = Some(whole.concat());
+    }
+    Ok(Some(sent))
+}
+
+/// Returns the newest request, of one agent or of all, that described an artifact. The request has no body.
+pub async fn describing(
+    connection: &mut SqliteConnection,
+    agent: Option<&AgentId>,
+    artifact: &ArtifactId,
+) -> Result<Option<SentRequest>, Error> {
+    let query = sqlx::query(DESCRIBING).bind(artifact.as_str()).bind(agent.map(AgentId::as_str));
+    query.fetch_optional(connection).await?.as_ref().map(read).transpose()
+}
+
+/// Returns the numbers of the requests whose answers became these records.
+pub async fn of_records(
+    connection: &mut SqliteConnection,
+    records: &[i64],
+) -> Result<HashMap<i64, i64>, Error> {
+    let rows = sqlx::query(OF_RECORDS).bind(Json(records)).fetch_all(connection).await?;
+    Ok(rows.iter().map(|row| (row.get("record"), row.get("seq"))).collect())
+}
+
+/// Reads a row, without the body.
+pub(crate) fn read(row: &SqliteRow) -> Result<SentRequest, Error> {
+    let number: i64 = row.get("seq");
+    let wrong = |error: &dyn std::fmt::Display| damaged("sent", &number.to_string(), error);
+    let shown = serde_json::from_str(&row.get::<String, _>("shown")).map_err(|error| wrong(&error))?;
+    let outcome = SentOutcome::from_str(&row.get::<String, _>("outcome")).map_err(|error| wrong(&error))?;
+    Ok(SentRequest {
+        number,
+        agent: AgentId::new(row.get::<String, _>("agent")),
+        task: TaskId::new(row.get::<String, _>("task")),
+        turn: row.get("turn"),
+        service: ServiceId::new(row.get::<String, _>("service")),
+        model: row.get("model"),
+        revision: row.get::<i64, _>("revision").unsigned_abs(),
+        outcome,
+        record: row.get("record"),
+        at: row.get("created_at"),
+        shown,
+        body: None,
+    })
+}

@@ -1,0 +1,45 @@
+//! The result of freeing space in a data directory.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a cleaning removes, beside what nobody needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FreeingFilter {
+    /// Also artifacts of tasks in which nothing has happened for this many seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub older_than_seconds: Option<u64>,
+    /// Also everything in the trash.
+    pub empty_trash: bool,
+    /// Only count, and remove nothing.
+    pub dry_run: bool,
+}
+
+/// What a cleaning has removed or, if it only counted, would remove.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FreedView {
+    /// Artifacts of tasks that ended long ago.
+    pub artifacts: u64,
+    /// Stored bytes that no artifact needs. They are in the trash now, unless it was emptied.
+    pub stored: AmountView,
+    /// Stored bytes that were removed from the trash.
+    pub trash: AmountView,
+    /// Events that have expired.
+    pub events: u64,
+    /// The size of the database before, in bytes.
+    pub database_before: u64,
+    /// The size of the database afterwards, in bytes.
+    pub database_after: u64,
+}
+
+/// A number of files, and their size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AmountView {
+    /// Number of files.
+    pub files: u64,
+    /// Their size in bytes.
+    pub bytes: u64,
+}

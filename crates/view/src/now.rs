@@ -1,0 +1,248 @@
+//! The current state of a society: the agents that work or wait, and what is stuck.
+
+use super::{AgentView, Awaited, Circuit};
+use polity_society::id::{AgentId, ApprovalId, MessageId, RoleId, ServiceId, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Selects how much of the present to return.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct NowFilter {
+    /// Largest number of cards, and largest number of stuck things.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+}
+
+/// What happens in a society at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NowView {
+    /// The moment, by the clock of the process that has read it.
+    pub at: i64,
+    /// The number of the newest event at this moment.
+    pub as_of: i64,
+    /// Whether a process runs the society. If not, the cards show work that the next process will continue.
+    pub running: bool,
+    /// The agents that work or wait for somebody, newest activity first.
+    pub working: Vec<CardView>,
+    /// How many agents work or wait for somebody.
+    pub working_total: u64,
+    /// What does not go on without help, oldest first.
+    pub stuck: Vec<StuckView>,
+    /// How many things are stuck.
+    pub stuck_total: u64,
+}
+
+/// An agent that works or waits for somebody.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CardView {
+    /// The same fields as in a list of agents.
+    #[serde(flatten)]
+    pub agent: AgentView,
+    /// The beginning of what the agent was hired for; for root, of the prompt that it works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<String>,
+    /// The task of the agent's newest activity.
+    pub active_in: TaskId,
+    /// The time of the agent's newest activity.
+    pub active_at: i64,
+    /// What the agent has last heard, said or done in this task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last: Option<LastView>,
+}
+
+/// What an agent has last heard, said or done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LastView {
+    /// When it happened.
+    pub at: i64,
+    /// What it was.
+    pub did: Deed,
+    /// The beginning of the text, on one line; empty if there is no text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// The sender of a message that the agent has heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The tools that the agent has called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<String>,
+}
+
+/// The kinds of things that an agent does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Deed {
+    /// The agent began to read a message.
+    Heard,
+    /// The agent's model answered with a text.
+    Said,
+    /// The agent's model called tools.
+    Called,
+    /// A turn of the agent failed.
+    Failed,
+}
+
+/// Something that does not go on without help.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StuckView {
+    /// Distinguishes this thing from all others, as long as it is stuck.
+    pub key: String,
+    /// Since when it is stuck.
+    pub since: i64,
+    /// What is stuck.
+    #[serde(flatten)]
+    pub stuck: Stuck,
+    /// The task in which it is stuck. Absent for a service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// The title of this task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What the person can do about it; the best remedy first.
+    pub remedies: Vec<Remedy>,
+}
+
+/// The kinds of things that do not go on without help.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "stuck", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub enum Stuck {
+    /// An agent has asked the person, who has not answered.
+    Question {
+        /// The agent that asks.
+        agent: AgentId,
+        /// The question.
+        message: MessageId,
+        /// The beginning of the question, on one line.
+        text: String,
+    },
+    /// An agent asks whether it may make a call.
+    Approval {
+        /// The agent that asks.
+        agent: AgentId,
+        /// The question.
+        approval: ApprovalId,
+        /// The tool that the agent wants to call.
+        tool: String,
+        /// When the question expires; the call is then refused.
+        expires_at: i64,
+    },
+    /// A request has no answer, and nobody works on one.
+    Request {
+        /// The request.
+        message: MessageId,
+        /// Who waits: an agent or `user`.
+        from: AgentId,
+        /// Who shall answer.
+        to: AgentId,
+        /// The beginning of the request, on one line.
+        text: String,
+        /// Why nobody works on an answer.
+        cause: Cause,
+    },
+    /// An agent failed again and again, and does nothing until it is resumed.
+    Parked {
+        /// The parked agent.
+        agent: AgentId,
+        /// The failure for which it was parked.
+        reason: String,
+        /// The parties that wait for its answer; `user` among them.
+        #[serde(skip_serializing_if = "Vec::is_empty", default)]
+        asked_by: Vec<AgentId>,
+    },
+    /// A service fails, or gives no answer.
+    Service {
+        /// The service.
+        service: ServiceId,
+        /// What is wrong with it.
+        trouble: Trouble,
+        /// Whether polity sends calls to the service.
+        circuit: Circuit,
+        /// Until when the service gets no calls, or until when polity waits for a silent server.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<i64>,
+        /// The most recent failure.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The agents that need this service now; at most a few.
+        agents: Vec<AgentId>,
+    },
+    /// A task was declared answered, although root still waits for somebody in it.
+    Answered {
+        /// The requests of root that have no answer, oldest first.
+        requests: Vec<Awaited>,
+    },
+}
+
+/// Why nobody works on the answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// The receiver is paused.
+    Paused,
+    /// The receiver has nothing to do, and waits for nobody.
+    Idle,
+    /// The receiver has work, but nothing has happened in it for some time.
+    Quiet,
+}
+
+/// What is wrong with a service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Trouble {
+    /// Its server has accepted a request, and sends nothing.
+    Silent,
+    /// Its last calls have failed.
+    Failing,
+    /// Its server has asked for a pause.
+    Paused,
+}
+
+/// What the person can do about something that is stuck. Each remedy names the ids that its request needs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "remedy", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Remedy {
+    /// Write to an agent: `POST /api/messages`. If the agent has asked something, the message is the answer.
+    Write {
+        /// The receiver.
+        to: AgentId,
+        /// The task of the message.
+        task: TaskId,
+    },
+    /// Allow or refuse a call: `POST /api/approvals/{approval}`.
+    Decide {
+        /// The question about the call.
+        approval: ApprovalId,
+    },
+    /// Resume an agent: `POST /api/agents/{agent}/resume`.
+    Resume {
+        /// The agent.
+        agent: AgentId,
+    },
+    /// Give a role another service: `PATCH /api/roles/{role}` with `serviceId`, and then resume `resume`, if present.
+    Service {
+        /// The role.
+        role: RoleId,
+        /// The name of the role.
+        name: String,
+        /// The services that meet the requirements of the role; at most a few, and none that is in trouble.
+        services: Vec<ServiceId>,
+        /// The agent of the role that must also be resumed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        resume: Option<AgentId>,
+    },
+    /// Stop the work of an agent and of its descendants: `POST /api/agents/{agent}/stop`.
+    StopAgent {
+        /// The agent.
+        agent: AgentId,
+    },
+    /// Stop a task: `POST /api/tasks/{task}/stop`.
+    StopTask {
+        /// The task.
+        task: TaskId,
+    },
+}

@@ -1,0 +1,270 @@
+//! Explanations of events, artifacts, agents and tasks. An explanation is a chain of facts, each with the ids of what
+//! it is about, and a list of remedies.
+
+mod sentence;
+
+use crate::{Because, NextAttempt, Outcome};
+use polity_llm::FailureKind;
+use polity_society::content::Capability;
+use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, RoleId, ServiceId, TaskId};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+
+/// The explanation of one thing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Why {
+    /// The facts. Each fact is a reason for the fact before it.
+    pub chain: Vec<Fact>,
+    /// What can be done about it, the best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<WhyRemedy>,
+}
+
+/// A fact in an explanation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "fact", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum Fact {
+    /// A request described an artifact to an agent's model instead of showing it.
+    Described {
+        /// The artifact.
+        artifact: ArtifactId,
+        /// The name of its file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        filename: Option<String>,
+        /// The agent whose model got the description.
+        agent: AgentId,
+        /// The number of the request.
+        sent: i64,
+    },
+    /// The model of a service takes only some kinds of content.
+    ServiceTakes {
+        /// The service.
+        service: ServiceId,
+        /// The revision of the configuration that says so.
+        revision: u64,
+        /// The capabilities of the model.
+        takes: Vec<Capability>,
+    },
+    /// Why the request did not show the content.
+    NotShown {
+        /// The reason.
+        because: Because,
+        /// The service that got the request.
+        service: ServiceId,
+        /// The revision of the configuration for which the request was made.
+        revision: u64,
+    },
+    /// Other services could take the content.
+    OthersCan {
+        /// The services.
+        services: Vec<ServiceId>,
+    },
+    /// No other service could take the content.
+    NobodyCan,
+    /// The agent knew no agent on these services.
+    NoContactOn {
+        /// The agent.
+        agent: AgentId,
+        /// The services.
+        services: Vec<ServiceId>,
+    },
+    /// The agent knew agents that could take the content, and could have sent it to them.
+    HasContacts {
+        /// The agent.
+        agent: AgentId,
+        /// The agents that could take it.
+        contacts: Vec<AgentId>,
+    },
+    /// A call of a tool was refused.
+    CallRefused {
+        /// The agent whose model made the call.
+        agent: AgentId,
+        /// The name of the tool.
+        tool: String,
+        /// The code of the refusal.
+        code: String,
+        /// The id of the call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<CallId>,
+    },
+    /// What the society said about it, in the language of the society.
+    Said {
+        /// The text.
+        text: String,
+    },
+    /// An attempt to call a model failed.
+    AttemptFailed {
+        /// The agent whose turn made the call.
+        agent: AgentId,
+        /// The service that failed.
+        service: ServiceId,
+        /// The number of the attempt, from 1.
+        attempt: u32,
+        /// The kind of failure.
+        kind: FailureKind,
+        /// The HTTP status, if the server sent one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<u16>,
+        /// The failure in the words of the server or of the network.
+        reason: String,
+        /// The number of the request, if one was sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sent: Option<i64>,
+    },
+    /// What the call did after the failed attempt.
+    Then {
+        /// The next step.
+        next: NextAttempt,
+    },
+    /// A service was not asked, and its fallback was asked instead.
+    ServiceSkipped {
+        /// The service that was not asked.
+        service: ServiceId,
+        /// The service that was asked.
+        fallback: ServiceId,
+        /// Why it was not asked.
+        reason: String,
+    },
+    /// A turn of an agent failed.
+    TurnFailed {
+        /// The agent.
+        agent: AgentId,
+        /// Why the turn failed.
+        reason: String,
+    },
+    /// An agent is parked: it failed again and again, and does nothing until it is resumed.
+    Parked {
+        /// The agent.
+        agent: AgentId,
+        /// The task in which it is parked.
+        task: TaskId,
+        /// The failure for which it was parked.
+        reason: String,
+    },
+    /// The person has paused an agent.
+    Paused {
+        /// The agent.
+        agent: AgentId,
+    },
+    /// Nothing is left to do in a task.
+    TaskEnded {
+        /// The task.
+        task: TaskId,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// The person has stopped a task.
+    StoppedByUser {
+        /// The task.
+        task: TaskId,
+    },
+    /// A limit of a task was reached.
+    LimitReached {
+        /// The name of the limit in `app.json`.
+        limit: String,
+        /// Its value at that time.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Number>,
+    },
+    /// A request has no answer.
+    Unanswered {
+        /// The request.
+        message: MessageId,
+        /// Who asked.
+        from: String,
+        /// Who was asked.
+        to: AgentId,
+    },
+    /// A message came back, because its receiver has ended.
+    Bounced {
+        /// The message.
+        message: MessageId,
+        /// The receiver that has ended.
+        to: AgentId,
+    },
+}
+
+/// Something that can be done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "remedy", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum WhyRemedy {
+    /// Introduce an agent that can help to the agent that needs help.
+    Introduce {
+        /// The agent that can help.
+        agent: AgentId,
+        /// The service of that agent.
+        service: ServiceId,
+        /// The agent that gets to know it.
+        to: AgentId,
+        /// The task of both.
+        task: TaskId,
+    },
+    /// Give the role of the agent another service.
+    UseService {
+        /// The role.
+        role: RoleId,
+        /// The agent.
+        agent: AgentId,
+        /// The service.
+        service: ServiceId,
+    },
+    /// Tell the agent to hire somebody on this service.
+    Hire {
+        /// The agent.
+        agent: AgentId,
+        /// The task.
+        task: TaskId,
+        /// The service.
+        service: ServiceId,
+    },
+    /// Declare a service with this capability in `llmservices.json`.
+    Declare {
+        /// The capability.
+        capability: Capability,
+    },
+    /// Resume a parked or paused agent.
+    Resume {
+        /// The agent.
+        agent: AgentId,
+    },
+    /// Raise a limit in `app.json`.
+    RaiseLimit {
+        /// The name of the limit.
+        limit: String,
+    },
+    /// Find out what is wrong with a service: `polity doctor`, and its entry in `llmservices.json`.
+    CheckService {
+        /// The service.
+        service: ServiceId,
+    },
+    /// Answer a question.
+    Answer {
+        /// The question.
+        message: MessageId,
+        /// Who asks.
+        agent: AgentId,
+        /// The task.
+        task: TaskId,
+    },
+    /// Write to an agent, so that it goes on.
+    Write {
+        /// The agent.
+        agent: AgentId,
+        /// The task.
+        task: TaskId,
+    },
+}
+
+/// Selects what to explain about a thing that has several reasons.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct WhyFilter {
+    /// For an artifact: only requests of this agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<AgentId>,
+    /// For an artifact: the request of this number; by default, the newest request that described the artifact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent: Option<i64>,
+}

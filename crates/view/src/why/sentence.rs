@@ -1,0 +1,178 @@
+//! Describes facts and remedies of an explanation in words, for a terminal.
+
+use super::{Fact, WhyRemedy};
+use crate::{Because, NextAttempt, Outcome};
+use polity_society::content::Capability;
+use polity_society::id::ServiceId;
+
+impl Fact {
+    /// Describes the fact as a clause without a full stop. The text may quote a model or a server, so it may contain
+    /// control characters.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Described { artifact, filename, agent, sent } => {
+                let name = filename.as_deref().unwrap_or("the artifact");
+                format!("{name} ({}) was described to {agent} in request {sent}", artifact.reference())
+            }
+            Self::ServiceTakes { service, revision, takes } => {
+                format!("service {service} (revision {revision}) takes {}", only(takes))
+            }
+            Self::NotShown { because, service, revision } => {
+                reason(because, &format!("service {service} (revision {revision})"))
+            }
+            Self::OthersCan { services } => format!("{} can take it", names(services)),
+            Self::NobodyCan => "no other service can take it".to_owned(),
+            Self::NoContactOn { agent, services } => {
+                format!("{agent} had no contact on {}", names(services))
+            }
+            Self::HasContacts { agent, contacts } => {
+                let contacts: Vec<&str> = contacts.iter().map(|contact| contact.as_str()).collect();
+                format!("{agent} could have sent it to {}", contacts.join(", "))
+            }
+            Self::CallRefused { agent, tool, code, .. } => format!("{agent} was refused {tool}: {code}"),
+            Self::Said { text } => text.clone(),
+            Self::AttemptFailed { agent, service, attempt, kind, status, reason, sent } => {
+                let status = status.map_or_else(String::new, |status| format!(", HTTP {status}"));
+                let sent = sent.map_or_else(String::new, |sent| format!(" (request {sent})"));
+                format!("attempt {attempt} of {agent} at {service} failed{sent}: {kind}{status}: {reason}")
+            }
+            Self::Then { next } => match next {
+                NextAttempt::Retry => "the call tried again",
+                NextAttempt::DescribeMedia => "the call tried again with media described",
+                NextAttempt::Compact => "the call tried again with older history summed up",
+                NextAttempt::Reword => "the call tried again and said how to call tools",
+                NextAttempt::Fallback => "the call asked the fallback of the service",
+                NextAttempt::GiveUp => "the call made no further attempt",
+            }
+            .to_owned(),
+            Self::ServiceSkipped { service, fallback, reason } => {
+                format!("{service} was not asked ({reason}), and {fallback} was asked instead")
+            }
+            Self::TurnFailed { agent, reason } => format!("a turn of {agent} failed: {reason}"),
+            Self::Parked { agent, task, reason } => format!("{agent} is parked in {task}: {reason}"),
+            Self::Paused { agent } => format!("you paused {agent}"),
+            Self::TaskEnded { task, outcome } => {
+                let how = match outcome {
+                    Outcome::Answered => "with an answer",
+                    Outcome::AwaitsUser => "and an agent waits for your answer",
+                    Outcome::Unanswered => "without an answer",
+                    Outcome::NoModel => "without an answer, because no model was reached",
+                    Outcome::Limited => "without an answer, because a limit stopped it",
+                };
+                format!("nothing is left to do in {task}: it ended {how}")
+            }
+            Self::StoppedByUser { task } => format!("you stopped {task}"),
+            Self::LimitReached { limit, value } => match value {
+                Some(value) => format!("limits.{limit} ({value}) was reached"),
+                None => format!("limits.{limit} was reached"),
+            },
+            Self::Unanswered { message, from, to } => format!("{to} has not answered {message} of {from}"),
+            Self::Bounced { message, to } => format!("{message} came back, because {to} has ended"),
+        }
+    }
+}
+
+impl WhyRemedy {
+    /// Describes the remedy in the imperative.
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Introduce { agent, service, to, .. } => {
+                format!("introduce {agent}, which is on {service}, to {to} (in the live view)")
+            }
+            Self::UseService { agent, service, .. } => {
+                format!("give the role of {agent} the service {service} (in the live view)")
+            }
+            Self::Hire { agent, task, service } => {
+                format!("have {agent} hire somebody on {service}: polity send --to {agent} --task {task} …")
+            }
+            Self::Declare { capability } => {
+                format!("add a service that takes {} to llmservices.json", capability.as_str())
+            }
+            Self::Resume { agent } => format!("go on: polity resume {agent}"),
+            Self::RaiseLimit { limit } => {
+                format!("raise limits.{limit} in app.json, and write to root again")
+            }
+            Self::CheckService { service } => {
+                format!("check {service}: polity doctor, and its entry in llmservices.json")
+            }
+            Self::Answer { message, agent, task } => {
+                format!("answer {message}: polity send --to {agent} --task {task} …")
+            }
+            Self::Write { agent, task } => format!("write again: polity send --to {agent} --task {task} …"),
+        }
+    }
+}
+
+fn names(services: &[ServiceId]) -> String {
+    services.iter().map(ServiceId::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn only(takes: &[Capability]) -> String {
+    let takes: Vec<&str> = takes.iter().map(Capability::as_str).collect();
+    match takes.is_empty() {
+        true => "nothing that is declared".to_owned(),
+        false => format!("{} only", takes.join(", ")),
+    }
+}
+
+fn reason(because: &Because, service: &str) -> String {
+    match because {
+        Because::MissingCapability { capability } => {
+            format!("{service} does not take {}", capability.as_str())
+        }
+        Because::FileTypeNotTaken => format!("{service} takes no files of this type"),
+        Because::Refused => format!("the server of {service} refused it"),
+        Because::TooLarge { encoded, limit } => format!(
+            "it takes {encoded} bytes in a request, and the media of a request to {service} may take {limit}"
+        ),
+        Because::TooManyPixels { width, height } => {
+            format!("it has {width} × {height} pixels, more than polity decodes")
+        }
+        Because::CannotFit { limit } => format!("it cannot be reduced to {limit} bytes for {service}"),
+        Because::NotConvertible => "servers do not take its format, and polity cannot convert it".to_owned(),
+        Because::Damaged => "it cannot be decoded".to_owned(),
+        Because::EarlierAttachment { limit } => format!(
+            "it belongs to an earlier message, and newer media fill the {limit} bytes of a request to {service}"
+        ),
+        Because::TogetherTooLarge { limit } => format!(
+            "it and the other media of its message take more than the {limit} bytes of a request to {service}"
+        ),
+        Because::Unreadable => "its bytes could not be read".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_society::id::{AgentId, ArtifactId, TaskId};
+
+    #[test]
+    fn the_reasons_of_a_description_in_words() {
+        let (mara, service) = (AgentId::new("mara-7k2f"), ServiceId::new("writer"));
+        let eyes = vec![ServiceId::new("eyes")];
+        let chain = [
+            Fact::Described {
+                artifact: ArtifactId::new("k3v9x2ma"),
+                filename: Some("picture.png".to_owned()),
+                agent: mara.clone(),
+                sent: 7,
+            },
+            Fact::ServiceTakes { service, revision: 2, takes: vec![Capability::TEXT] },
+            Fact::OthersCan { services: eyes.clone() },
+            Fact::NoContactOn { agent: mara.clone(), services: eyes },
+        ];
+        let remedy = WhyRemedy::Introduce {
+            agent: AgentId::new("seer-2222"),
+            service: ServiceId::new("eyes"),
+            to: mara,
+            task: TaskId::new("t-1"),
+        };
+        let words: Vec<String> = chain.iter().map(Fact::sentence).chain([remedy.sentence()]).collect();
+        let expect = "picture.png (artifact:k3v9x2ma) was described to mara-7k2f in request 7
+service writer (revision 2) takes text only
+eyes can take it
+mara-7k2f had no contact on eyes
+introduce seer-2222, which is on eyes, to mara-7k2f (in the live view)";
+        assert_eq!(words.join("\n"), expect);
+    }
+}
