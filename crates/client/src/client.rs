@@ -10,8 +10,10 @@ use polity_society::id::{AgentId, ApprovalId, MessageId, PermissionId, RoleId, S
 use polity_view::{
     AgentDetail, AgentFilter, AgentPage, AgentView, ApprovalAnswer, ApprovalFilter, ApprovalPage,
     ApprovalView, ArtifactFilter, ArtifactPage, ArtifactView, ConfigView, ContactView, ConversationView,
-    EventFilter, EventPage, MessageFilter, MessagePage, MessageView, PermissionView, Posted, RequestPreview,
-    RoleView, ServerView, ServiceView, Steered, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
+    EventFilter, EventPage, Forked, FreedView, FreeingFilter, Leaving, MessageFilter, MessagePage,
+    MessageView, NewFork, NowFilter, NowView, PermissionView, Posted, RequestPreview, RoleView, SearchFilter,
+    SearchPage, SentRequest, ServerView, ServiceView, Steered, TaskFilter, TaskPage, TaskView, UsageFilter,
+    UsageView, Why, WhyFilter,
 };
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -23,6 +25,9 @@ use strum::IntoStaticStr;
 use tower::Service;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// Maximum number of characters of a search query. Percent-encoded, this many characters still fit into the longest
+/// address that the daemon accepts (64 KiB).
+const QUERY_CHARACTERS: usize = 5_000;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A client of the API. A client made by [`Client::new`] looks up the daemon of its data directory at each call, so
@@ -109,7 +114,7 @@ pub enum Media {
 }
 
 impl Client {
-    /// Creates a client for the daemon of a data directory. Sends no request yet.
+    /// Creates a client for the daemon of a data directory. Sends no request.
     pub fn new(data: &Path) -> Result<Self, Error> {
         Ok(Self { transport: Transport::to_daemon(data)? })
     }
@@ -142,7 +147,7 @@ impl Client {
         Ok(Self { transport: self.transport.unhurried()? })
     }
 
-    /// Returns the text to show to the person when the stream of events breaks.
+    /// Returns the message that tells the person that the stream of events has broken.
     pub fn lost_words(&self) -> &'static str {
         if self.transport.is_in_process() {
             "the events cannot be read at the moment; trying again (Ctrl-C quits)"
@@ -222,6 +227,24 @@ impl Client {
         self.get(&["api", "messages"], filter).await
     }
 
+    /// Frees space in the data directory of the daemon. This may take long.
+    pub async fn free(&self, wanted: &FreeingFilter) -> Result<FreedView, Error> {
+        let asked = Asked::new(Method::POST, &["api", "gc"]).query(query(wanted));
+        self.unhurried()?.transport.ask(&asked).await
+    }
+
+    /// Fetches everything that the current configuration declares, without secrets.
+    pub async fn config_in_force(&self) -> Result<Value, Error> {
+        self.get(&["api", "config", "in-force"], &()).await
+    }
+
+    /// Searches prompts, messages, agents and artifacts. If the query is too long for an address, this call cuts it.
+    /// The daemon would ignore the remaining characters anyway.
+    pub async fn search(&self, filter: &SearchFilter) -> Result<SearchPage, Error> {
+        let q = filter.q.chars().take(QUERY_CHARACTERS).collect();
+        self.get(&["api", "search"], &SearchFilter { q, ..filter.clone() }).await
+    }
+
     /// Fetches one message with its text.
     pub async fn message(&self, id: &MessageId) -> Result<MessageView, Error> {
         self.get(&["api", "messages", id.as_str()], &()).await
@@ -231,6 +254,16 @@ impl Client {
     pub async fn mark_shown(&self, id: &MessageId) -> Result<(), Error> {
         let _: Value = self.post(&["api", "messages", id.as_str(), "shown"]).await?;
         Ok(())
+    }
+
+    /// Fetches the agents that are at work now, and what is stuck.
+    pub async fn now(&self, filter: &NowFilter) -> Result<NowView, Error> {
+        self.get(&["api", "now"], filter).await
+    }
+
+    /// Returns whether the client calls routes in this process instead of a daemon.
+    pub fn is_in_process(&self) -> bool {
+        self.transport.is_in_process()
     }
 
     /// Fetches a page of tasks, newest first.
@@ -291,6 +324,16 @@ impl Client {
         self.get(&["api", "agents", id.as_str(), "request"], &filter).await
     }
 
+    /// Fetches a request exactly as it was sent to a model.
+    pub async fn sent(&self, number: i64) -> Result<SentRequest, Error> {
+        self.get(&["api", "sent", &number.to_string()], &()).await
+    }
+
+    /// Fetches the explanation of an event, an artifact, an agent or a task.
+    pub async fn why(&self, id: &str, filter: &WhyFilter) -> Result<Why, Error> {
+        self.get(&["api", "why", id], filter).await
+    }
+
     /// Fetches the contacts of an agent.
     pub async fn contacts(&self, id: &AgentId) -> Result<Vec<ContactView>, Error> {
         self.get(&["api", "agents", id.as_str(), "contacts"], &()).await
@@ -303,6 +346,25 @@ impl Client {
         self.transport
             .ask(&Asked::new(Method::POST, &path).query(vec![("scope".to_owned(), scope.to_owned())]))
             .await
+    }
+
+    /// Forks a task. The key makes sure that a retry does not fork the task twice.
+    pub async fn fork(&self, id: &TaskId, fork: &NewFork, key: &IdempotencyKey) -> Result<Forked, Error> {
+        let path = ["api", "tasks", id.as_str(), "fork"];
+        let mut asked = Asked::new(Method::POST, &path);
+        let key = HeaderValue::from_str(&key.0).map_err(|error| Error::Setup(error.to_string()))?;
+        asked.headers.insert(IDEMPOTENCY_KEY, key);
+        asked.headers.insert(CONTENT_TYPE, JSON);
+        asked.body = Some(serde_json::to_vec(fork).map_err(|error| Error::Setup(error.to_string()))?);
+        self.transport.ask(&asked).await.map_err(|error| match error {
+            Error::Lost { url, reason } => Error::MayBeTaken { url, reason },
+            other => other,
+        })
+    }
+
+    /// Asks the daemon to end. The daemon answers before it has ended.
+    pub async fn shutdown(&self) -> Result<Leaving, Error> {
+        self.post(&["api", "shutdown"]).await
     }
 
     /// Stops a task.

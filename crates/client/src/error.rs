@@ -83,7 +83,7 @@ impl Error {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::Find(FindError::NotServing(_)) | Self::Lost { .. } => true,
-            // The daemon cannot use its disk, or it is shutting down.
+            // These statuses mean that the daemon cannot use its disk, or that it is shutting down.
             Self::Refused(problem) => matches!(problem.status, 502..=504),
             Self::Find(_)
             | Self::MayBeTaken { .. }

@@ -5,22 +5,23 @@ use crate::error::Error;
 use crate::place::Door;
 use crate::sse::{Frame, Parser};
 use crate::transport::{Asked, Patience, Way, pause};
-use polity_view::Entry;
-use polity_view::EventFilter;
+use polity_view::{Entry, EventFilter, Glimpse};
 use reqwest::header::{ACCEPT, HeaderName, HeaderValue};
 use reqwest::{Method, Response};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::task::JoinHandle;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
-/// How long a stream may be silent. The daemon sends a keep-alive every 15 seconds.
+/// Maximum silence of a stream. After this time, the connection counts as broken. The daemon sends a keep-alive every
+/// 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// Maximum number of events that wait for the reader: as many as one page of events has. If the reader is slow, the
-/// stream waits.
+/// Maximum number of events that wait for the reader, equal to the number of events on one page. If this many events
+/// wait, the stream stops reading from the daemon.
 const AHEAD: usize = 1_000;
 
 /// What a [`Follow`] yields.
@@ -28,6 +29,8 @@ const AHEAD: usize = 1_000;
 pub enum Followed {
     /// An event with its number.
     Entry(Box<Entry>),
+    /// What an agent is doing at this moment; only from [`Client::follow_live`]. Glimpses may be lost.
+    Glimpse(Box<Glimpse>),
     /// The stream has connected to a daemon, for the first time or after [`Followed::Lost`]. Or the stream has
     /// skipped events, because the data directory was replaced or old events were deleted. In both cases, the reader
     /// should load the current state again.
@@ -60,8 +63,18 @@ impl Drop for Follow {
 impl Client {
     /// Follows the events after the event with this number. Waits for a daemon if none is running.
     pub fn follow(&self, after: i64, filter: EventFilter) -> Follow {
+        self.follow_with(after, filter, Live::Unwanted)
+    }
+
+    /// Follows the events as [`Client::follow`] does, and also what the agents are doing at each moment.
+    pub fn follow_live(&self, after: i64, filter: EventFilter) -> Follow {
+        self.follow_with(after, filter, Live::Wanted)
+    }
+
+    fn follow_with(&self, after: i64, filter: EventFilter, live: Live) -> Follow {
         let (tell, heard) = mpsc::channel(AHEAD);
-        let follower = Follower { client: self.clone(), reach: Reach::None, filter, seen: Seen(after), tell };
+        let follower =
+            Follower { client: self.clone(), reach: Reach::None, filter, live, seen: Seen(after), tell };
         Follow { heard, task: tokio::spawn(follower.run()) }
     }
 }
@@ -80,6 +93,13 @@ impl Seen {
     }
 }
 
+/// Whether the stream also contains glimpses, which tell what an agent is doing at this moment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Live {
+    Wanted,
+    Unwanted,
+}
+
 /// Whether the stream is connected to a daemon.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
@@ -93,6 +113,7 @@ struct Follower {
     client: Client,
     reach: Reach,
     filter: EventFilter,
+    live: Live,
     seen: Seen,
     tell: mpsc::Sender<Followed>,
 }
@@ -118,7 +139,8 @@ impl Follower {
             let error = match self.stream().await {
                 Err(End::Broken(error)) => error,
                 Err(End::Unheard) => return,
-                // A daemon that shuts down ends its streams cleanly.
+                // A daemon that shuts down ends its streams without an error. The follower then waits for the next
+                // daemon, as after a broken connection.
                 Ok(()) => Error::Lost { url: String::new(), reason: "the stream has ended".to_owned() },
             };
             tracing::debug!(%error, seen = self.seen.0, "the event stream broke");
@@ -161,6 +183,11 @@ impl Follower {
                             self.tell.send(Followed::Entry(Box::new(entry))).await?;
                         }
                     }
+                    FrameContent::Glimpse(glimpse) => match self.tell.try_send(Followed::Glimpse(glimpse)) {
+                        // Drop the glimpse if the reader is too slow and its queue is full. Events are never dropped.
+                        Ok(()) | Err(TrySendError::Full(_)) => {}
+                        Err(TrySendError::Closed(_)) => return Err(End::Unheard),
+                    },
                     FrameContent::Reset { after } => {
                         self.seen = Seen(after);
                         self.tell.send(Followed::Connected).await?;
@@ -174,6 +201,9 @@ impl Follower {
         let transport = &self.client.transport;
         let mut query = event_query(&self.filter);
         query.push(("after".to_owned(), self.seen.0.to_string()));
+        if self.live == Live::Wanted {
+            query.push(("live".to_owned(), "true".to_owned()));
+        }
         let mut asked = Asked::new(Method::GET, &["api", "events"]).query(query);
         asked.headers.insert(ACCEPT, EVENT_STREAM);
         asked.headers.insert(LAST_EVENT_ID, HeaderValue::from(self.seen.0));
@@ -188,6 +218,8 @@ impl Follower {
 enum FrameContent {
     /// An event with its number.
     Event(Box<Entry>),
+    /// What an agent is doing.
+    Glimpse(Box<Glimpse>),
     /// The daemon does not have the requested events; the stream continues after this event.
     Reset { after: i64 },
 }
@@ -203,6 +235,9 @@ fn told(frame: &Frame) -> Result<FrameContent, String> {
     if frame.event == "reset" {
         let Reset { after } = serde_json::from_str(&frame.data).map_err(unreadable)?;
         return Ok(FrameContent::Reset { after });
+    }
+    if frame.event == "glimpse" {
+        return serde_json::from_str(&frame.data).map(FrameContent::Glimpse).map_err(unreadable);
     }
     serde_json::from_str(&frame.data).map(FrameContent::Event).map_err(unreadable)
 }

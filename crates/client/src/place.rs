@@ -58,8 +58,9 @@ struct Written {
     url: String,
 }
 
-/// Finds the daemon of a data directory. The two files are valid only while a process holds the lock. A killed daemon
-/// leaves its files behind, and another program may listen on its port by now. The next daemon removes old files.
+/// Finds the daemon of a data directory. The two files of the daemon are valid only while a process holds the lock of
+/// the directory: a killed daemon leaves its files behind, and another program may listen on its port by now. The next
+/// daemon removes the old files.
 pub(crate) fn find(data: &Path) -> Result<Door, FindError> {
     let written = read(data, DAEMON)?;
     let held = holder(data).map_err(|source| FindError::Unreadable { path: data.join(LOCK), source })?;
@@ -128,8 +129,8 @@ mod tests {
         assert!(find(data.path()).is_ok());
         drop(lock);
         assert!(is_gone());
-        // Another client may check the lock at this moment. This client must not be mistaken for the owner of the
-        // data directory.
+        // Another client may hold a shared lock for a moment, to check whether a daemon is running. `find` must not
+        // mistake that client for a daemon.
         let looking = File::open(data.path().join(LOCK)).unwrap();
         looking.try_lock_shared().unwrap();
         assert!(is_gone());

@@ -35,7 +35,8 @@ impl Client {
         self.exchange(Method::POST, headers, Some(message)).await
     }
 
-    /// Opens the stream of messages that belong to no answer. `headers` must contain the header of a session.
+    /// Opens the stream of messages that are not part of the answer to a request. `headers` must contain the header of
+    /// a session.
     pub async fn relay_stream(&self, headers: &[(String, String)]) -> Result<Relayed, Error> {
         self.exchange(Method::GET, headers, None).await
     }
@@ -56,8 +57,8 @@ impl Client {
         sent.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         sent.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         for (name, value) in headers {
-            // A header with an invalid name or value is not sent. If the daemon needs it, the daemon reports that it
-            // is missing.
+            // A header with an invalid name or value is not sent. If the daemon needs this header, the daemon reports
+            // that the header is missing.
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
                 sent.insert(name, value);
             }

@@ -89,7 +89,8 @@ impl Parser {
             },
             "event" => value.clone_into(&mut self.event),
             "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
-            // A comment has an empty field name. `retry` is ignored: the follower computes its own pauses.
+            // A comment has an empty field name. `retry` is ignored: `follow.rs` computes the pauses between its
+            // attempts itself.
             _ => {}
         }
         None

@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Longest answer that the client parses as JSON, in bytes.
 const LONGEST_ANSWER: usize = 256 * 1024 * 1024;
 
-/// What to do if the daemon is gone.
+/// How long a request waits for a daemon if none is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
     /// Retry for some seconds only, then report the failure.
@@ -282,7 +282,7 @@ fn url(base: &Url, path: &[&str], query: &[(String, String)]) -> Url {
     url
 }
 
-/// Returns the texts of an error and all its causes, because the library displays only the outermost error.
+/// Returns the texts of an error and all its causes, because an error of the HTTP library displays only its own text.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut words = error.to_string();
     let mut source = error.source();

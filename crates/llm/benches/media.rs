@@ -74,7 +74,7 @@ fn call(endpoint: &Endpoint, pictures: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let model = HttpModel::new().unwrap();
     let say = |request: &Request| {
-        black_box(runtime.block_on(model.call(endpoint, request)).unwrap());
+        black_box(runtime.block_on(model.call(endpoint, request, &polity_llm::Nobody)).unwrap());
     };
     // The first call connects and sets up everything that later calls share.
     say(&Request {

@@ -9,6 +9,8 @@ mod tests;
 use crate::chat::{FailureKind, Reply, Usage, UsageSource};
 use crate::classify::{Failure, MAX_PARSED, error_in, not_an_answer, too_large};
 use crate::estimate::estimate_usage;
+use crate::listen::Nobody;
+use crate::tell::{Teller, is_reasoning};
 use calls::Calls;
 use fields::merge;
 use serde_json::{Map, Value};
@@ -56,13 +58,14 @@ pub(crate) fn assemble_whole(answer: Value, prompt_tokens: u64) -> Result<Reply,
         return Err(not_an_answer(&answer.to_string()));
     }
     let mut assembler = Assembler::default();
-    assembler.push(answer)?;
+    // The answer has arrived as a whole, so nobody listens to its pieces.
+    assembler.push(answer, &mut Teller::new(&Nobody, &[]))?;
     assembler.finish(prompt_tokens)
 }
 
 impl Assembler {
-    /// Adds the next piece to the answer. Fails if the piece reports an error.
-    pub(crate) fn push(&mut self, piece: Value) -> Result<(), Failure> {
+    /// Adds the next piece to the answer, and tells the listener about the piece. Fails if the piece reports an error.
+    pub(crate) fn push(&mut self, piece: Value, teller: &mut Teller<'_>) -> Result<(), Failure> {
         if let Some(failure) = error_in(&piece) {
             return Err(failure);
         }
@@ -79,7 +82,7 @@ impl Assembler {
         let Some(Value::Array(choices)) = piece.get_mut("choices").map(Value::take) else {
             return Ok(());
         };
-        choices.into_iter().try_for_each(|choice| self.push_choice(choice))
+        choices.into_iter().try_for_each(|choice| self.push_choice(choice, teller))
     }
 
     /// Returns the memory that the pieces take so far, in bytes.
@@ -118,7 +121,7 @@ impl Assembler {
         self.finish(prompt_tokens).ok()
     }
 
-    fn push_choice(&mut self, choice: Value) -> Result<(), Failure> {
+    fn push_choice(&mut self, choice: Value, teller: &mut Teller<'_>) -> Result<(), Failure> {
         let Value::Object(mut choice) = choice else { return Ok(()) };
         if choice.get("index").and_then(Value::as_u64).unwrap_or(0) != 0 {
             return Ok(());
@@ -129,10 +132,10 @@ impl Assembler {
             self.finish_reason = Some(reason.to_owned());
         }
         if let Some(Value::Object(delta)) = choice.get_mut("delta").map(Value::take) {
-            self.push_message(delta, Calls::push_delta)?;
+            self.push_message(delta, Calls::push_delta, teller)?;
         } else if let Some(Value::Object(message)) = choice.get_mut("message").map(Value::take) {
-            self.push_message(message, Calls::push_whole)?;
-            // A whole message is finished even if its server gives no reason.
+            self.push_message(message, Calls::push_whole, teller)?;
+            // A whole message is finished even if its server gives no finish reason.
             self.finish_reason.get_or_insert_with(|| "stop".to_owned());
         }
         Ok(())
@@ -142,26 +145,35 @@ impl Assembler {
         &mut self,
         mut message: Map<String, Value>,
         push_call: fn(&mut Calls, Map<String, Value>) -> Result<usize, Failure>,
+        teller: &mut Teller<'_>,
     ) -> Result<(), Failure> {
         for (name, text) in [("content", &mut self.text), ("refusal", &mut self.refusal)] {
             let Some(content) = message.get(name) else { continue };
             let before = text.len();
             push_text(text, content);
             self.kept.add(text.len() - before)?;
+            teller.text(&text[before..]);
         }
         if let Some(Value::Array(calls)) = message.get_mut("tool_calls").map(Value::take) {
             for call in calls {
                 if let Value::Object(call) = call {
-                    self.kept.add(push_call(&mut self.calls, call)?)?;
+                    let weight = push_call(&mut self.calls, call)?;
+                    self.kept.add(weight)?;
+                    teller.arguments(weight);
                 }
             }
+            self.calls.tell_new(teller);
         }
         // The API had the field `function_call` before it got `tool_calls`.
         if let Some(function @ Value::Object(_)) = message.get_mut("function_call").map(Value::take) {
             let call = Map::from_iter([("function".to_owned(), function)]);
             self.kept.add(push_call(&mut self.calls, call)?)?;
+            self.calls.tell_new(teller);
         }
         for (name, value) in message {
+            if let Some(thought) = value.as_str().filter(|_| is_reasoning(&name)) {
+                teller.reasoning(thought);
+            }
             if !STANDARD.contains(&name.as_str()) {
                 self.kept.add(merge(&mut self.extra, name, value))?;
             }

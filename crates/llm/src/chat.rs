@@ -2,6 +2,7 @@
 
 use crate::data::Data;
 use crate::endpoint::Endpoint;
+use crate::listen::Listener;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,11 +13,13 @@ use strum::{IntoStaticStr, VariantArray};
 
 /// A model that answers chat requests, behind an HTTP server or inside this process.
 pub trait ChatModel: Send + Sync {
-    /// Makes one attempt and never retries. Dropping the future cancels the call.
+    /// Makes one attempt and never retries. Dropping the future cancels the call. `listener` hears a streamed answer
+    /// while it arrives.
     fn call<'a>(
         &'a self,
         endpoint: &'a Endpoint,
         request: &'a Request,
+        listener: &'a dyn Listener,
     ) -> BoxFuture<'a, Result<Reply, CallError>>;
 }
 
@@ -29,6 +32,26 @@ pub struct Request {
     pub tools: Vec<Tool>,
     /// Whether the model may call tools in this answer.
     pub tool_choice: ToolChoice,
+}
+
+impl Request {
+    /// Returns a copy of the request with a reference in place of each medium. The body of the copy differs from the
+    /// original body in one way only: it has the name and the length of each medium instead of the base64 text.
+    #[must_use]
+    pub fn by_reference(&self) -> Self {
+        let message = |message: &Message| match message {
+            Message::User(parts) => Message::User(parts.iter().map(Part::by_reference).collect()),
+            Message::Tool { call_id, content, media } => {
+                let reference =
+                    |media: &Media| Media { label: media.label.clone(), part: media.part.by_reference() };
+                let (call_id, content) = (call_id.clone(), content.clone());
+                Message::Tool { call_id, content, media: media.iter().map(reference).collect() }
+            }
+            other @ (Message::System(_) | Message::Assistant { .. }) => other.clone(),
+        };
+        let messages = self.messages.iter().map(message).collect();
+        Self { messages, tools: self.tools.clone(), tool_choice: self.tool_choice }
+    }
 }
 
 /// A tool as the model sees it.
@@ -75,8 +98,8 @@ pub enum Message {
         call_id: String,
         /// The result, as one JSON text.
         content: String,
-        /// Media that belong to the result. The dialect decides where they go: by default into one user message
-        /// after the whole batch of results.
+        /// Media that belong to the result. The dialect (the settings for the peculiarities of one server) decides
+        /// where they go. By default, they go into one user message after the whole batch of results.
         media: Vec<Media>,
     },
 }
@@ -118,6 +141,19 @@ pub enum Part {
         /// The file, not yet encoded as base64.
         data: Data,
     },
+}
+
+impl Part {
+    fn by_reference(&self) -> Self {
+        let mut part = self.clone();
+        match &mut part {
+            Self::Text(_) => {}
+            Self::Image { data, .. } | Self::Audio { data, .. } | Self::File { data, .. } => {
+                *data = data.by_reference();
+            }
+        }
+        part
+    }
 }
 
 impl fmt::Debug for Part {
@@ -275,6 +311,10 @@ impl CallError {
             | FailureKind::ContextOverflow
             | FailureKind::MediaRefused
             | FailureKind::CallNotParsed
+            | FailureKind::ToolsRefused
+            | FailureKind::NoSuchModel
+            | FailureKind::NothingLoaded
+            | FailureKind::WrongAddress
             | FailureKind::Refused
             | FailureKind::NotAnAnswer
             | FailureKind::Misconfigured => Blame::Caller,
@@ -303,6 +343,14 @@ pub enum FailureKind {
     /// The server could not parse the tool call that its model wrote. The same request usually fails again; a request
     /// that also explains how to call tools usually succeeds.
     CallNotParsed,
+    /// The server accepts no tools for this model, so every request that offers tools fails.
+    ToolsRefused,
+    /// The server has no model of this name.
+    NoSuchModel,
+    /// The server has models, but none is loaded.
+    NothingLoaded,
+    /// No chat model answers below the base URL. The message names the base URL at which the server does answer.
+    WrongAddress,
     /// Any other HTTP status 4xx. The same request will fail again.
     Refused,
     /// The answer broke off before its end.
@@ -329,6 +377,10 @@ impl fmt::Display for FailureKind {
             Self::ContextOverflow => "context window exceeded",
             Self::MediaRefused => "media refused",
             Self::CallNotParsed => "the server could not read the model's tool call",
+            Self::ToolsRefused => "the model takes no tools",
+            Self::NoSuchModel => "no such model",
+            Self::NothingLoaded => "no model is loaded",
+            Self::WrongAddress => "wrong baseURL",
             Self::Refused => "request refused",
             Self::BrokenOff => "answer broken off",
             Self::NotAnAnswer => "not an answer",

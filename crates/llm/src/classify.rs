@@ -67,6 +67,36 @@ const CALL: &[&str] = &[
     "malformed function call",
 ];
 
+/// Phrases with which servers refuse tools: for one model, or until somebody starts the server with other options.
+const TOOLS: &[&str] = &[
+    "does not support tools",
+    "does not support tool",
+    "do not support tool",
+    "doesn't support tool",
+    "not support function calling",
+    "tools are not supported",
+    "tool use is not supported",
+    "tool calling is not supported",
+    "function calling is not supported",
+    "tool choice requires --enable-auto-tool-choice",
+    "tools param requires --jinja",
+    "no endpoints found that support tool use",
+];
+
+/// Phrases with which servers report that they have loaded no model.
+const NOTHING_LOADED: &[&str] =
+    &["no models loaded", "no model loaded", "no model is loaded", "no models are loaded"];
+
+/// Phrases with which servers report that a model does not exist, if the text also contains the word `model`.
+const NO_SUCH_MODEL: &[&str] = &[
+    "not found",
+    "not_found",
+    "does not exist",
+    "is not a valid model",
+    "not installed",
+    "invalid model identifier",
+];
+
 /// Phrases with which servers refuse a picture, a sound or a file.
 const MEDIA: &[&str] = &[
     "image input is not supported",
@@ -199,9 +229,18 @@ impl CallError {
     /// otherwise the same status or words mean something else.
     pub fn may_refuse_media(&self) -> bool {
         match (self.kind, self.status) {
-            (FailureKind::Misconfigured | FailureKind::CallNotParsed, _) => false,
+            (
+                FailureKind::Misconfigured
+                | FailureKind::CallNotParsed
+                | FailureKind::ToolsRefused
+                | FailureKind::NoSuchModel
+                | FailureKind::NothingLoaded
+                | FailureKind::WrongAddress,
+                _,
+            ) => false,
             (FailureKind::MediaRefused, _) | (_, Some(400 | 413 | 415 | 422)) => true,
-            // The refusal came inside an answer with a success status, so its real status is unknown.
+            // The refusal came inside an answer with a success status, so its real status is unknown, and media may be
+            // the cause.
             (FailureKind::Refused, Some(200)) => true,
             (FailureKind::Refused | FailureKind::Unauthorized | FailureKind::Passing, Some(_)) => {
                 complains_of_media(&self.message.to_lowercase())
@@ -282,6 +321,9 @@ fn kind_of(status: u16, text: &str) -> FailureKind {
         _ if says(CALL) => FailureKind::CallNotParsed,
         _ if says(OVERFLOW) => FailureKind::ContextOverflow,
         413 if text.contains("token") => FailureKind::ContextOverflow,
+        _ if says(TOOLS) => FailureKind::ToolsRefused,
+        _ if says(NOTHING_LOADED) => FailureKind::NothingLoaded,
+        400 | 404 if text.contains("model") && says(NO_SUCH_MODEL) => FailureKind::NoSuchModel,
         _ if says(MEDIA) => FailureKind::MediaRefused,
         403 => FailureKind::Unauthorized,
         400..500 if says(KEY) => FailureKind::Unauthorized,

@@ -21,7 +21,7 @@ pub fn install_crypto_provider() {
 /// to send a request on one connection, it sends the request on another connection.
 pub(crate) fn http_client(connect: Duration) -> Result<reqwest::Client, SetupError> {
     install_crypto_provider();
-    // A redirected call would lose its body, and could carry its key to another server.
+    // Follow no redirects: a redirected call would lose its body, and could carry its key to another server.
     let builder = || {
         reqwest::Client::builder()
             .no_proxy()

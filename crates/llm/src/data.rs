@@ -16,12 +16,32 @@ static ENGINE: LazyLock<Simd> = LazyLock::new(|| Simd::standard(PAD));
 pub struct Data {
     bytes: Bytes,
     base64: Arc<OnceLock<String>>,
+    /// The name of the medium, for people who look at the request later.
+    name: Option<Arc<str>>,
 }
 
 impl Data {
     /// Returns the bytes in base64. The first call encodes them.
     pub(crate) fn base64(&self) -> &str {
         self.base64.get_or_init(|| ENGINE.encode(&self.bytes))
+    }
+
+    /// Names the bytes. The name is not sent.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Returns a stand-in for the medium: a request that contains it shows the name and the length of the bytes
+    /// instead of their base64 form.
+    pub(crate) fn by_reference(&self) -> Self {
+        let length = self.bytes.len();
+        let shown = match &self.name {
+            Some(name) => format!("<{name}, {length} bytes>"),
+            None => format!("<{length} bytes>"),
+        };
+        Self { bytes: Bytes::new(), base64: Arc::new(OnceLock::from(shown)), name: None }
     }
 
     /// Returns the memory that the medium takes after a request has sent it, in bytes. This counts the content and its
@@ -33,7 +53,7 @@ impl Data {
 
 impl From<Bytes> for Data {
     fn from(bytes: Bytes) -> Self {
-        Self { bytes, base64: Arc::new(OnceLock::new()) }
+        Self { bytes, base64: Arc::new(OnceLock::new()), name: None }
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Found {
     pub server: ServerKind,
     /// The base URL of the server, in the form that an endpoint needs.
     pub base_url: String,
-    /// The names of the server's models in the server's order, without embedding models. Never empty.
+    /// The names of the server's models in the server's order, without embedding models. [`discover`] and
+    /// [`discover_all`] return only servers for which this list is not empty.
     pub models: Vec<String>,
 }
 
@@ -44,6 +45,22 @@ impl ServerKind {
             Self::Vllm => 8_000,
         }
     }
+
+    /// Returns the kind of server that usually listens on the port of this base URL.
+    pub fn usual_at(base_url: &str) -> Option<Self> {
+        let port = reqwest::Url::parse(base_url.trim()).ok()?.port()?;
+        Self::VARIANTS.iter().copied().find(|server| server.port() == port)
+    }
+
+    /// Returns what a person does to get a context window of `tokens` on this kind of server.
+    pub fn how_to_enlarge(self, tokens: u64) -> String {
+        match self {
+            Self::Ollama => format!("start Ollama with OLLAMA_CONTEXT_LENGTH={tokens}"),
+            Self::LmStudio => format!("load the model in LM Studio with a context length of {tokens}"),
+            Self::LlamaCpp => format!("start llama-server with --ctx-size {tokens}"),
+            Self::Vllm => format!("start vLLM with --max-model-len {tokens}"),
+        }
+    }
 }
 
 impl fmt::Display for ServerKind {
@@ -67,7 +84,20 @@ pub async fn discover(budget: Duration) -> Option<Found> {
 /// that have a model, the most preferred server first. Takes no longer than `budget`.
 pub async fn discover_all(budget: Duration) -> Vec<Found> {
     let Some(client) = client(budget) else { return Vec::new() };
-    ask_all(&client, usual_places(), budget).filter_map(async |found| found).collect().await
+    let answers = ask_all(&client, usual_places(), budget).filter_map(async |found| found);
+    answers.filter(|found| std::future::ready(!found.models.is_empty())).collect().await
+}
+
+/// Looks for model servers on the usual ports of this machine that answer but have no model. Takes no longer than
+/// `budget`.
+pub async fn discover_empty(budget: Duration) -> Vec<ServerKind> {
+    let Some(client) = client(budget) else { return Vec::new() };
+    let answers = ask_all(&client, usual_places(), budget).filter_map(async |found| found);
+    answers
+        .filter(|found| std::future::ready(found.models.is_empty()))
+        .map(|found| found.server)
+        .collect()
+        .await
 }
 
 fn usual_places() -> impl Iterator<Item = (ServerKind, String)> {
@@ -78,16 +108,17 @@ fn client(budget: Duration) -> Option<reqwest::Client> {
     http_client(budget).inspect_err(|error| tracing::warn!(%error, "cannot look for model servers")).ok()
 }
 
-/// Asks all candidates at the same time. Returns the answers in the order of the candidates.
+/// Asks all candidates (addresses at which a server may listen) at the same time. Returns the answers in the order of
+/// the candidates.
 fn ask_all<'c>(
     client: &'c reqwest::Client,
     candidates: impl IntoIterator<Item = (ServerKind, String)>,
     budget: Duration,
 ) -> impl Stream<Item = Option<Found>> + 'c {
     let asked = candidates.into_iter().map(move |(server, base_url)| async move {
-        // Each candidate has the whole budget, so a server that hangs takes no time from the other candidates.
+        // Each candidate has the whole time budget, so a server that hangs takes no time from the other candidates.
         let models = tokio::time::timeout(budget, list_models(client, &base_url)).await.ok()??;
-        (!models.is_empty()).then_some(Found { server, base_url, models })
+        Some(Found { server, base_url, models })
     });
     asked.collect::<FuturesOrdered<_>>()
 }
@@ -99,8 +130,8 @@ async fn discover_among(
     let client = client(budget)?;
     let mut answers = std::pin::pin!(ask_all(&client, candidates, budget));
     while let Some(answer) = answers.next().await {
-        if answer.is_some() {
-            return answer;
+        if let Some(found) = answer.filter(|found| !found.models.is_empty()) {
+            return Some(found);
         }
     }
     None
@@ -127,8 +158,12 @@ fn models_in(body: &[u8]) -> Option<Vec<String>> {
     if list.get("object")?.as_str()? != "list" {
         return None;
     }
-    let models: Option<Vec<&str>> =
-        list.get("data")?.as_array()?.iter().map(|model| model.get("id")?.as_str()).collect();
+    // Ollama writes `null` if it has no model.
+    let data = list.get("data")?;
+    if data.is_null() {
+        return Some(Vec::new());
+    }
+    let models: Option<Vec<&str>> = data.as_array()?.iter().map(|model| model.get("id")?.as_str()).collect();
     Some(models?.into_iter().filter(|id| !id.contains("embed")).map(str::to_owned).collect())
 }
 
@@ -149,11 +184,11 @@ mod tests {
         check(r#"{"object":"list","data":[{"id":"a","object":"model"},{"id":"b"}]}"#, Some(&["a", "b"]));
         check(r#"{"object":"list","data":[{"id":"text-embedding-nomic"},{"id":"qwen"}]}"#, Some(&["qwen"]));
         check(r#"{"object":"list","data":[]}"#, Some(&[]));
+        check(r#"{"object":"list","data":null}"#, Some(&[]));
     }
 
     #[test]
     fn what_is_no_list_of_models() {
-        check(r#"{"object":"list","data":null}"#, None);
         check(r#"{"object":"list","data":[{"name":"a"}]}"#, None);
         check(r#"{"data":[{"id":"a"}]}"#, None);
         check(r#"{"status":"ok"}"#, None);

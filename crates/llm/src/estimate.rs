@@ -37,7 +37,7 @@ pub(crate) fn estimate_usage(prompt_tokens: u64, reply: &Reply) -> Usage {
     Usage { prompt_tokens, completion_tokens: text + calls + fields, source: UsageSource::Estimated }
 }
 
-/// Estimates the tokens of one message, including its media and opaque fields.
+/// Estimates the tokens of one message, including its media and the fields that only the service understands.
 pub fn estimate_message_tokens(message: &Message) -> u64 {
     match message {
         Message::System(text) => estimate_tokens(text),

@@ -93,7 +93,7 @@ impl Event {
                 self.data.push(b'\n');
             }
             b"event" => self.name = value.to_owned(),
-            // A comment has an empty field name. Comments and all other fields are ignored.
+            // A comment line of the stream has an empty field name. Comments and all other fields are ignored.
             _ => {}
         }
     }

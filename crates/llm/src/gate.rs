@@ -2,6 +2,7 @@
 
 use crate::chat::{Blame, CallError};
 use crate::circuit::{Circuit, Found, Probe};
+use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -27,7 +28,8 @@ pub struct Patience {
     pub while_open: WhileOpen,
 }
 
-/// What a caller does while the circuit is open.
+/// What a caller does while the circuit is open: after too many failures of the service, the gate admits nobody for a
+/// while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhileOpen {
     /// The caller waits until a probe shows whether the service works.
@@ -71,6 +73,8 @@ pub struct GateStatus {
     pub circuit: GateCircuit,
     /// How the last call failed; `None` if it succeeded.
     pub last_failure: Option<CallError>,
+    /// Time since the first failure after the last answer of the service; `None` if no call has failed since then.
+    pub failing_for: Option<Duration>,
 }
 
 /// Whether the circuit of a gate lets callers in.
@@ -84,7 +88,7 @@ pub enum GateCircuit {
     HalfOpen,
 }
 
-/// Permission to make one call. Dropping this frees the caller's place for another caller.
+/// Permission to make one call. Dropping the pass frees the caller's place for another caller.
 #[derive(Debug)]
 #[must_use = "dropping the pass gives the place back at once"]
 pub struct Pass {
@@ -97,18 +101,30 @@ pub struct Pass {
     inside: Option<Counted>,
 }
 
-/// Counts one caller at a gate, for as long as this value lives.
+/// Counts one caller that was let in, for as long as this value lives.
 #[derive(Debug)]
 struct Counted {
     shared: Arc<Shared>,
-    stands: Stands,
 }
 
-/// Whether a counted caller waits before the gate or is inside it.
+/// A place in the queue before a gate. A caller that drops its ticket leaves the queue.
+#[derive(Debug)]
+pub struct Ticket {
+    shared: Arc<Shared>,
+    number: TicketNumber,
+}
+
+/// Identifies a ticket of one gate. Later tickets have higher numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TicketNumber(u64);
+
+/// What a waiting caller sees from its place in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stands {
-    Before,
-    Inside,
+pub struct Outlook {
+    /// The caller's place in the queue, from 1.
+    pub place: u64,
+    /// Remaining time in which the gate lets nobody in, because of a pause or an open circuit.
+    pub closed_for: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -128,15 +144,19 @@ struct State {
     /// When the pause that the service asked for ends.
     closed_until: Option<Instant>,
     circuit: Circuit,
-    /// How many probes have failed since the gate was created.
+    /// How many probes (calls that test whether the service works again) have failed since the gate was created.
     failed_probes: u64,
     /// How often another server has replaced the service.
     generation: u64,
-    /// Numbers of callers: those that wait before the gate (`before`), and those that are admitted (`inside`).
-    before: u64,
+    /// The tickets of the callers that wait before the gate, in the order of their numbers.
+    before: VecDeque<TicketNumber>,
+    next_ticket: u64,
+    /// Number of callers that are admitted.
     inside: u64,
     /// How the last call failed; `None` if it succeeded.
     last_failure: Option<CallError>,
+    /// The time of the first failure after the last answer of the service; `None` if no call has failed since then.
+    failing_since: Option<Instant>,
 }
 
 /// What a caller at the gate does next.
@@ -158,63 +178,46 @@ impl Gate {
             circuit: Circuit::default(),
             failed_probes: 0,
             generation: 0,
-            before: 0,
+            before: VecDeque::new(),
+            next_ticket: 1,
             inside: 0,
             last_failure: None,
+            failing_since: None,
         });
         let places = Arc::new(Semaphore::new(limit));
         Self { shared: Arc::new(Shared { places, state, changed: watch::Sender::new(()) }) }
     }
 
-    /// Waits for a place (first come, first served), for the end of any pause, and for the service to recover.
-    /// `patience` limits this wait.
+    /// Joins the queue before the gate. The caller then waits with [`Ticket::enter`].
+    pub fn join(&self) -> Ticket {
+        let mut state = self.shared.state();
+        let number = TicketNumber(state.next_ticket);
+        state.next_ticket += 1;
+        state.before.push_back(number);
+        drop(state);
+        Ticket { shared: Arc::clone(&self.shared), number }
+    }
+
+    /// Joins the queue and waits, as [`Ticket::enter`] does.
     ///
     /// # Errors
     ///
-    /// Fails if the gate does not let the caller in. The caller then holds no place.
+    /// Fails if the gate does not let the caller in.
     pub async fn enter(&self, patience: Patience) -> Result<Pass, Shut> {
-        let _before = Counted::new(&self.shared, Stands::Before);
-        let mut changes = self.shared.changed.subscribe();
-        let failed_before = self.shared.state().failed_probes;
-        // A caller watches for changes while it queues, so that it leaves at once if it can ask another service.
-        let mut place = Box::pin(self.shared.places.clone().acquire_owned());
-        let mut pass = loop {
-            if let NextMove::Leave(shut) = self.shared.state().step(patience, failed_before) {
-                return Err(shut);
-            }
-            tokio::select! {
-                biased;
-                // Cannot fail: the semaphore is never closed.
-                permit = &mut place => {
-                    let (shared, permit) = (self.shared.clone(), permit.ok());
-                    break Pass { shared, permit, probe: None, generation: 0, inside: None };
-                }
-                // Cannot fail: the sender is in `self`.
-                _ = changes.changed() => {}
-            }
+        self.join().enter(patience).await
+    }
+
+    /// Returns what the caller with this ticket sees; `None` if the caller no longer waits.
+    pub fn outlook(&self, ticket: TicketNumber) -> Option<Outlook> {
+        let now = Instant::now();
+        let state = self.shared.state();
+        let index = state.before.binary_search(&ticket).ok()?;
+        let opens = match state.circuit.look(now) {
+            Found::Open { until, .. } => Some(until),
+            Found::Closed | Found::Due { .. } | Found::Probing { .. } => None,
         };
-        loop {
-            changes.mark_unchanged();
-            let (step, generation) = {
-                let mut state = self.shared.state();
-                (state.enter(patience, failed_before), state.generation)
-            };
-            match step {
-                NextMove::Enter(probe) => {
-                    (pass.probe, pass.generation) = (probe, generation);
-                    pass.inside = Some(Counted::new(&self.shared, Stands::Inside));
-                    return Ok(pass);
-                }
-                NextMove::Leave(shut) => return Err(shut),
-                NextMove::Wait(None) => {
-                    let _ = changes.changed().await;
-                }
-                NextMove::Wait(Some(until)) => {
-                    // After a change, or at this time at the latest, the loop decides again.
-                    let _ = tokio::time::timeout_at(until, changes.changed()).await;
-                }
-            }
-        }
+        let opens = state.closed_until.max(opens).filter(|until| *until > now);
+        Some(Outlook { place: index as u64 + 1, closed_for: opens.map(|until| until - now) })
     }
 
     /// Begins a pause, in which the gate admits no caller. A pause that has begun can become longer, but never shorter.
@@ -236,6 +239,7 @@ impl Gate {
         state.closed_until = None;
         state.circuit.forget();
         state.last_failure = None;
+        state.failing_since = None;
         state.generation += 1;
         drop(state);
         self.shared.changed.send_replace(());
@@ -247,7 +251,7 @@ impl Gate {
         let state = self.shared.state();
         GateStatus {
             in_flight: state.inside,
-            waiting: state.before,
+            waiting: state.before.len() as u64,
             paused_for: state.closed_until.filter(|until| *until > now).map(|until| until - now),
             circuit: match state.circuit.look(now) {
                 Found::Closed => GateCircuit::Closed,
@@ -255,6 +259,7 @@ impl Gate {
                 Found::Due { .. } | Found::Probing { .. } => GateCircuit::HalfOpen,
             },
             last_failure: state.last_failure.clone(),
+            failing_for: state.failing_since.map(|since| now.saturating_duration_since(since)),
         }
     }
 
@@ -272,6 +277,64 @@ impl Gate {
             state.owed += fewer - self.shared.places.forget_permits(fewer);
         }
         state.limit = limit;
+    }
+}
+
+impl Ticket {
+    /// Returns the number of the ticket.
+    pub fn number(&self) -> TicketNumber {
+        self.number
+    }
+
+    /// Waits for a place (first come, first served), for the end of any pause, and for the service to recover.
+    /// `patience` limits this wait. The caller stands in the queue until it is let in.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the gate does not let the caller in. The caller then holds no place.
+    pub async fn enter(self, patience: Patience) -> Result<Pass, Shut> {
+        let mut changes = self.shared.changed.subscribe();
+        let failed_before = self.shared.state().failed_probes;
+        // The caller watches for changes while it queues. So if the circuit opens, a caller that can ask another
+        // service leaves the queue at once.
+        let mut place = Box::pin(self.shared.places.clone().acquire_owned());
+        let mut pass = loop {
+            if let NextMove::Leave(shut) = self.shared.state().step(patience, failed_before) {
+                return Err(shut);
+            }
+            tokio::select! {
+                biased;
+                // Cannot fail: the semaphore is never closed.
+                permit = &mut place => {
+                    let (shared, permit) = (self.shared.clone(), permit.ok());
+                    break Pass { shared, permit, probe: None, generation: 0, inside: None };
+                }
+                // Cannot fail: `self` owns the sender, so the channel stays open.
+                _ = changes.changed() => {}
+            }
+        };
+        loop {
+            changes.mark_unchanged();
+            let (step, generation) = {
+                let mut state = self.shared.state();
+                (state.enter(patience, failed_before), state.generation)
+            };
+            match step {
+                NextMove::Enter(probe) => {
+                    (pass.probe, pass.generation) = (probe, generation);
+                    pass.inside = Some(Counted::new(&self.shared));
+                    return Ok(pass);
+                }
+                NextMove::Leave(shut) => return Err(shut),
+                NextMove::Wait(None) => {
+                    let _ = changes.changed().await;
+                }
+                NextMove::Wait(Some(until)) => {
+                    // The loop decides again after a change of the gate, or at the time `until` at the latest.
+                    let _ = tokio::time::timeout_at(until, changes.changed()).await;
+                }
+            }
+        }
     }
 }
 
@@ -296,11 +359,13 @@ impl Pass {
             Some((_, Blame::Nobody)) => return,
             None | Some((_, Blame::Caller)) => {
                 state.last_failure = failure.cloned();
+                state.failing_since = None;
                 state.circuit.answered();
             }
             Some((failure, Blame::Server)) => {
                 state.last_failure = Some(failure.clone());
                 let now = Instant::now();
+                state.failing_since.get_or_insert(now);
                 state.circuit.failed(self.probe, failure, now, pause);
                 let found = state.circuit.look(now);
                 if self.probe.is_some() && !matches!(found, Found::Closed) {
@@ -316,8 +381,8 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        // Hold the lock: otherwise, if the limit is lowered at this moment, this place could count as still used
-        // although it is free.
+        // Hold the lock: otherwise, if the limit is lowered at this moment, the place of this caller could count as
+        // still used although it is free.
         let mut state = self.shared.state();
         if let Some(probe) = self.probe.take() {
             state.circuit.abandoned(probe, Instant::now());
@@ -332,17 +397,25 @@ impl Drop for Pass {
 }
 
 impl Counted {
-    fn new(shared: &Arc<Shared>, stands: Stands) -> Self {
-        *shared.state().count(stands) += 1;
-        Self { shared: Arc::clone(shared), stands }
+    fn new(shared: &Arc<Shared>) -> Self {
+        shared.state().inside += 1;
+        Self { shared: Arc::clone(shared) }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         let mut state = self.shared.state();
-        let count = state.count(self.stands);
-        *count = count.saturating_sub(1);
+        state.inside = state.inside.saturating_sub(1);
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        let mut state = self.shared.state();
+        if let Ok(index) = state.before.binary_search(&self.number) {
+            state.before.remove(index);
+        }
     }
 }
 
@@ -354,18 +427,11 @@ impl Shared {
 }
 
 impl State {
-    fn count(&mut self, stands: Stands) -> &mut u64 {
-        match stands {
-            Stands::Before => &mut self.before,
-            Stands::Inside => &mut self.inside,
-        }
-    }
-
     /// Decides the next move of a caller that already has one of the limited places.
     fn enter(&mut self, patience: Patience, failed_before: u64) -> NextMove {
         let step = self.step(patience, failed_before);
         match step {
-            // If a probe is due, this caller becomes the probe.
+            // If a probe (a call that tests whether the service works again) is due, this caller makes it.
             NextMove::Enter(_) => NextMove::Enter(self.circuit.probe(Instant::now())),
             NextMove::Leave(_) | NextMove::Wait(_) => step,
         }

@@ -1,5 +1,6 @@
 //! Calls chat models over HTTP.
 
+mod explain;
 mod transport;
 
 use crate::assemble::{Assembler, assemble_whole};
@@ -9,8 +10,11 @@ use crate::client::{SetupError, http_client};
 use crate::endpoint::{Endpoint, Timeouts};
 use crate::estimate::estimate_prompt_tokens;
 use crate::events::{Event, Splitter};
+use crate::listen::Listener;
+use crate::network::network_error;
 use crate::scrub::{scrub, scrub_reply};
 use crate::target::Target;
+use crate::tell::Teller;
 use crate::timing::{Late, Stages};
 use crate::wire::{Body, stream_of};
 use async_openai::Client;
@@ -23,7 +27,6 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-pub(crate) use transport::network_error;
 use transport::{Answered, Pieces, Slot, Transport};
 
 /// Calls chat models behind HTTP servers that speak Chat Completions.
@@ -34,7 +37,7 @@ use transport::{Answered, Pieces, Slot, Transport};
 #[derive(Clone, Debug)]
 pub struct HttpModel {
     answers: Budget,
-    /// One client per connect timeout, because the library sets that timeout per client.
+    /// One client per connect timeout, because the library `reqwest` sets that timeout for a whole client.
     clients: Arc<Mutex<HashMap<Duration, reqwest::Client>>>,
 }
 
@@ -72,7 +75,12 @@ impl HttpModel {
         Ok(client)
     }
 
-    async fn attempt(&self, endpoint: &Endpoint, request: &Request) -> Result<Reply, CallError> {
+    async fn attempt(
+        &self,
+        endpoint: &Endpoint,
+        request: &Request,
+        listener: &dyn Listener,
+    ) -> Result<Reply, CallError> {
         let target = Target::resolve(endpoint, |name| std::env::var(name).ok())?;
         let secrets: Arc<[SecretString]> = target.secrets.clone().into();
         let credentials = target.credentials.clone();
@@ -93,7 +101,9 @@ impl HttpModel {
         let share =
             self.answers.take(0, MEMORY_WITHIN).await.map_err(|full| exchange.in_answer(crowded(full)))?;
         let mut reply = match answered {
-            Answered::Events(pieces) => exchange.streamed(pieces, &share).await?,
+            Answered::Events(pieces) => {
+                exchange.streamed(pieces, &share, Teller::new(listener, &credentials)).await?
+            }
             Answered::Whole(body, retry_after) => {
                 let read = exchange.whole(&body, &share).await;
                 read.map_err(|error| CallError { retry_after, ..error })?
@@ -109,13 +119,21 @@ impl ChatModel for HttpModel {
         &'a self,
         endpoint: &'a Endpoint,
         request: &'a Request,
+        listener: &'a dyn Listener,
     ) -> BoxFuture<'a, Result<Reply, CallError>> {
         Box::pin(async move {
-            let attempt = tokio::time::timeout(endpoint.timeout, self.attempt(endpoint, request));
-            attempt.await.unwrap_or_else(|_| {
+            let attempt = tokio::time::timeout(endpoint.timeout, self.attempt(endpoint, request, listener));
+            let answered = attempt.await.unwrap_or_else(|_| {
                 let Failure { kind, message } = Late::WholeCall(endpoint.timeout).failure();
                 Err(CallError { kind, message, status: None, retry_after: None })
-            })
+            });
+            match answered {
+                Ok(reply) => Ok(reply),
+                Err(failure) => {
+                    let client = self.client(endpoint.timeouts.connect)?;
+                    Err(explain::explain(client, endpoint, failure).await)
+                }
+            }
         })
     }
 }
@@ -141,15 +159,24 @@ impl Exchange {
         slot.take().ok_or_else(|| self.unsent("the library has sent no request"))
     }
 
-    async fn streamed(&self, mut pieces: Pieces, share: &Share) -> Result<Reply, CallError> {
+    async fn streamed(
+        &self,
+        mut pieces: Pieces,
+        share: &Share,
+        mut teller: Teller<'_>,
+    ) -> Result<Reply, CallError> {
         let (mut splitter, mut assembler) = (Splitter::default(), Assembler::default());
         while let Some(piece) = pieces.next().await.map_err(|cut| self.in_answer(cut.failure()))? {
+            teller.bytes();
             let mut rest = &*piece;
             self.take(share, splitter.buffered() + rest.len() + assembler.kept()).await?;
             while let Some(event) = splitter.next(&mut rest) {
-                match take(&mut assembler, &event) {
+                match take(&mut assembler, &event, &mut teller) {
                     Ok(ControlFlow::Continue(())) => {}
-                    Ok(ControlFlow::Break(())) => return self.finished(assembler),
+                    Ok(ControlFlow::Break(())) => {
+                        teller.finish();
+                        return self.finished(assembler);
+                    }
                     Err(failure) => {
                         let rescued = assembler.rescue(&failure, self.prompt_tokens);
                         return rescued.ok_or_else(|| self.in_answer(failure));
@@ -222,7 +249,11 @@ fn crowded(full: Full) -> Failure {
 }
 
 /// Gives an event to the assembler. Returns `Break` for the event that ends the stream.
-fn take(assembler: &mut Assembler, event: &Event) -> Result<ControlFlow<()>, Failure> {
+fn take(
+    assembler: &mut Assembler,
+    event: &Event,
+    teller: &mut Teller<'_>,
+) -> Result<ControlFlow<()>, Failure> {
     let data = event.data.trim_ascii();
     // Some servers send empty events, or events with the name `keepalive`, to keep the connection alive.
     if data.is_empty() || event.name == b"keepalive" {
@@ -231,7 +262,7 @@ fn take(assembler: &mut Assembler, event: &Event) -> Result<ControlFlow<()>, Fai
     if data == b"[DONE]" {
         return Ok(ControlFlow::Break(()));
     }
-    assembler.push(parsed(data)?)?;
+    assembler.push(parsed(data)?, teller)?;
     Ok(ControlFlow::Continue(()))
 }
 

@@ -4,7 +4,7 @@ use crate::chat::{CallError, FailureKind};
 use crate::classify::{Failure, classify, not_an_answer};
 use crate::client::{SetupError, http_client};
 use crate::endpoint::Endpoint;
-use crate::http::network_error;
+use crate::network::network_error;
 use crate::scrub::scrub;
 use crate::target::{Target, misconfigured};
 use secrecy::SecretString;
@@ -34,7 +34,8 @@ impl Question<'_> {
     }
 }
 
-/// Asks servers about themselves, with one attempt per question. Uses the key, headers and host of a call.
+/// Asks servers about themselves, with one attempt per question. A question has the same key and headers as a chat
+/// call, and goes to the same host.
 #[derive(Clone, Debug)]
 pub struct Inquirer {
     client: reqwest::Client,
@@ -48,6 +49,11 @@ impl Inquirer {
     /// Fails if the system's TLS cannot be set up.
     pub fn new(connect: Duration) -> Result<Self, SetupError> {
         Ok(Self { client: http_client(connect)? })
+    }
+
+    /// Creates an inquirer that uses the connections of an existing client.
+    pub(crate) fn with(client: reqwest::Client) -> Self {
+        Self { client }
     }
 
     /// Asks a question and returns the JSON of the answer. `budget` limits the time for the whole exchange.

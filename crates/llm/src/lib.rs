@@ -16,6 +16,7 @@ mod data;
 mod chat;
 mod endpoint;
 mod estimate;
+mod listen;
 mod wire;
 
 mod events;
@@ -25,6 +26,7 @@ mod assemble;
 mod classify;
 mod retry_after;
 mod scrub;
+mod tell;
 mod variables;
 
 mod target;
@@ -33,6 +35,7 @@ mod client;
 mod discover;
 mod http;
 mod inquire;
+mod network;
 mod timing;
 
 mod circuit;
@@ -47,17 +50,21 @@ pub use chat::{
 };
 pub use client::{SetupError, install_crypto_provider};
 pub use data::Data;
-pub use discover::{Found, ServerKind, discover, discover_all};
+pub use discover::{Found, ServerKind, discover, discover_all, discover_empty};
 pub use endpoint::{
     BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, Timeouts,
     ToolCallIds, ToolResultMedia,
 };
 pub use estimate::{estimate_message_tokens, estimate_prompt_tokens, estimate_tokens};
-pub use gate::{Gate, GateCircuit, GateStatus, Pass, Patience, Shut, WhileOpen};
+pub use gate::{
+    Gate, GateCircuit, GateStatus, Outlook, Pass, Patience, Shut, Ticket, TicketNumber, WhileOpen,
+};
 pub use http::HttpModel;
 pub use inquire::{Inquirer, Question};
+pub use listen::{Listener, Nobody, Piece};
 pub use variables::{UnsetVariable, expand_variables};
 pub use wire::Body;
+pub use wire::pieces::pieces;
 
 #[cfg(test)]
 mod names;

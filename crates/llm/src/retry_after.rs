@@ -3,9 +3,9 @@
 use http::HeaderMap;
 use std::time::{Duration, SystemTime};
 
-/// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date. If `Retry-After` is a date, the wait
-/// begins at the date in the header `Date`, because the server's clock may differ from ours. Without this header, the
-/// wait begins at `now`.
+/// Reads `retry-after-ms`, or `Retry-After` in seconds or as an HTTP date. If `Retry-After` is a date, the wait begins
+/// at the date in the header `Date`, because the server's clock may differ from the clock of this machine. Without the
+/// header `Date`, the wait begins at `now`.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {

@@ -16,7 +16,8 @@ const MIN_SECRET: usize = 6;
 
 /// Shortest credential that is removed from answers, in bytes.
 const MIN_CREDENTIAL: usize = 8;
-/// Values that people write where a server needs no key. They are ordinary words, and an answer may contain them.
+/// Values that people write as the key of a server that needs no key. They are ordinary words, and an answer may
+/// contain them.
 const PLACEHOLDERS: &[&str] = &[
     "lm-studio",
     "lmstudio",
@@ -43,7 +44,7 @@ pub(crate) fn scrub(text: &str, secrets: &[SecretString]) -> String {
     shorten(cut_runs(&text))
 }
 
-fn replace(text: &mut String, secret: &str) {
+pub(crate) fn replace(text: &mut String, secret: &str) {
     if text.contains(secret) {
         *text = text.replace(secret, "[key]");
     }

@@ -15,6 +15,7 @@ mod named;
 mod python;
 mod react;
 mod reader;
+mod remains;
 mod shape;
 mod stop;
 mod thoughts;
@@ -22,6 +23,7 @@ mod tokens;
 mod tools;
 mod xml;
 
+pub use remains::has_remains;
 pub use thoughts::without_thoughts;
 
 use reader::Reader;

@@ -18,7 +18,7 @@ pub(crate) struct Target {
     url: String,
     headers: HeaderMap,
     key: SecretString,
-    /// Secrets that must not appear in any text: the key, and the words of all header values.
+    /// Secrets that must not appear in the text of an error: the key, and the words of all header values.
     pub(crate) secrets: Vec<SecretString>,
     /// The secrets that must not appear in successful answers either: the key, and the values of headers that carry a
     /// credential.

@@ -5,6 +5,7 @@
 
 mod messages;
 mod parts;
+pub(crate) mod pieces;
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,7 @@ use serde_json::Value;
 /// A request to one endpoint, in the form in which the server gets it.
 ///
 /// The serialized body is valid even for the strictest server: it has only fields that the API defines, apart from the
-/// fields of the endpoint's `extra_body` and the opaque fields of earlier answers.
+/// fields of the endpoint's `extra_body`, and the fields of earlier answers that only the service understands.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'a> {
     request: &'a Request,
@@ -65,7 +66,8 @@ fn length_of(message: &Message) -> usize {
     }
 }
 
-/// Returns whether the answer will be streamed. As with every field, `extra_body` overrides the dialect.
+/// Returns whether the answer will be streamed. As with every field of the body, the setting `extra_body` overrides the
+/// dialect.
 pub(crate) fn stream_of(endpoint: &Endpoint) -> Stream {
     match endpoint.extra_body.get("stream") {
         Some(Value::Bool(stream)) => Stream::from(*stream),

@@ -7,10 +7,10 @@ use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::post;
+use axum::routing::{get, post};
 use futures::stream::{self, StreamExt};
 use polity_llm::{
-    Arguments, CallError, ChatModel, Dialect, Endpoint, FailureKind, Gate, HttpModel, Message, Part,
+    Arguments, CallError, ChatModel, Dialect, Endpoint, FailureKind, Gate, HttpModel, Message, Nobody, Part,
     Patience, Reply, Request, Stream, Timeouts, Usage, UsageSource, WhileOpen,
 };
 use serde_json::{Map, Value, json};
@@ -72,7 +72,7 @@ fn request() -> Request {
 }
 
 async fn call(endpoint: &Endpoint) -> Result<Reply, CallError> {
-    HttpModel::new().unwrap().call(endpoint, &request()).await
+    HttpModel::new().unwrap().call(endpoint, &request(), &Nobody).await
 }
 
 /// Returns the error of a call to a server with this answer. Checks that a streamed call and a whole call fail in the
@@ -202,7 +202,7 @@ async fn opaque_fields_go_back_to_the_service_that_sent_them() {
     let result = Message::Tool { call_id: "c1".to_owned(), content: "{}".to_owned(), media: Vec::new() };
     let again =
         Request { messages: [request().messages, vec![answer, result]].concat(), ..Request::default() };
-    HttpModel::new().unwrap().call(&endpoint, &again).await.unwrap();
+    HttpModel::new().unwrap().call(&endpoint, &again, &Nobody).await.unwrap();
     assert_eq!(server.seen()[1].1["messages"][1], rich_message());
 }
 
@@ -354,7 +354,7 @@ async fn an_answer_that_stands_still_is_named() {
 
 #[tokio::test]
 async fn the_body_of_a_failure_that_stands_still_hides_no_failure() {
-    // Long enough for the part of the body that arrives together with the head.
+    // Two seconds are enough for the part of the body that arrives together with the head.
     let timeouts = Timeouts { between_bytes: Duration::from_secs(2), ..Timeouts::default() };
     let server = Server::start(|| {
         let first = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"overloaded"))]);
@@ -447,7 +447,7 @@ async fn a_connection_that_was_closed_while_it_was_idle_costs_nothing() {
         for _ in 0..20 {
             // The close of the connection may arrive before, during or after the request. At worst, the answer breaks
             // off at once.
-            match model.call(&endpoint, &request()).await {
+            match model.call(&endpoint, &request(), &Nobody).await {
                 Ok(reply) => check_rich(&reply),
                 Err(error) => assert_eq!(error.kind, FailureKind::BrokenOff, "{error}"),
             }
@@ -462,12 +462,13 @@ async fn a_connection_on_which_nobody_answers_any_more_is_given_up_in_time() {
     let (address, _) = answers_once(std::mem::forget).await;
     let model = HttpModel::new().unwrap();
     let endpoint = Endpoint { timeout: AT_LAST, ..Endpoint::new(address, "m") };
-    model.call(&endpoint, &request()).await.unwrap();
+    model.call(&endpoint, &request(), &Nobody).await.unwrap();
     let timeouts = Timeouts { first_byte: Some(Duration::from_millis(50)), ..Timeouts::default() };
-    let error = model.call(&Endpoint { timeouts, ..endpoint.clone() }, &request()).await.unwrap_err();
+    let error =
+        model.call(&Endpoint { timeouts, ..endpoint.clone() }, &request(), &Nobody).await.unwrap_err();
     too_late(&error, "timeouts.firstByteMs");
     // The next call gets a new connection.
-    model.call(&endpoint, &request()).await.unwrap();
+    model.call(&endpoint, &request(), &Nobody).await.unwrap();
 }
 
 #[tokio::test]
@@ -517,7 +518,7 @@ async fn a_dropped_call_is_cancelled_at_the_server() {
     .await;
     let (model, endpoint, request) = (HttpModel::new().unwrap(), server.endpoint(), request());
     tokio::select! {
-        answer = model.call(&endpoint, &request) => panic!("{answer:?}"),
+        answer = model.call(&endpoint, &request, &Nobody) => panic!("{answer:?}"),
         asked = told.recv() => assert_eq!(asked, Some("asked")),
     }
     let dropped = tokio::time::timeout(AT_LAST, told.recv()).await;
@@ -622,4 +623,40 @@ async fn a_server_that_repeats_the_key_does_not_get_it_into_the_error() {
     let error = call(&endpoint).await.unwrap_err();
     assert_eq!(error.message, "no such key: [key]");
     assert!(!format!("{error:?} {endpoint:?}").contains("secret"));
+}
+
+/// Starts a server that answers chats and lists its models only below `/v1`.
+async fn below_v1(status: StatusCode, refusal: &'static str) -> String {
+    let models = json!({"object": "list", "data": [{"id": "a"}, {"id": "b"}]});
+    let router = Router::new()
+        .route("/v1/models", get(async move || axum::Json(models)))
+        .route("/v1/chat/completions", post(async move || (status, refusal)));
+    serve(router).await
+}
+
+#[tokio::test]
+async fn a_base_url_without_v1_is_told_with_the_right_one() {
+    let right = below_v1(StatusCode::OK, "").await;
+    let root = right.strip_suffix("/v1").unwrap();
+    for wrong in
+        [root.to_owned(), format!("{root}/"), format!("{root}/api"), format!("{right}/chat/completions")]
+    {
+        let error = call(&Endpoint::new(&wrong, "a")).await.unwrap_err();
+        assert_eq!(error.kind, FailureKind::WrongAddress, "{wrong}: {error}");
+        assert!(error.message.ends_with(&format!("; a model server answers at {right}")), "{wrong}: {error}");
+    }
+    let nowhere = serve(Router::new()).await;
+    let error = call(&Endpoint::new(nowhere.strip_suffix("/v1").unwrap(), "a")).await.unwrap_err();
+    assert_eq!(error.kind, FailureKind::Refused, "{error}");
+}
+
+#[tokio::test]
+async fn a_missing_model_is_told_with_the_models_that_there_are() {
+    let refusal = r#"{"error":{"message":"model 'x' not found"}}"#;
+    let error = call(&Endpoint::new(below_v1(StatusCode::NOT_FOUND, refusal).await, "x")).await.unwrap_err();
+    assert_eq!(error.to_string(), "no such model: model 'x' not found; the server has \"a\", \"b\"");
+    let refusal = r#"{"error":{"message":"No models loaded."}}"#;
+    let error =
+        call(&Endpoint::new(below_v1(StatusCode::BAD_REQUEST, refusal).await, "x")).await.unwrap_err();
+    assert_eq!(error.to_string(), "no model is loaded: No models loaded; the server has \"a\", \"b\"");
 }

@@ -24,7 +24,7 @@ pub(crate) enum Speaker {
     Tool,
 }
 
-/// The meaning of a `role` in a body.
+/// The meaning of the field `role` of a message in a request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// The message instructs the model.
@@ -153,7 +153,8 @@ impl Conversation {
         goes_on.then(|| self.fingerprint(between, self.said[..self.asked.start].iter()))
     }
 
-    /// Returns the fingerprint of this request. An earlier copy of the request has the same fingerprint.
+    /// Returns the fingerprint of this request. If the client sends the same request again, the fingerprint is the
+    /// same.
     pub(crate) fn request(&self, between: Between<'_>) -> String {
         self.fingerprint(between, self.said.iter())
     }

@@ -35,7 +35,7 @@ pub(crate) enum Attempt {
     Repeated,
 }
 
-/// An exchange whose message was sent.
+/// An exchange is a request of a client together with its answer. The message of this exchange was sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     /// The key of the exchange in the database.
@@ -45,8 +45,8 @@ pub(crate) struct Sent {
     pub(crate) message: MessageId,
     /// The answer, if a client has already got it.
     pub(crate) answer: Option<MessageId>,
-    /// The client waits for the answer to this message. It is usually the same as `message`. But if the client
-    /// replies to an agent's question, it is the request that the client sent before the agent asked.
+    /// The client waits for the answer to this message. `awaits` is usually the same as `message`. But if `message`
+    /// replies to an agent's question, `awaits` is the request that the client sent before the agent asked.
     pub(crate) awaits: MessageId,
 }
 
@@ -98,7 +98,7 @@ pub(crate) async fn open(
     send(society, conversation, schema, exchange).await
 }
 
-/// How long after [`Standing::last`] a request can count as a repetition.
+/// The time after [`Standing::last`] in which a request can count as a repetition.
 const REPEATED_WITHIN: Duration = Duration::from_mins(30);
 
 /// The facts that decide whether a request repeats the newest exchange with the same request.
@@ -127,7 +127,7 @@ impl Standing {
     }
 }
 
-/// Returns `newest` if the current request counts as a repetition of this exchange.
+/// Returns the exchange `newest` if the current request counts as a repetition of its request; otherwise `None`.
 async fn repeated(
     society: &Society,
     newest: Exchange,
@@ -186,7 +186,7 @@ async fn plan(
         let message = format!("there is no task `{task}`");
         return Err(Problem::refused(StatusCode::NOT_FOUND, "unknown_task", message));
     }
-    // If the client names a task and the conversation belongs to another task, use the named task.
+    // If the client names a task, ignore an earlier exchange that belongs to another task.
     let before = before.filter(|before| named.is_none() || before.task == named);
     let asked_back = match before.as_ref().and_then(|before| before.answer.as_ref()) {
         Some(answer) => society.message(answer).await.map_err(of_store)?.filter(open_question),
@@ -227,7 +227,8 @@ async fn send(
     if begins {
         payload.extend(conversation.background());
     }
-    // A reply to an agent's question needs no schema.
+    // Only the answer to the client's request must fit the schema. If this message replies to an agent's question, the
+    // request was sent earlier, with its own schema.
     if let Some(schema) = schema.filter(|_| awaits.is_none()) {
         payload.insert(RESULT_SCHEMA.to_owned(), schema.clone());
     }
@@ -280,7 +281,7 @@ fn attachment(attached: &Attached) -> Option<Attachment> {
             label: None,
             meta: Map::new(),
         })),
-        // The message was already sent, and only a fingerprint of the attachment was kept.
+        // A fingerprint has replaced the bytes, because the message was already sent. So there is nothing to attach.
         Attached::Fingerprint(_) => None,
     }
 }
@@ -329,7 +330,7 @@ mod tests {
             check(state, Task::Idle, Repeated, over, false);
             check(state, Task::Open, Repeated, day, false);
         }
-        // The clock was set back.
+        // The clock was set back, so now is before `last`. The age of the exchange then counts as zero.
         at(State::Answered, Task::Idle, Repeated, last.saturating_sub(day), true);
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Starts at the event at which the society accepted the message of the exchange.
+    /// Creates a follower that reads the events after the society accepted the message of the exchange.
     pub(crate) async fn begin(society: &'a Society, sent: &'a Sent, form: Form) -> Result<Self, Problem> {
         let newest = society.newest_event();
         let accepted = society.exchanges().event_of(&sent.message, &sent.task).await.map_err(of_store)?;
@@ -101,7 +101,8 @@ impl<'a> Follower<'a> {
             if !self.told.is_empty() {
                 continue;
             }
-            // Reads the task before the answer: when a task is idle, its answer has been written.
+            // Read the task before the answer: if the task is idle now, its answer has been written, and the next line
+            // finds it.
             let task = self.society.task(&self.sent.task).await.map_err(of_store)?;
             self.answer = self.find().await?;
             if self.answer.is_some() {
@@ -171,8 +172,8 @@ impl<'a> Follower<'a> {
         if self.form == Form::Free || first.is_none() || first == question {
             return Ok(first);
         }
-        // Only the message that answers the request itself was checked against the schema, so a later remark cannot be
-        // the answer.
+        // The client wants an answer that fits a schema. Only the message that answers the request itself was checked
+        // against the schema, so this message takes precedence over a later remark.
         let request = self.society.message(&self.sent.awaits).await.map_err(of_store)?;
         let answer = request.and_then(|request| request.answered_by);
         Ok(answer.filter(|answer| *answer > self.sent.message).or(first))

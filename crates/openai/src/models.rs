@@ -14,10 +14,10 @@ use polity_view::{AgentFilter, AgentState, AgentView, MAX_PAGE};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The name of root as a model.
+/// The model name by which clients address root.
 const SOCIETY: &str = "polity";
 
-/// The name of root's service as a model.
+/// The model name by which clients call root's service directly, without a society.
 const DIRECT: &str = "polity-direct";
 
 /// The part of a model's name before the id of its agent.

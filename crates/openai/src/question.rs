@@ -45,7 +45,7 @@ pub(crate) enum UsageChunk {
 /// ignored, because they have no meaning for a society.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Common {
-    /// `polity`, `polity-direct`, or an agent.
+    /// The model that the client wants: `polity`, `polity-direct`, or the name of an agent.
     pub(crate) model: String,
     pub(crate) stream: Option<bool>,
     /// The field `polity_task` names the task to continue.

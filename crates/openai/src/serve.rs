@@ -182,7 +182,7 @@ async fn serve(shared: Arc<Shared>, route: Route, request: Request) -> Result<Re
     let memory = extensions.get::<Share>().cloned();
     let society = &shared.society;
     let limit = usize::try_from(society.config().limits.max_artifact_bytes).unwrap_or(usize::MAX);
-    // Base64 adds a third to the size.
+    // Attachments arrive in base64, which adds a third to their size.
     let limit = limit.saturating_add(limit / 3).saturating_add(ROOM_FOR_WORDS);
     let closed = |_| Problem::of_store(&polity_store::Error::Closed);
     // Keep the permit until the message is sent and the memory of the attachments is freed.
@@ -406,7 +406,7 @@ fn streamed(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
     Yes,
-    /// The client has disconnected; `streamed` notices it and stops.
+    /// The client has disconnected. The function `streamed` notices this too, and ends the stream.
     No,
 }
 

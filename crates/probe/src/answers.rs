@@ -21,7 +21,7 @@ const MAX_WINDOW: u64 = 1_000_000_000;
 fn tokens(value: Option<&Value>) -> Option<u64> {
     let value = value?;
     let exact = value.as_u64();
-    // Some servers write whole numbers with a decimal point, such as `8192.0`.
+    // Some servers write whole numbers with a decimal point, such as `8192.0`, so accept these too.
     let pointed = || value.as_f64().filter(|number| number.fract() == 0.0 && *number > 0.0);
     #[expect(
         clippy::cast_possible_truncation,
@@ -32,7 +32,7 @@ fn tokens(value: Option<&Value>) -> Option<u64> {
     (1..=MAX_WINDOW).contains(&number).then_some(number)
 }
 
-/// Reads the name of a model; `None` if it is too long or must not be shown.
+/// Reads the name of a model; `None` if it is empty, too long, or contains control characters.
 fn name(value: Option<&Value>) -> Option<String> {
     let name = value?.as_str()?.trim();
     let is_fit = !name.is_empty() && name.len() <= MAX_NAME && !name.chars().any(char::is_control);
@@ -44,7 +44,7 @@ fn words(value: Option<&Value>) -> Option<Vec<&str>> {
     Some(value?.as_array()?.iter().filter_map(Value::as_str).collect())
 }
 
-/// Returns, for each capability in `named`, whether `words` contains the server's word for this capability.
+/// For each capability in `named`, returns whether `words` contains the server's word for this capability.
 fn inputs(words: &[&str], named: &[(&str, Capability)]) -> BTreeMap<Capability, Support> {
     named.iter().map(|(word, capability)| (capability.clone(), Support::when(words.contains(word)))).collect()
 }

@@ -24,8 +24,9 @@ pub fn corrections(service: &Service, facts: &Facts) -> Option<Correction> {
     let input = with(&declared.input, &facts.input);
     let output = with(&declared.output, &facts.output);
     let tools = facts.told(&Capability::TOOL_CALLING, Direction::Output);
-    // If a service declares an output without `tool_calling`, polity sends no tools to the service. So if a service
-    // declares no output, a correction adds an output only if the server reports whether the model calls tools.
+    // A service that declares an output without `tool_calling` gets no tools, but a service that declares no output
+    // gets tools. So a correction must not guess: if a service declares no output, the correction adds an output only
+    // if the server reports whether the model calls tools.
     let (is_input, is_output) = match service.declared {
         Declaration::Declared => (input != names(&declared.input), output != names(&declared.output)),
         Declaration::InputOnly => (input != names(&declared.input), tools.is_some()),

@@ -78,8 +78,8 @@ fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Chan
         allow_extended_string_escapes: false,
     };
     let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: false };
-    // The text is parsed without its byte order mark, which the registry ignores. So the ranges from the parser are
-    // shifted below.
+    // Parse the text without its byte order mark, which the registry ignores too. So the positions from the parser are
+    // too small by the length of the mark; the loop below corrects this.
     let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mark = text.len() - without_mark.len();
     let parsed = parse_to_ast(without_mark, &collect, &options).map_err(|_| EditError::Unreadable)?;
@@ -91,7 +91,7 @@ fn plan(text: &str, corrections: &[Correction]) -> Result<(Vec<Splice>, Vec<Chan
             let id = value_of(object, "id").and_then(Value::as_string_lit);
             id.is_some_and(|id| id.value.trim() == correction.service)
         });
-        // If two services have the same id, the registry uses the first.
+        // If two services have the same id, the registry uses the first, so correct the first.
         let Some(object) = named.next() else { continue };
         correct(without_mark, object, correction, &mut splices, &mut changes);
     }
@@ -206,7 +206,8 @@ fn gap_before(text: &str, object: &Object<'_>, property: &ObjectProp<'_>) -> Str
     let between = text.get(from..property.start()).unwrap_or_default();
     let space = between.rsplit(|character: char| !character.is_whitespace()).next().unwrap_or_default();
     let space = match space.rfind('\n') {
-        // Leave out empty lines, which would separate the new field from the last field.
+        // Keep only the last line of the white space: empty lines would separate the new field from the field before
+        // it.
         Some(at) => {
             let line = space.get(at..).unwrap_or_default();
             if space.contains("\r\n") { format!("\r{line}") } else { line.to_owned() }
@@ -236,8 +237,8 @@ fn comment_beside(rest: &str) -> usize {
 
 /// Makes the replacements in the text.
 fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
-    // At the same position, make an insertion before a replacement. Several insertions at one position keep their
-    // order.
+    // If an insertion and a replacement begin at the same position, make the insertion first. Several insertions at one
+    // position keep their order.
     splices.sort_by_key(|splice| (splice.range.start, splice.range.end));
     let (mut edited, mut at) = (String::with_capacity(text.len()), 0);
     for Splice { range, text: with } in splices {
@@ -249,7 +250,7 @@ fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
     edited
 }
 
-/// Returns whether the registry reads the same services from both texts, except for the changes.
+/// Returns whether the registry reads the same services from both texts, except for the intended changes.
 fn is_meant(before: &str, after: &str, changes: &[Change]) -> bool {
     let (Ok((before, _)), Ok((after, _))) = (parse_services(before), parse_services(after)) else {
         return false;

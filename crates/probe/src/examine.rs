@@ -53,7 +53,10 @@ pub async fn examine(
         // Continue without the list of models: some servers have no list, and some API keys do not permit reading it.
         Err(_) => {}
     }
-    let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output).is_some();
+    // Make a second call, with a tool, unless the server reports that the model calls tools, or polity sends no tools
+    // to this service anyway. If the server reports that the model calls no tools, make the second call nevertheless:
+    // the server may accept tools all the same.
+    let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output) == Some(Support::Has);
     let tools = if is_told || !service.tools_allowed() { TryTools::Spare } else { TryTools::Try };
     let trial = try_out(model, &service.endpoint, tools, times.call).await;
     if trial.answer.is_ok() {
@@ -63,33 +66,16 @@ pub async fn examine(
     Examination { facts, trial, findings }
 }
 
-/// Returns the context window that a service's server reports. If the server reports no window, returns the default
-/// window of this kind of server; `None` if no default is known either.
-///
-/// Asks two questions, each with the time limit `question`, and makes no trial call.
-pub async fn window(inquirer: &Inquirer, service: &Service, question: Duration) -> Option<u64> {
-    let examined = Examined { inquirer, service, times: Times { question, call: question } };
-    let mut facts = Facts::default();
-    examined.survey(&mut facts).await.ok()?;
-    examined.look_at_loaded(&mut facts).await;
-    match (facts.window.in_force, facts.server) {
-        (Some(window), _) => Some(window),
-        (None, Server::Ollama) => {
-            Some(facts.window.largest.map_or(ollama::USUAL_WINDOW, |most| most.min(ollama::USUAL_WINDOW)))
-        }
-        (None, _) => None,
-    }
-}
-
 /// Returns whether a trial call would certainly fail in the same way as the question to the server.
 fn is_in_vain(error: &CallError) -> bool {
     matches!(error.kind, FailureKind::Unreachable | FailureKind::Misconfigured)
 }
 
-struct Examined<'e> {
-    inquirer: &'e Inquirer,
-    service: &'e Service,
-    times: Times,
+/// A service, with all that is needed to ask its server.
+pub(crate) struct Examined<'e> {
+    pub(crate) inquirer: &'e Inquirer,
+    pub(crate) service: &'e Service,
+    pub(crate) times: Times,
 }
 
 impl Examined<'_> {
@@ -97,9 +83,9 @@ impl Examined<'_> {
         self.inquirer.ask(&self.service.endpoint, question, self.times.question).await
     }
 
-    /// Asks for the list of models. If the server is on this machine or network, also asks on the paths that only
-    /// certain kinds of servers have.
-    async fn survey(&self, facts: &mut Facts) -> Result<(), CallError> {
+    /// Asks for the list of models. If the server is on this machine or on the local network, also requests the paths
+    /// that only certain kinds of servers have.
+    pub(crate) async fn survey(&self, facts: &mut Facts) -> Result<(), CallError> {
         let model = self.service.endpoint.model.as_str();
         let listed = self.ask(Question::OfBase("models"));
         if !is_near(&self.service.endpoint.base_url) {
@@ -134,7 +120,7 @@ impl Examined<'_> {
 
     /// If the context window is still unknown, asks for the window of the loaded model. Some servers report the
     /// window only while a model is loaded.
-    async fn look_at_loaded(&self, facts: &mut Facts) {
+    pub(crate) async fn look_at_loaded(&self, facts: &mut Facts) {
         if facts.window.in_force.is_some() {
             return;
         }
@@ -153,8 +139,8 @@ impl Examined<'_> {
     }
 }
 
-/// Returns whether a server is on this machine or network. Polity tries paths that may not exist only on such a
-/// server.
+/// Returns whether a server is on this machine or on the local network. Only from such a server, polity requests paths
+/// that may not exist.
 fn is_near(base_url: &str) -> bool {
     match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(Host::Domain(name)) => {

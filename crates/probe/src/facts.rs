@@ -70,7 +70,7 @@ pub struct Facts {
     pub input: BTreeMap<Capability, Support>,
     /// Output capabilities that the model has or does not have.
     pub output: BTreeMap<Capability, Support>,
-    /// The model's context window. A size that the server does not report is absent.
+    /// The model's context window. If the server does not report one of its sizes, this size is absent.
     pub window: Window,
 }
 
@@ -85,7 +85,8 @@ impl Facts {
         side.get(capability).copied()
     }
 
-    /// Adds the facts from a further answer of the server. If both answers report a fact, the further answer counts.
+    /// Adds the facts from a further answer of the server. If both answers report the same fact, the further answer
+    /// replaces the earlier one.
     pub(crate) fn add(&mut self, other: Self) {
         if other.server != Server::Other {
             self.server = other.server;
@@ -109,7 +110,8 @@ pub(crate) fn find<'m>(models: &'m [String], server: Server, model: &str) -> Opt
     let as_it_is = || named(model);
     // `qwen3` is short for `qwen3:latest`.
     let latest = || (!model.contains(':')).then(|| named(&format!("{model}:latest"))).flatten();
-    // Suffixes such as `:nitro` choose among the providers of a model; the list does not contain them.
+    // OpenRouter accepts names with a suffix such as `:nitro`, which chooses among the providers of a model. Its list
+    // contains only the names without a suffix.
     let variant = || named(model.rsplit_once(':')?.0).filter(|_| server == Server::OpenRouter);
     // Gemini lists names with the prefix `models/`, but also accepts them without it.
     let prefixed = || named(&format!("models/{model}"));

@@ -1,16 +1,17 @@
 //! Compares the declaration of a service with the facts that the server reports and with the trial call.
 
 use crate::facts::{Facts, Server, Support};
-use crate::finding::Finding;
+use crate::finding::{Field, Finding, Severity};
 use crate::trial::{ToolTrial, Trial};
-use polity_llm::{CallError, FailureKind};
-use polity_registry::{Declaration, Service};
+use polity_llm::{CallError, FailureKind, ServerKind};
+use polity_registry::{Declaration, Remedy, Service, larger_window, without_tools};
 use polity_society::content::{Capability, Direction};
 use polity_society::id::ServiceId;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// A context window of fewer tokens than this is small: the rules and a task brief alone take thousands of tokens.
+/// A context window with fewer tokens than this counts as small: the rules for agents and a task brief alone take
+/// thousands of tokens.
 const SMALL_WINDOW: u64 = 8_192;
 /// A service is slow if a short answer takes longer than this.
 const SLOW: Duration = Duration::from_secs(20);
@@ -28,9 +29,9 @@ pub(crate) fn judge(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Find
     findings
 }
 
-/// Returns the findings about a service that polity can make without asking the server.
+/// Returns the findings that follow from the declaration of a service alone. The server is not asked.
 pub fn of_declaration(service: &Service) -> Vec<Finding> {
-    of_window(service, &Facts::default()).into_iter().chain(without_tools(service)).collect()
+    of_window(service, &Facts::default()).into_iter().chain(tools_not_declared(service)).collect()
 }
 
 fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
@@ -52,22 +53,34 @@ fn of_answer(service: &Service, facts: &Facts, trial: &Trial) -> Vec<Finding> {
             findings
         }
         // The server says that the request is wrong, and does not list the model. So the missing model is the cause.
-        Err(error) if is_missing && blames_request(error) => vec![Finding::problem(
-            "model_missing",
-            format!("there is no model {model:?} on this server ({})", error.message),
-            match facts.server {
-                Server::Ollama => {
-                    format!("run `ollama pull {model}`, or change \"model\"{}", guesses(facts, model))
-                }
-                _ => format!("change \"model\"{}", guesses(facts, model)),
-            },
-        )],
+        Err(error) if is_missing && blames_request(error) => {
+            let missing = CallError { kind: FailureKind::NoSuchModel, ..error.clone() };
+            let Remedy { code, advice } = Remedy::of(service, &missing, kind(service, facts.server));
+            let what = format!("there is no model {model:?} on this server ({})", error.message);
+            vec![Finding::problem(code, what, format!("{advice}{}", guesses(facts, model)))]
+        }
         Err(error) => vec![failed(service, facts.server, error)],
     }
 }
 
 fn blames_request(error: &CallError) -> bool {
-    matches!(error.kind, FailureKind::Refused | FailureKind::NotAnAnswer | FailureKind::Passing)
+    matches!(
+        error.kind,
+        FailureKind::Refused | FailureKind::NoSuchModel | FailureKind::NotAnAnswer | FailureKind::Passing
+    )
+}
+
+/// Returns the kind of a service's server: the kind that the server reports, or else the kind that usually listens on
+/// this port.
+fn kind(service: &Service, server: Server) -> Option<ServerKind> {
+    match server {
+        Server::Ollama => Some(ServerKind::Ollama),
+        Server::LmStudio => Some(ServerKind::LmStudio),
+        Server::LlamaCpp => Some(ServerKind::LlamaCpp),
+        Server::Vllm => Some(ServerKind::Vllm),
+        Server::OpenRouter => None,
+        Server::Other => ServerKind::usual_at(&service.endpoint.base_url),
+    }
 }
 
 fn answered(took: Duration) -> Finding {
@@ -104,64 +117,26 @@ fn guesses(facts: &Facts, model: &str) -> String {
 }
 
 fn failed(service: &Service, server: Server, error: &CallError) -> Finding {
-    let is_local =
-        ["127.0.0.1", "localhost", "[::1]"].iter().any(|host| service.endpoint.base_url.contains(host));
-    let (code, advice) = match error.kind {
-        FailureKind::Unreachable if is_local => {
-            ("unreachable", "start the server, or correct the port in \"baseURL\"")
-        }
-        FailureKind::Unreachable => {
-            ("unreachable", "check \"baseURL\", and whether this machine can reach it")
-        }
-        FailureKind::TimedOut => (
-            "timed_out",
-            "check whether the server is busy or stuck; if it only has to load the model, try again with a longer --timeout",
-        ),
-        FailureKind::RateLimited => ("rate_limited", "wait, or raise the limits of your account"),
-        FailureKind::Passing => {
-            ("server_error", "check the server's log; if the server is overloaded, try again later")
-        }
-        FailureKind::Unauthorized => {
-            ("key_refused", "correct \"apiKey\", or the environment variable that it names")
-        }
-        FailureKind::ContextOverflow => {
-            ("context_overflow", "give the model a larger context window: even a short question does not fit")
-        }
-        FailureKind::CallNotParsed => (
-            "call_not_parsed",
-            "the server cannot read the tool calls that the model writes: use the chat template that belongs to the model",
-        ),
-        FailureKind::MediaRefused | FailureKind::Refused => (
-            "refused",
-            "check \"model\", \"extraBody\" and \"dialect\": the server does not accept the request",
-        ),
-        FailureKind::BrokenOff => ("broken_off", "check the server's log: the server closed the connection"),
-        FailureKind::NotAnAnswer => (
-            "not_an_answer",
-            "check \"baseURL\": this address does not offer Chat Completions (most servers need a path such as /v1)",
-        ),
-        FailureKind::Misconfigured => {
-            ("misconfigured", "correct this in llmservices.json or in the environment")
-        }
-    };
+    let Remedy { code, advice } = Remedy::of(service, error, kind(service, server));
     let who = if server == Server::Other { String::new() } else { format!("{server}: ") };
     Finding::problem(code, format!("no answer: {who}{error}"), advice)
 }
 
 fn of_tools(service: &Service, facts: &Facts, trial: &ToolTrial) -> Option<Finding> {
-    let advice = "agents work by calling tools: use another model, or declare an output without \"tool_calling\", so that the model gets no tools";
     if !service.tools_allowed() {
-        return without_tools(service);
+        return tools_not_declared(service);
     }
     match (facts.told(&Capability::TOOL_CALLING, Direction::Output), trial) {
-        (Some(Support::HasNot), _) => {
-            let what = format!("{} reports that the model does not call tools", facts.server);
-            Some(Finding::warning("no_tools", what, advice))
-        }
-        (_, ToolTrial::Refused(error)) => {
+        // This is a problem and not a warning: every request of an agent offers tools, so the server would refuse every
+        // request.
+        (told, ToolTrial::Refused(error)) => {
             let what =
                 format!("does not accept tools: the server refused a call with a tool ({})", error.message);
-            Some(Finding::warning("no_tools", what, advice))
+            Some(no_tools(Severity::Problem, what, service, told))
+        }
+        (told @ Some(Support::HasNot), _) => {
+            let what = format!("{} reports that the model does not call tools", facts.server);
+            Some(no_tools(Severity::Warning, what, service, told))
         }
         (Some(Support::Has), _) => Some(Finding::ok("tools", "calls tools")),
         (None, ToolTrial::Taken) => Some(Finding::ok("tools", "accepts tools")),
@@ -169,7 +144,14 @@ fn of_tools(service: &Service, facts: &Facts, trial: &ToolTrial) -> Option<Findi
     }
 }
 
-fn without_tools(service: &Service) -> Option<Finding> {
+fn no_tools(severity: Severity, what: String, service: &Service, told: Option<Support>) -> Finding {
+    let finding = Finding { severity, ..Finding::warning("no_tools", what, without_tools(service)) };
+    // A correction contains only what the server itself reports, so a failed trial call alone does not lead to a
+    // correction.
+    if told == Some(Support::HasNot) { finding.settled_by(Field::Output) } else { finding }
+}
+
+fn tools_not_declared(service: &Service) -> Option<Finding> {
     let what = "gets no tools, because its declared output has no \"tool_calling\"";
     let advice = "agents on this service can only answer; add \"tool_calling\" if the model can call tools";
     (!service.tools_allowed()).then(|| Finding::hint("tools_not_declared", what, advice))
@@ -181,25 +163,26 @@ fn of_capabilities(service: &Service, facts: &Facts) -> Vec<Finding> {
         let what = format!("{server} reports that the model does not write text");
         return vec![Finding::problem("not_a_chat_model", what, "set \"model\" to a chat model")];
     }
-    let sides = [(Direction::Input, &facts.input, "input"), (Direction::Output, &facts.output, "output")];
+    let sides =
+        [(Direction::Input, &facts.input, Field::Input), (Direction::Output, &facts.output, Field::Output)];
     let mut findings = Vec::new();
-    for (direction, told, side) in sides {
+    for (direction, told, field) in sides {
         for (capability, support) in told {
             let is_declared = is_declared(service, capability, direction);
             let name = capability.as_str();
             match support {
-                Support::Has if !is_declared => findings.push(Finding::hint(
-                    "not_declared",
-                    format!("{server} reports that the model has {name:?}, but it is not declared"),
-                    format!("add {name:?} to capabilities.{side}, or run `polity doctor --fix`"),
-                )),
+                Support::Has if !is_declared => {
+                    let what =
+                        format!("{server} reports that the model has {name:?}, but it is not declared");
+                    let advice = format!("add {name:?} to {}", field.name());
+                    findings.push(Finding::hint("not_declared", what, advice).settled_by(field));
+                }
                 // `tool_calling` is left out here, because `of_tools` reports it.
                 Support::HasNot if is_declared && *capability != Capability::TOOL_CALLING => {
-                    findings.push(Finding::warning(
-                        "not_there",
-                        format!("{name:?} is declared, but {server} reports that the model does not have it"),
-                        format!("remove {name:?} from capabilities.{side}, or run `polity doctor --fix`"),
-                    ));
+                    let what =
+                        format!("{name:?} is declared, but {server} reports that the model does not have it");
+                    let advice = format!("remove {name:?} from {}", field.name());
+                    findings.push(Finding::warning("not_there", what, advice).settled_by(field));
                 }
                 Support::Has | Support::HasNot => {}
             }
@@ -224,8 +207,8 @@ fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
             "window_too_large",
             format!("contextWindow is {declared}, but {} gives the model only {there} tokens", facts.server),
             format!(
-                "set contextWindow to {there}{}",
-                larger(facts.server).map(|how| format!(", or {how}")).unwrap_or_default()
+                "set contextWindow to {there}, or {}",
+                larger_window(&service.id, Some(there), kind(service, facts.server))
             ),
         )),
         (Some(declared), None, Some(largest)) if declared > largest => findings.push(Finding::warning(
@@ -233,21 +216,21 @@ fn of_window(service: &Service, facts: &Facts) -> Vec<Finding> {
             format!("contextWindow is {declared}, but the model supports at most {largest} tokens"),
             format!("set contextWindow to {largest} or less"),
         )),
-        (None, Some(there), _) => findings.push(Finding::hint(
-            "window_not_declared",
-            format!("contextWindow is not declared; {} gives the model {there} tokens", facts.server),
-            format!("set contextWindow to {there}, or run `polity doctor --fix`"),
-        )),
+        (None, Some(there), _) => {
+            let what =
+                format!("contextWindow is not declared; {} gives the model {there} tokens", facts.server);
+            let advice = format!("set contextWindow to {there}");
+            findings.push(Finding::hint("window_not_declared", what, advice).settled_by(Field::Window));
+        }
         (Some(_), _, _) | (None, None, _) => {}
     }
     let counts = [declared, window.in_force].into_iter().flatten().min();
-    findings.extend(counts.and_then(|window| small_window(window, facts.server)));
+    findings.extend(counts.and_then(|window| small_window(&service.id, window, kind(service, facts.server))));
     findings
 }
 
-/// Returns a warning if a context window is small. `server` only affects the advice; if the kind of server is
-/// unknown, pass [`Server::Other`].
-pub fn small_window(tokens: u64, server: Server) -> Option<Finding> {
+/// Returns a warning if the context window of a service is small. `server` only affects the advice.
+pub fn small_window(id: &ServiceId, tokens: u64, server: Option<ServerKind>) -> Option<Finding> {
     if tokens >= SMALL_WINDOW {
         return None;
     }
@@ -255,21 +238,7 @@ pub fn small_window(tokens: u64, server: Server) -> Option<Finding> {
         "a context window of {tokens} tokens is small: agents get short rules and few tools, and older turns are soon \
          summed up"
     );
-    let how = larger(server).unwrap_or(
-        "give the model a larger context window and declare it as contextWindow in llmservices.json, or use another model",
-    );
-    Some(Finding::warning("window_small", what, how))
-}
-
-/// Returns advice on how to give a model a larger context window on this kind of server.
-fn larger(server: Server) -> Option<&'static str> {
-    match server {
-        Server::Ollama => Some("start Ollama with a larger OLLAMA_CONTEXT_LENGTH"),
-        Server::LmStudio => Some("load the model with a larger context length in LM Studio"),
-        Server::LlamaCpp => Some("start llama-server with a larger --ctx-size"),
-        Server::Vllm => Some("start vLLM with a larger --max-model-len"),
-        Server::OpenRouter | Server::Other => None,
-    }
+    Some(Finding::warning("window_small", what, larger_window(id, Some(tokens), server)))
 }
 
 /// Warns of fallbacks that form a circle, once for each circle.
@@ -285,8 +254,8 @@ pub fn circles<'s>(services: impl IntoIterator<Item = &'s Service>) -> Vec<Findi
             at = to;
         }
         let closes = next.get(at).copied().flatten() == Some(start);
-        // The loop finds a circle once from each of its members. Only the member with the smallest id reports the
-        // circle.
+        // Each service of a circle is the start once, so the loop finds the circle several times. Only the service with
+        // the smallest id reports the circle.
         if closes && way.iter().all(|member| *member >= start) {
             let names: Vec<&str> = way.iter().map(|id| id.as_str()).chain([start.as_str()]).collect();
             findings.push(Finding::warning(

@@ -1,11 +1,13 @@
 //! Examines a declared service: asks its server, makes a small call, and reports how the declaration differs from the
 //! answers and from the result of the call.
 //!
-//! This crate must not know agents, the database, or the command line. Only `examine` and `trial` contact a server,
-//! through `polity-llm`; everything else is plain functions over plain data. The path of data: *a server's answers →
-//! `answers` (one file per kind of server; values that look wrong are dropped) → [`Facts`] → `judge` (compares the
-//! declaration with the facts and the trial) → [`Finding`]s*. To correct the declaration: *facts → [`Correction`] →
-//! `edit` → the text of the file with nothing else changed*.
+//! This crate must not know agents, the database, or the command line. Only `examine`, `found` and `trial` contact a
+//! server, through `polity-llm`; everything else is plain functions over plain data.
+//!
+//! How data flows: `answers` reads a server's answers into [`Facts`], with one file for each kind of server, and drops
+//! values that look wrong. `judge` compares the declaration with the facts and the trial, and returns [`Finding`]s. To
+//! correct a declaration, `correction` derives a [`Correction`] from the facts, and `edit` writes it into the text of
+//! the file without changing anything else.
 
 mod finding;
 
@@ -20,13 +22,17 @@ mod trial;
 mod examine;
 
 mod correction;
-// Circle: `edit` calls `list`, and `list` returns the replacements that `edit` defines.
+
+mod found;
+
+// Circle: `edit` calls its submodule `list`, and `list` uses the type `Splice` of `edit`.
 mod edit;
 
 pub use correction::{Correction, corrections};
 pub use edit::{EditError, Edited, edit};
-pub use examine::{Examination, Times, examine, window};
+pub use examine::{Examination, Times, examine};
 pub use facts::{Facts, Server, Support, Window};
-pub use finding::{Finding, Severity};
+pub use finding::{Field, Finding, Severity};
+pub use found::{Candidate, choose, look, written};
 pub use judge::{circles, of_declaration, small_window};
 pub use trial::{ToolTrial, Trial};

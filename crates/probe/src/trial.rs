@@ -1,6 +1,6 @@
 //! Makes a small call to see whether a service answers, how soon, and whether it accepts tools.
 
-use polity_llm::{CallError, ChatModel, Endpoint, FailureKind, Message, Part, Request, Tool};
+use polity_llm::{CallError, ChatModel, Endpoint, FailureKind, Message, Nobody, Part, Request, Tool};
 use serde_json::json;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -63,7 +63,7 @@ pub(crate) async fn try_out(
 }
 
 async fn call(model: &dyn ChatModel, endpoint: &Endpoint, request: &Request) -> Result<(), CallError> {
-    match model.call(endpoint, request).await {
+    match model.call(endpoint, request, &Nobody).await {
         Ok(_) => Ok(()),
         Err(error) if is_only_short(&error) => Ok(()),
         Err(error) => Err(error),
@@ -104,6 +104,7 @@ fn is_only_short(error: &CallError) -> bool {
 fn refuses_tools(error: &CallError) -> bool {
     let blames_them = || error.message.to_lowercase().contains("tool");
     match error.kind {
+        FailureKind::ToolsRefused => true,
         FailureKind::Refused => error.status.is_some(),
         // One kind of server refuses tools with an internal error, which polity classifies as `Passing`.
         FailureKind::Passing => blames_them(),
@@ -114,6 +115,9 @@ fn refuses_tools(error: &CallError) -> bool {
         | FailureKind::ContextOverflow
         | FailureKind::MediaRefused
         | FailureKind::CallNotParsed
+        | FailureKind::NoSuchModel
+        | FailureKind::NothingLoaded
+        | FailureKind::WrongAddress
         | FailureKind::BrokenOff
         | FailureKind::NotAnAnswer
         | FailureKind::Misconfigured => false,

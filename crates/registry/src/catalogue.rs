@@ -18,7 +18,7 @@ pub struct Catalogue {
     default: Arc<Service>,
 }
 
-/// The service that a role asks for, by name or by requirements.
+/// The service that a role wants: by name, by requirements, or any service.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ServiceWish<'a> {
     /// The service that the role names; `None` if the role names no service.
@@ -87,7 +87,7 @@ impl Catalogue {
         &self.services
     }
 
-    /// Returns the service for roles that ask for nothing.
+    /// Returns the service for roles that name no service and require nothing.
     pub fn default_service(&self) -> &Arc<Service> {
         &self.default
     }
@@ -153,7 +153,8 @@ impl Catalogue {
         }
         let candidates = std::iter::once(&self.default).chain(&self.services);
         let ranked = candidates.map(|service| (service, missing(service, wish.required)));
-        // `min_by_key` returns the first of several minima, and `candidates` begins with the default.
+        // If several services lack the same number of requirements, `min_by_key` returns the first of them, and
+        // `candidates` begins with the default.
         let best = ranked.min_by_key(|(_, missing)| missing.len());
         match best {
             Some((service, missing)) if missing.len() < wish.required.len() => {

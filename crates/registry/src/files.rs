@@ -7,13 +7,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Maximum size of a configuration file, in bytes. The files are read before each model call.
+/// Maximum size of a configuration file, in bytes. The limit is low, because polity reads the files before each model
+/// call.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The default `app.json`: every setting with its default value, and comments.
+pub const DEFAULT_SETTINGS: &str = include_str!("../../../config/app.json");
 
 /// Reads a file, and returns `None` if it does not exist. Problems show `name` as the name of the file.
 ///
-/// Symbolic links are followed, because tools that manage configuration files create such links. Kubernetes does the
-/// same when it mounts a ConfigMap.
+/// Follows symbolic links, because tools that manage configuration files create them. Kubernetes also creates links
+/// when it mounts a ConfigMap.
 pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
     match read_text(path, Links::Followed, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),
@@ -51,7 +55,7 @@ pub fn write_defaults(config_dir: &Path) -> Result<Vec<PathBuf>, WriteDefaultsEr
     fs::create_dir_all(config_dir).map_err(failed(config_dir))?;
     let mut made = Vec::new();
     for (name, text) in [
-        (settings::FILE, include_str!("../../../config/app.json")),
+        (settings::FILE, DEFAULT_SETTINGS),
         (services::FILE, include_str!("../../../config/llmservices.json")),
         ("llmservices.template.json", include_str!("../../../config/llmservices.template.json")),
     ] {

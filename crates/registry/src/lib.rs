@@ -18,11 +18,13 @@ mod fields;
 
 mod secret;
 
-// Circle: `services` calls `capabilities` and `variables`, and these use definitions of `services`.
+// Circle: `services` calls its submodules `capabilities` and `variables`, and both use definitions of `services`.
 mod services;
 mod settings;
 
 mod prompts;
+
+mod remedy;
 
 mod sources;
 
@@ -32,6 +34,7 @@ mod snapshot;
 
 mod difference;
 mod files;
+mod language;
 mod reading;
 mod registry;
 mod show;
@@ -39,10 +42,12 @@ mod show_tools;
 mod watch;
 
 pub use catalogue::{Catalogue, Chosen, ServiceWish, Why};
-pub use files::{WriteDefaultsError, write_defaults};
+pub use files::{DEFAULT_SETTINGS, WriteDefaultsError, write_defaults};
+pub use language::with_language;
 pub use problem::{Place, Problem, Severity};
-pub use prompts::{Prompts, ToolText};
+pub use prompts::{Prompts, ToolText, built_in_texts};
 pub use registry::{Discovery, LoadError, Registry, ReloadOutcome, Reloaded, Report};
+pub use remedy::{Remedy, larger_window, without_tools};
 pub use secret::SecretText;
 pub use services::{Declaration, Price, Service, StripMetadata, UnknownFields, parse as parse_services};
 pub use settings::{

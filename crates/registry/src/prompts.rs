@@ -95,6 +95,11 @@ pub(crate) type Overrides = BTreeMap<PromptFile, String>;
 /// The placeholders that `role.txt` must contain; it may contain no others.
 const ROLE_PLACEHOLDERS: [&str; 2] = ["role_name", "role_prompt"];
 
+/// Returns the built-in texts of a language. The first dialogue uses them before any configuration exists.
+pub fn built_in_texts(language: Language) -> Texts {
+    build(language, &Overrides::new()).0.texts
+}
+
 /// Checks whether a file can be used at all. [`build`] checks the individual texts in it.
 pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<(), Problem> {
     let problem = |place: Place, what: String| {
@@ -134,7 +139,7 @@ pub(crate) fn check(language: Language, file: PromptFile, text: &str) -> Result<
 pub(crate) fn built_in_tools() -> &'static [String] {
     static TOOLS: LazyLock<Vec<String>> = LazyLock::new(|| {
         let table = toml_file::parse(PromptFile::ToolTexts.embedded(Language::En));
-        // Cannot fail: a test parses the built-in files.
+        // Parsing cannot fail, because a test parses the built-in files.
         table.map(|table| table.keys().cloned().collect()).unwrap_or_default()
     });
     &TOOLS
@@ -261,8 +266,8 @@ fn read_tool_texts(
     texts
 }
 
-/// Replaces built-in descriptions by those in `over`. If `over` describes a tool or parameter without a built-in
-/// description, reports that this tool or parameter does not exist.
+/// Replaces built-in descriptions in `texts` by the descriptions in `over`. If `over` describes a tool or a parameter
+/// that has no built-in description, reports that this tool or parameter does not exist.
 fn lay_over(
     language: Language,
     texts: &mut BTreeMap<String, ToolText>,

@@ -1,4 +1,5 @@
-//! Reads the raw content of the files at one moment, so that later changes can be detected.
+//! Reads the raw content of all configuration files at one moment. A comparison with an earlier reading shows whether a
+//! file has changed.
 
 use crate::files;
 use crate::problem::Problem;
@@ -13,15 +14,16 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Reading(Vec<Result<Option<String>, Problem>>);
 
-/// Pause before a repeated reading. A program that writes a file in pieces writes the next piece within this time.
+/// Pause before the files are read again, to find out whether they still change. A program that writes a file in pieces
+/// writes the next piece within this time.
 const SETTLING: Duration = Duration::from_millis(20);
 
 /// Maximum number of repeated readings while a file keeps changing.
 const SETTLING_ROUNDS: u32 = 50;
 
 impl Reading {
-    /// Reads the files in use. The settings name the directory of the prompts. Together the files contain a few
-    /// kilobytes, so it costs little to read them before each model call.
+    /// Reads the files in use. The settings name the directory of the prompts. All files together contain a few
+    /// kilobytes, so reading them before each model call costs little.
     pub(crate) fn of(config_dir: &Path, settings: &Settings) -> Self {
         let mut texts: Vec<_> = [settings::FILE, services::FILE]
             .into_iter()

@@ -147,7 +147,7 @@ impl Registry {
         Ok((registry, problems))
     }
 
-    /// Returns the snapshot in force. Build each request from one snapshot, so that it does not mix two revisions.
+    /// Returns the snapshot in force. Build each request from one snapshot, so that no request mixes two revisions.
     pub fn current(&self) -> Arc<Snapshot> {
         self.current.load_full()
     }
@@ -157,9 +157,9 @@ impl Registry {
         &self.config_dir
     }
 
-    /// Takes each `${NAME}` in the configured services, MCP servers and web search, and looks it up with `variable`.
-    /// Returns a warning for each variable that is unset, or empty in a key or header of a service.
-    /// A snapshot does not contain these warnings, because environment variables are read when they are used.
+    /// Looks up each `${NAME}` in the configured services, MCP servers and web search with the function `variable`.
+    /// Returns a warning for each variable that is unset, or that is empty and used in a key or header of a service. A
+    /// snapshot does not contain these warnings, because polity reads environment variables only when it uses them.
     pub async fn unset_variables(&self, variable: impl Fn(&str) -> Option<String>) -> Vec<Problem> {
         let accepted = self.accepted.lock().await;
         let text = accepted.services_text.as_deref();
@@ -216,12 +216,12 @@ impl Registry {
             services.filter(|read| is_there(services::FILE, &read.text, &accepted.services_text, &mut gone));
         let mut services_changed = false;
         if let Some(services) = services {
-            // Different comments or white space do not count as a change.
+            // A change of comments or white space alone does not count as a change.
             let says_other = !services::same(services.text.as_deref(), accepted.services_text.as_deref());
             let taken = match services.declared {
                 Declared::Services(taken) if says_other => Some(taken),
-                // Search again only if the file or the setting `discover` has changed. Otherwise keep the server that an
-                // earlier search found: if that server is restarting, a new search would not find it, and the agents
+                // Search again only if the file or the setting `discover` has changed. Otherwise keep the server that
+                // an earlier search found: if that server is restarting, a new search would not find it, and the agents
                 // would get another model.
                 Declared::Nothing if says_other || settings.discover != before.settings.discover => {
                     Some(found(settings.discover, &self.discovery).await)
@@ -261,7 +261,8 @@ impl Registry {
         let snapshot = Arc::new(Snapshot { revision, catalogue, settings, prompts, problems });
         self.current.store(Arc::clone(&snapshot));
         if snapshot.settings.prompts != before.settings.prompts || !same_language {
-            // From now on, compare the prompt files of the new directory or language.
+            // The new settings name another directory or language, so later comparisons need the content of its prompt
+            // files.
             accepted.reading = Reading::of(&self.config_dir, &snapshot.settings);
         }
         if !same || snapshot.problems != before.problems {
@@ -272,7 +273,7 @@ impl Registry {
                 (true, false) => ReloadOutcome::Unchanged,
             };
             let problems = snapshot.problems.clone();
-            // An error means only that there is no listener.
+            // An error means only that nobody listens to the reports, so ignore it.
             let _ = self.reports.send(Report { outcome, revision, differences, problems });
         }
         if same { Reloaded::Unchanged(snapshot) } else { Reloaded::Changed(snapshot) }
@@ -353,8 +354,8 @@ fn is_there(
     !gone
 }
 
-/// Returns the services of this machine. If the settings allow a search and the search finds a model server, returns
-/// its service; otherwise returns the built-in models.
+/// Returns the services for a configuration that declares none. If the settings allow a search and the search finds a
+/// model server on this machine, returns its services; otherwise returns the built-in models.
 async fn found(discover: Discover, discovery: &Discovery) -> Taken {
     let discovered = match discover {
         Discover::On => discovery().await,

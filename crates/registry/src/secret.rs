@@ -1,4 +1,4 @@
-//! Texts of the configuration that may be secret, or may name environment variables.
+//! Texts of the configuration that may be secret, or that may contain names of environment variables.
 
 use crate::fields;
 use polity_llm::{UnsetVariable, expand_variables};

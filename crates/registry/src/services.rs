@@ -57,7 +57,7 @@ pub struct Service {
     pub max_request_bytes: Option<u64>,
     /// Whether to remove metadata such as EXIF from images before sending them.
     pub strip_metadata: StripMetadata,
-    /// The price of the service's tokens; a service without a price costs nothing.
+    /// The price of the service's tokens; `None` if the file gives none. Then polity counts no costs for this service.
     pub price: Option<Price>,
     /// Fields of the service that polity does not know.
     pub unknown: UnknownFields,
@@ -182,7 +182,8 @@ fn read(text: &str) -> Result<(Vec<Declared>, Vec<Problem>), Vec<Problem>> {
         _ => Err("must be a list"),
     });
     file.finish("it has no effect");
-    // The file may lack the list. If the value is not a list, that was already reported as an error.
+    // Without a list, there are two cases. If the file has no field `services`, there are no services. If the value of
+    // the field is not a list, an error was reported already.
     let Some(listed) = listed else {
         let broken = problems.iter().any(|problem| problem.severity == Severity::Error);
         return if broken { Err(problems) } else { Ok((Vec::new(), problems)) };
@@ -233,7 +234,7 @@ fn read_service(
     let left_out = format!("{whose} is left out");
     let mut fields = Fields::new(FILE, pointer, object, problems);
 
-    // Read all three required fields before leaving the service out, so that the problems of all three are reported.
+    // Read all three required fields before returning, so that the problems of all three are reported.
     let id = fields.required("id", &left_out, fields::name).map(ServiceId::new);
     let base_url = fields.required("baseURL", &left_out, connection::base_url);
     let model = fields.required("model", &left_out, fields::name);

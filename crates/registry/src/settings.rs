@@ -66,7 +66,7 @@ impl Settings {
         ToolGroup::deniable().chain(self.server_groups().all())
     }
 
-    /// Returns the MCP servers, each with the further groups to which it belongs.
+    /// Returns the MCP servers, each with its further groups (see [`ServerSettings::groups`]).
     pub fn server_groups(&self) -> ServerGroups {
         ServerGroups::new(self.servers.iter().map(|(name, server)| (name.clone(), server.groups.clone())))
     }
@@ -166,7 +166,7 @@ impl Default for Retry {
     }
 }
 
-/// How long the past is kept. Messages, records and artifacts are kept for ever, unless `max_database_bytes` is set.
+/// How long old data are kept. Messages, records and artifacts are kept for ever, unless `max_database_bytes` is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Number of days that events are kept; `None` keeps them for ever.

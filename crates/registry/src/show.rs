@@ -25,8 +25,8 @@ impl Snapshot {
     }
 }
 
-/// Returns a service as JSON, with the field names of the file. The patterns list every field, so that the compiler
-/// reports a new field that this function does not handle.
+/// Returns a service as JSON, with the field names of the file. The patterns in this function list every field: if
+/// somebody adds a field to the type, the compiler reports an error here.
 pub(crate) fn service(service: &Service) -> Value {
     let Service {
         id,
@@ -96,8 +96,8 @@ pub(crate) fn service(service: &Service) -> Value {
     shown
 }
 
-/// Returns the settings as JSON, with the field names of the file. The patterns list every field, so that the
-/// compiler reports a new field that this function does not handle.
+/// Returns the settings as JSON, with the field names of the file. The patterns in this function list every field: if
+/// somebody adds a field to the type, the compiler reports an error here.
 pub(crate) fn settings(settings: &Settings) -> Value {
     let Settings {
         language,

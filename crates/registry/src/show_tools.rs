@@ -1,5 +1,5 @@
-//! Shows the settings of tools and MCP servers as JSON, without secrets.
-//! The patterns list every field, so that the compiler reports a new field that a function does not handle.
+//! Shows the settings of tools and MCP servers as JSON, without secrets. The patterns in the functions list every
+//! field: if somebody adds a field to a type, the compiler reports an error here.
 
 use crate::secret::{SecretText, whence};
 use crate::settings::{

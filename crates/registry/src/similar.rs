@@ -3,8 +3,8 @@
 use polity_society::content::{Capability, KnownCapability};
 use strum::{IntoStaticStr, VariantArray};
 
-/// Minimum similarity, from 0 to 1, of two names if one name counts as a misspelling of the other name. The
-/// similarity matters only if the names differ in more than case and punctuation, and are not listed as synonyms.
+/// Minimum similarity of two names, from 0 to 1, for one to count as a misspelling of the other. Names that differ only
+/// in case and punctuation, and synonyms, count as the same name whatever their similarity is.
 const NEAR: f64 = 0.8;
 
 /// A name, and its synonyms in the form that [`fold`] returns.
@@ -90,7 +90,7 @@ pub(crate) fn capability(written: &Capability, side: Side) -> Option<(&'static s
     }
 }
 
-/// Returns the list to which a capability belongs, for a name that somebody wrote among the inputs.
+/// Returns the list to which a known capability belongs. `text` belongs to both lists; here it counts as an input.
 fn side_of(known: KnownCapability) -> Side {
     match known {
         KnownCapability::StructuredOutput | KnownCapability::ToolCalling => Side::Output,
@@ -166,7 +166,7 @@ mod tests {
         check("capabilitie", Some("capabilities"));
         check("maxImageByte", Some("maxImageBytes"));
         check("extra_body", Some("extraBody"));
-        // `lang` is a synonym of `language`, but a service has no field `language`.
+        // `lang` is a synonym of `language`, but a service has no field `language`, so there is no guess.
         check("lang", None);
         check("colour", None);
         check("version", None);
@@ -207,7 +207,7 @@ mod tests {
         output("json", "structured_output");
         output("json_schema", "structured_output");
         output("structured_outputs", "structured_output");
-        // The known name is an output capability, so the guess names the list of outputs.
+        // The known name `tool_calling` is an output capability, so the guess names the list `output`.
         check("tools", Side::Input, Some(("tool_calling", Side::Output)));
         // No guess, because a model may really produce pictures or speech.
         check("image", Side::Output, None);
@@ -219,8 +219,8 @@ mod tests {
         }
     }
 
-    /// A synonym that contains other characters than `fold` returns would never be found. If two synonyms were equal,
-    /// only the first would be found.
+    /// Checks the lists of synonyms. A synonym with a character that `fold` never returns would never be found. If two
+    /// synonyms were equal, only the first would be found.
     #[test]
     fn other_words_are_folded_and_each_stands_for_one_name() {
         for words in [FIELDS, INPUTS, OUTPUTS] {

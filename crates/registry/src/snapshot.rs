@@ -18,7 +18,7 @@ pub struct Snapshot {
     pub settings: Arc<Settings>,
     /// The prompts in the language of the settings, including the files that replace built-in ones.
     pub prompts: Arc<Prompts>,
-    /// All problems in the current files. Problems of files that cannot be used, and so are not in force, are
-    /// included.
+    /// All problems in the current files, including the problems of files that polity cannot use and that are therefore
+    /// not in force.
     pub problems: Vec<Problem>,
 }

@@ -78,16 +78,14 @@ impl Environment {
 }
 
 /// A model server that was found on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Discovered {
     /// The name of the server software, such as `Ollama`.
     pub server_name: String,
-    /// The base URL, in the form that a service declares.
-    pub base_url: String,
-    /// The name of the model on this server.
-    pub model: String,
-    /// The context window that the server gives the model, in tokens; `None` if the server does not report it.
-    pub context_window: Option<u64>,
+    /// The default service, with the capabilities that the server reports.
+    pub first: Service,
+    /// Further services of this server.
+    pub others: Vec<Service>,
 }
 
 /// The services in use and their origin. There is at least one.
@@ -103,7 +101,7 @@ pub(crate) struct Taken {
 pub(crate) enum Declared {
     /// At least one service. Only the declared services are used.
     Services(Taken),
-    /// No service, so the services of this machine are used.
+    /// No service, so polity uses a model server on this machine or the built-in models.
     Nothing,
 }
 
@@ -133,7 +131,7 @@ pub(crate) fn declared(
 
 fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
     let base_url = environment.openai_base_url.as_deref().unwrap_or("https://api.openai.com/v1");
-    // If the URL is wrong, do not use the default URL instead: its server must not receive the key.
+    // If the URL is wrong, do not use the default URL instead: the server at the default URL must not receive the key.
     let base_url = services::base_url(Value::from(base_url)).map_err(|what| Problem {
         file: OPENAI_BASE_URL.to_owned(),
         place: Place::Whole,
@@ -158,17 +156,13 @@ fn from_environment(environment: &Environment) -> Result<Taken, Problem> {
     Ok(Taken { origin: Origin::Environment, first: Arc::new(service), others: Vec::new() })
 }
 
-/// Returns the service of the server that was found on this machine, or the built-in models if none was found.
+/// Returns the services of the server that was found on this machine, or the built-in models if none was found.
 pub(crate) fn undeclared(discovered: Option<Discovered>) -> Taken {
-    let Some(Discovered { server_name, base_url, model, context_window }) = discovered else {
+    let Some(Discovered { server_name, first, others }) = discovered else {
         return rehearsal();
     };
-    let service = Service {
-        name: format!("{server_name} {model}"),
-        context_window,
-        ..Service::new(ServiceId::new("local"), Endpoint::new(base_url, model))
-    };
-    Taken { origin: Origin::Discovered(server_name), first: Arc::new(service), others: Vec::new() }
+    let others = others.into_iter().map(Arc::new).collect();
+    Taken { origin: Origin::Discovered(server_name), first: Arc::new(first), others }
 }
 
 fn rehearsal() -> Taken {

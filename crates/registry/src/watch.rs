@@ -1,8 +1,8 @@
 //! Watches the files of a registry, so that a change is noticed even if no model is called.
 //!
-//! It watches directories instead of files, because tools replace files: they rename a new file to the name of the old
-//! file, change a symbolic link, or delete a file and write it again. The exact kind of event does not matter: each
-//! sign of a change leads to the same [`Registry::refresh`], which compares the content of the files.
+//! This module watches directories instead of files, because tools replace files: they rename a new file to the name of
+//! the old file, change a symbolic link, or delete a file and write it again. The exact kind of event does not matter:
+//! each sign of a change leads to the same [`Registry::refresh`], which compares the content of the files.
 
 use crate::registry::Registry;
 use notify::event::{AccessKind, AccessMode};
@@ -73,7 +73,8 @@ fn is_sign(event: &notify::Result<notify::Event>) -> bool {
             | EventKind::Remove(_)
             | EventKind::Other => true,
         },
-        // After an error, events may be lost, and a lost event may have been a change.
+        // After an error, events may be lost, and a lost event may have been a change. So an error counts as a sign of
+        // a change.
         Err(_) => true,
     }
 }
@@ -150,7 +151,8 @@ mod tests {
         assert!(is_sign(&Err(notify::Error::generic("the queue has overflowed"))));
     }
 
-    /// Reads a file in the same process that watches it, as a refresh does.
+    /// Checks that reading a file is no sign of a change. The test reads the file in the process that watches it, as a
+    /// refresh does.
     #[test]
     fn what_reading_looks_like_on_this_system_is_no_sign() {
         let directory = tempfile::tempdir().unwrap();

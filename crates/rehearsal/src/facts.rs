@@ -147,7 +147,7 @@ fn read_wave(bytes: &[u8]) -> Option<Wave> {
             }
             _ => {}
         }
-        // Chunks begin at even offsets.
+        // Chunks begin at even offsets, so skip one byte after a chunk of odd length.
         rest = body.get(size.checked_add(size % 2)?..)?;
     }
     None

@@ -1,4 +1,4 @@
-//! The lead, an agent that root hires: reads the attachments that its model can read, finds another agent for all
+//! The lead: an agent that root hires. It reads the attachments that its model can read, finds another agent for the
 //! other attachments, surveys the workspace if there is one, and reports to root.
 
 use crate::facts;
@@ -97,8 +97,9 @@ impl<'s, 'a> Work<'s, 'a> {
         Err(self.say(self.words.say(&self.words.lead.awaiting_reader, &[("id", helper.id.as_str())])))
     }
 
-    /// Returns the agent that reads for the lead. If no agent reads for it yet, returns the next move to get one:
-    /// search the contacts, ask the parent for an introduction, or hire an agent if no fitting contact is known.
+    /// Returns the agent that reads for the lead. If no agent reads for the lead yet, returns the next move to get such
+    /// an agent: search the contacts, ask the parent for an introduction, or hire an agent if no fitting contact is
+    /// known.
     fn helper(&self) -> Result<Helper, Move> {
         let asked = self.sent("collaboration_request");
         if let Some((since, called)) = asked
@@ -118,8 +119,8 @@ impl<'s, 'a> Work<'s, 'a> {
             return Err(self.ask(&id));
         }
         self.introduction()?;
-        // An agent that the lead has hired is a contact too. The lead does not need to ask this agent, because its
-        // first message already contained the work.
+        // An agent that the lead has hired is a contact too. The lead does not need to ask this agent, because the
+        // agent's first message already contained the work.
         let hired = self.scene.calls(Tool::SpawnAgentWithTask.name()).last();
         if asked.is_none()
             && hired.is_none()
@@ -171,7 +172,7 @@ impl<'s, 'a> Work<'s, 'a> {
         Ok(())
     }
 
-    /// Returns a contact that is in the search results for every need.
+    /// Returns a contact that is in the search results for every capability in `needs`.
     fn found(&self) -> Option<AgentId> {
         let mut lists =
             self.scene.calls(Tool::FindCapableAgents.name()).map(|(_, called)| match called.outcome() {
@@ -226,7 +227,7 @@ impl<'s, 'a> Work<'s, 'a> {
         call(assign(role_id, &brief, &self.words.say(&lead.assignment, &values), &artifacts))
     }
 
-    /// Returns what the helper has said since the lead asked it.
+    /// Returns what the helper has said since the lead asked or hired it.
     fn told_by(&self, helper: &Helper) -> String {
         let said =
             self.scene.heard_from(&helper.id, helper.since).map(|inbound| said_by_agent(inbound, self.words));
@@ -266,7 +267,8 @@ impl<'s, 'a> Work<'s, 'a> {
         if quoted.is_empty() { self.assignment.words().to_vec() } else { quoted }
     }
 
-    /// Surveys the workspace if there is one, and then reports: in the workspace if possible, otherwise by an artifact.
+    /// Surveys the workspace if there is one, and then stores the report: as a file in the workspace if possible,
+    /// otherwise as an artifact.
     fn surveyed(&self, findings: &str) -> Result<Move, Move> {
         let Some(survey) = Survey::of(self.scene) else {
             return Ok(self.report(findings));
@@ -316,13 +318,14 @@ impl<'s, 'a> Work<'s, 'a> {
         self.words.lead.report.fill(&values)
     }
 
-    /// Ends the turn: describes the failed call, the facts that the lead has, and the attachments that it cannot read.
+    /// Ends the turn with a text that describes the failed call, the facts that the lead has, and the attachments that
+    /// it cannot read.
     fn give_up(&self, called: &Called<'_>) -> Move {
         let problem = failure(called, self.words).unwrap_or_default();
         Move::Say(joined([problem, self.own_facts(), self.unread()]))
     }
 
-    /// Ends a turn in which the lead waits for another agent. `text` says for what it waits; notices of the system
+    /// Ends a turn of a lead that waits for another agent. `text` says what the lead waits for; notices of the system
     /// stand before `text`.
     fn say(&self, text: String) -> Move {
         let mut said = notices(self.scene);

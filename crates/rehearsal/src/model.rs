@@ -6,14 +6,14 @@ use crate::reading::Scene;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use polity_llm::{
-    Arguments, CallError, ChatModel, Endpoint, Message, Part, Reply, Request, ToolCall, ToolChoice, Usage,
-    UsageSource,
+    Arguments, CallError, ChatModel, Endpoint, Listener, Message, Part, Reply, Request, ToolCall, ToolChoice,
+    Usage, UsageSource,
 };
 use polity_society::content::{Capabilities, Capability};
 use serde_json::Map;
 use strum::{IntoStaticStr, VariantArray};
 
-/// The base URL that stands for the built-in model.
+/// The base URL of a service that is one of the built-in models.
 pub const SCHEME: &str = "rehearsal:";
 
 /// Number of characters that count as one token in the estimated usage.
@@ -62,6 +62,7 @@ impl ChatModel for RehearsalModel {
         &'a self,
         endpoint: &'a Endpoint,
         request: &'a Request,
+        _: &'a dyn Listener,
     ) -> BoxFuture<'a, Result<Reply, CallError>> {
         ready(Ok(answer(request, &endpoint.model))).boxed()
     }
@@ -119,7 +120,7 @@ fn count(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Counts the characters in the texts of a message. Media count as nothing.
+/// Counts the characters in the texts of a message. Pictures, sound and files add nothing.
 fn characters(message: &Message) -> usize {
     match message {
         Message::System(text) => count(text),
@@ -151,14 +152,18 @@ fn call_characters(calls: &[ToolCall]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use polity_llm::Nobody;
 
     #[test]
     fn the_trait_gives_the_answer() {
         let text = "【来自用户的消息】\n你好".to_owned();
         let request = Request { messages: vec![Message::User(vec![Part::Text(text)])], ..Request::default() };
         let endpoint = BuiltIn::Text.endpoint();
-        let reply =
-            RehearsalModel.call(&endpoint, &request).now_or_never().expect("no wait").expect("an answer");
+        let reply = RehearsalModel
+            .call(&endpoint, &request, &Nobody)
+            .now_or_never()
+            .expect("no wait")
+            .expect("an answer");
         assert_eq!(reply, answer(&request, "rehearsal-text"));
         assert_eq!(reply.finish_reason, "stop");
         assert_eq!(reply.usage.prompt_tokens, 3, "12 characters");

@@ -1,4 +1,4 @@
-//! The reader, an agent that the lead hires or asks: reports facts about each attachment.
+//! The reader: an agent that the lead hires or asks. It reports facts about each attachment.
 
 use crate::facts;
 use crate::inbound::{Inbound, Sender};

@@ -4,10 +4,10 @@
 
 use serde_json::{Map, Value, json};
 
-/// Maximum nesting of a value; without it, a schema that refers to itself would never end.
+/// Maximum nesting of a value. Without this limit, a value for a schema that refers to itself would have no end.
 const DEEPEST: usize = 16;
 
-/// Returns a value that fits a schema. Each free text in it is `words`.
+/// Returns a value that fits a schema. `words` is the value of each string that the schema does not restrict.
 pub(crate) fn sample(schema: &Value, words: &str) -> Value {
     Sampler { root: schema, words }.value(schema, 0)
 }

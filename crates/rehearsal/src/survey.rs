@@ -281,14 +281,15 @@ fn kinds(paths: &[&str]) -> Vec<(String, usize)> {
     kinds
 }
 
-/// Returns a name for the report that is not taken. Ignores case, as some file systems do.
+/// Returns a name for the report that no file has yet. Names that differ only in case count as the same name, as in
+/// some file systems.
 fn free_name(taken: &[String]) -> String {
     let is_free = |name: &String| {
         taken.iter().all(|other| other.trim_end_matches('/').to_lowercase() != name.to_lowercase())
     };
     let numbered = (2..).map(|number: u64| format!("{REPORT_NAME}-{number}.md"));
     let mut names = std::iter::once(format!("{REPORT_NAME}.md")).chain(numbered);
-    // Cannot fail: there are more names than files.
+    // This cannot fail: there are more possible names than files.
     names.find(is_free).unwrap_or_default()
 }
 

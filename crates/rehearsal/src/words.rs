@@ -78,7 +78,7 @@ impl Words {
         text.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Puts the mark and the sign for a quotation before each line of the person.
+    /// Puts the mark and the sign for a quotation before each line that the person has written.
     pub(crate) fn quoted(&self, lines: &[&str]) -> String {
         lines.iter().map(|line| format!("{}{}{line}", self.mark, self.quote)).collect::<Vec<_>>().join("\n")
     }

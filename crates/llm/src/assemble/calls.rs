@@ -1,23 +1,29 @@
-//! Assembles tool calls from their deltas.
+//! Assembles tool calls from their deltas: the pieces of a call in a streamed answer.
 
 use super::fields::merge;
 use crate::arguments::parse_arguments;
 use crate::chat::{FailureKind, ToolCall};
 use crate::classify::Failure;
+use crate::tell::Teller;
 use polity_bounds::weigh_value;
 use serde_json::{Map, Value};
 
 /// Call fields that the API defines. All other fields are kept as `extra`.
 const STANDARD: [&str; 4] = ["index", "id", "type", "function"];
 
-/// Maximum number of calls in one answer. It bounds the work, because all calls are searched for each delta.
+/// Maximum number of calls in one answer. Each delta is compared with the calls before it, so this number bounds the
+/// work.
 const MOST_CALLS: usize = 512;
 /// Memory that a call takes in addition to its texts and fields, in bytes.
 const CALL: usize = 2 * size_of::<Piece>();
 
 /// The calls of an answer, in the order in which they began.
 #[derive(Debug, Default)]
-pub(super) struct Calls(Vec<Piece>);
+pub(super) struct Calls {
+    all: Vec<Piece>,
+    /// How many of these calls the listener of the answer was already told about.
+    told: usize,
+}
 
 /// The part of a call that has arrived so far, or a delta that continues a call.
 #[derive(Debug)]
@@ -46,13 +52,21 @@ impl Calls {
         }
     }
 
+    /// Tells a listener the names of the calls that have begun since the last time.
+    pub(super) fn tell_new(&mut self, teller: &Teller<'_>) {
+        while let Some(call) = self.all.get(self.told).filter(|call| !call.name.is_empty()) {
+            teller.call(&call.name);
+            self.told += 1;
+        }
+    }
+
     fn push(&mut self, piece: Piece) -> Result<usize, Failure> {
-        if self.0.len() >= MOST_CALLS {
+        if self.all.len() >= MOST_CALLS {
             let message = format!("an answer with more than {MOST_CALLS} tool calls");
             return Err(Failure { kind: FailureKind::NotAnAnswer, message });
         }
         let weight = CALL + piece.texts() + piece.extra.values().map(weigh_value).sum::<usize>();
-        self.0.push(piece);
+        self.all.push(piece);
         Ok(weight)
     }
 
@@ -62,7 +76,7 @@ impl Calls {
             let arguments = serde_json::from_str::<Value>(&call.arguments);
             !call.name.is_empty() && arguments.is_ok_and(|arguments| arguments.is_object())
         };
-        !self.0.is_empty() && self.0.iter().all(is_whole)
+        !self.all.is_empty() && self.all.iter().all(is_whole)
     }
 
     /// Parses the arguments of the calls, and returns the finished calls.
@@ -73,14 +87,14 @@ impl Calls {
             arguments: parse_arguments(&call.arguments),
             extra: call.extra,
         };
-        self.0.into_iter().map(finish).collect()
+        self.all.into_iter().map(finish).collect()
     }
 
     /// Finds the call that a piece continues. Returns `None` if the piece begins a new call.
     fn call_of(&mut self, piece: &Piece) -> Option<&mut Piece> {
         // Search from the newest call: some servers give all calls the same index, and a piece then belongs to the
         // newest call.
-        let mut candidates = self.0.iter_mut().rev();
+        let mut candidates = self.all.iter_mut().rev();
         match (piece.index, piece.id.as_str()) {
             (Some(index), _) => {
                 candidates.find(|call| call.index == Some(index)).filter(|call| !begins_another(call, piece))
@@ -91,8 +105,8 @@ impl Calls {
     }
 }
 
-/// Whether a piece begins a new call instead of continuing `call`: the piece and `call` both have a name, and the piece
-/// has either another id, or neither an id nor an index.
+/// Whether a piece begins a new call instead of continuing `call`. For this, both must have a name. The piece must also
+/// have another id than `call`, or neither an id nor an index.
 fn begins_another(call: &Piece, piece: &Piece) -> bool {
     if piece.name.is_empty() || call.name.is_empty() {
         return false;

@@ -4,9 +4,9 @@ use polity_bounds::weigh_value;
 use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
-/// Joins a piece of an opaque field to the earlier pieces. A string or an array is appended to the earlier value, an
-/// object is merged into the earlier object, and any other value replaces the earlier value. `null` changes nothing.
-/// Returns the additional memory that the fields take, in bytes.
+/// Joins a piece of a field to the earlier pieces of the same field. A string or an array is appended to the earlier
+/// value, an object is merged into the earlier object, and any other value replaces the earlier value. `null` changes
+/// nothing. Returns the additional memory that the fields take, in bytes.
 pub(super) fn merge(fields: &mut Map<String, Value>, name: String, piece: Value) -> usize {
     if piece.is_null() {
         return 0;

@@ -1,14 +1,54 @@
 use super::*;
 use crate::chat::{Arguments, FailureKind, ToolCall};
+use crate::listen::{Listener, Piece};
 use proptest::prelude::*;
 use serde_json::json;
 
 fn assembled(pieces: impl IntoIterator<Item = Value>) -> Result<Reply, Failure> {
     let mut assembler = Assembler::default();
     for piece in pieces {
-        assembler.push(piece)?;
+        assembler.push(piece, &mut Teller::new(&Nobody, &[]))?;
     }
     assembler.finish(7)
+}
+
+#[derive(Default)]
+struct Ear(std::sync::Mutex<Vec<String>>);
+
+impl Listener for Ear {
+    fn hear(&self, piece: Piece<'_>) {
+        self.0.lock().unwrap().push(format!("{piece:?}"));
+    }
+}
+
+#[test]
+fn a_listener_hears_text_and_reasoning_and_the_names_of_calls() {
+    let ear = Ear::default();
+    let (mut assembler, mut teller) = (Assembler::default(), Teller::new(&ear, &[]));
+    let call = |index: u64, name: &str, arguments: &str| json!({"tool_calls": [{"index": index, "function": {"name": name, "arguments": arguments}}]});
+    for message in [
+        json!({"reasoning_content": "hm"}),
+        json!({"content": "so "}),
+        json!({"content": "be it", "reasoning": "well"}),
+        call(0, "find", ""),
+        call(0, "", "{}"),
+        call(1, "read", "{}"),
+    ] {
+        assembler.push(delta(message), &mut teller).unwrap();
+    }
+    teller.finish();
+    let heard: Vec<String> = ear.0.into_inner().unwrap();
+    let heard: Vec<&str> =
+        heard.iter().map(String::as_str).filter(|piece| !piece.starts_with("Arguments")).collect();
+    let expect = [
+        r#"Reasoning("hm")"#,
+        r#"Text("so ")"#,
+        r#"Text("be it")"#,
+        r#"Reasoning("well")"#,
+        r#"Call("find")"#,
+        r#"Call("read")"#,
+    ];
+    assert_eq!(heard, expect);
 }
 
 fn delta(delta: Value) -> Value {
@@ -391,7 +431,7 @@ proptest! {
     #[test]
     fn a_stream_cut_before_its_finish_is_never_an_answer(said in said(), cuts in proptest::collection::vec(1..9usize, 1..20), keep in any::<proptest::sample::Index>()) {
         let mut chunks = said.stream(&cuts, Style::Full);
-        // The last two chunks are the finish reason and the usage.
+        // The last two chunks are the finish reason and the usage. A stream without them has broken off.
         chunks.truncate(keep.index(chunks.len() - 1));
         prop_assert_eq!(assembled(chunks).unwrap_err().kind, FailureKind::BrokenOff);
     }
@@ -403,9 +443,10 @@ fn calls_that_came_whole_count_although_the_server_could_not_read_on() {
     let rescued = |deltas: &[Value], message: &str| {
         let mut assembler = Assembler::default();
         for call in deltas {
-            assembler.push(delta(json!({"tool_calls": [call]}))).unwrap();
+            assembler.push(delta(json!({"tool_calls": [call]})), &mut Teller::new(&Nobody, &[])).unwrap();
         }
-        let failure = assembler.push(json!({"error": {"code": 500, "message": message}})).unwrap_err();
+        let error = json!({"error": {"code": 500, "message": message}});
+        let failure = assembler.push(error, &mut Teller::new(&Nobody, &[])).unwrap_err();
         assembler.rescue(&failure, 7)
     };
     let unreadable = "The model produced output that does not match the expected peg-native format";

@@ -231,12 +231,6 @@ fn what_may_pass() {
 #[test]
 fn what_will_not() {
     check(
-        404,
-        r#"{"error":{"message":"model 'x' not found","type":"api_error"}}"#,
-        Refused,
-        "model 'x' not found",
-    );
-    check(
         422,
         r#"{"detail":[{"loc":["body"],"msg":"field required"},{"msg":"value is not a list"}]}"#,
         Refused,
@@ -245,6 +239,51 @@ fn what_will_not() {
     check(402, r#"{"error":{"message":"Insufficient Balance"}}"#, Refused, "Insufficient Balance");
     check(404, "404 page not found\n\n", Refused, "404 page not found");
     check(418, r#"{"error":{}}"#, Refused, r#"{"error":{}}"#);
+}
+
+#[test]
+fn models_that_are_missing_or_not_loaded() {
+    for (status, body, kind, message) in [
+        (
+            404,
+            r#"{"error":{"message":"model 'x' not found","type":"api_error"}}"#,
+            NoSuchModel,
+            "model 'x' not found",
+        ),
+        (
+            404,
+            r#"{"object":"error","message":"The model `x` does not exist.","type":"NotFoundError","code":404}"#,
+            NoSuchModel,
+            "The model `x` does not exist.",
+        ),
+        (
+            400,
+            r#"{"error":{"message":"x is not a valid model ID","code":400}}"#,
+            NoSuchModel,
+            "x is not a valid model ID",
+        ),
+        (
+            404,
+            r#"{"error":{"message":"No models loaded. Please load a model in the developer page.","type":"invalid_request_error"}}"#,
+            NothingLoaded,
+            "No models loaded. Please load a model in the developer page.",
+        ),
+        (503, r#"{"error":{"message":"Loading model","code":503}}"#, Passing, "Loading model"),
+    ] {
+        check(status, body, kind, message);
+    }
+}
+
+#[test]
+fn tools_that_are_refused() {
+    for (status, message) in [
+        (400, "registry.ollama.ai/library/gemma3:4b does not support tools"),
+        (400, "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"),
+        (500, "tools param requires --jinja flag"),
+        (404, "No endpoints found that support tool use."),
+    ] {
+        check(status, &json!({"error": {"message": message}}).to_string(), ToolsRefused, message);
+    }
 }
 
 fn in_success(value: Value, kind: FailureKind, message: &str) {

@@ -301,7 +301,7 @@ async fn play(limit: usize, agents: Vec<Calls>) -> Vec<(Seen, Instant)> {
             }
         }
     });
-    // This time passes only if a caller is never woken.
+    // The test uses a simulated clock, so this long time passes only if a caller is never woken.
     let all = futures::future::join_all(plays);
     tokio::time::timeout(Duration::from_secs(3_600 * 24 * 365), all).await.expect("no caller waits forever");
     let seen = seen.lock().unwrap();
@@ -380,4 +380,27 @@ proptest! {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_caller_sees_its_place_and_when_the_gate_opens() {
+    let gate = Gate::new(NonZeroUsize::new(1));
+    let inside = enter(&gate).await;
+    let tickets: Vec<Ticket> = (0..3).map(|_| gate.join()).collect();
+    let numbers: Vec<TicketNumber> = tickets.iter().map(Ticket::number).collect();
+    let places = || -> Vec<Option<u64>> {
+        numbers.iter().map(|number| gate.outlook(*number).map(|outlook| outlook.place)).collect()
+    };
+    assert_eq!((places(), gate.status().waiting), (vec![Some(1), Some(2), Some(3)], 3));
+    let mut tickets = tickets.into_iter();
+    let (first, second, third) = (tickets.next(), tickets.next(), tickets.next().unwrap());
+    // The second caller leaves the queue.
+    drop(second);
+    assert_eq!((places(), gate.status().waiting), (vec![Some(1), None, Some(2)], 2));
+    drop((inside, first));
+    gate.pause(Duration::from_secs(9));
+    let outlook = gate.outlook(numbers[2]).unwrap();
+    assert_eq!(outlook, Outlook { place: 1, closed_for: Some(Duration::from_secs(9)) });
+    let _pass = third.enter(WAITS).await.unwrap();
+    assert_eq!((places(), gate.status().in_flight), (vec![None; 3], 1));
 }

@@ -1,12 +1,13 @@
 //! Sends one request to the server and receives the response, for the library `async-openai`.
 //!
-//! The library loses the status and the headers of failures, accepts any text as a stream, and reads a stream as fast as
-//! the server sends it, into a queue without a bound. So the transport handles failures itself, keeps the body of the
-//! answer for `Exchange`, and gives the library an empty answer.
+//! The library loses the status and the headers of failures, accepts any text as a stream, and reads a stream as fast
+//! as the server sends it, into a queue without a bound. So the transport handles failures itself, keeps the body of
+//! the answer for `Exchange` (in the module `http`), and gives the library an empty answer.
 
 use crate::chat::{CallError, FailureKind};
 use crate::classify::{Failure, MAX_ANSWER, MAX_PARSED, classify, is_html, too_large};
 use crate::endpoint::Stream;
+use crate::network::{causes, network_error};
 use crate::retry_after::retry_after;
 use crate::scrub::scrub;
 use crate::timing::{Late, Stages};
@@ -18,7 +19,6 @@ use http::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use polity_bounds::Weigher;
 use reqwest::Response;
 use secrecy::SecretString;
-use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
@@ -35,9 +35,9 @@ pub(super) struct Transport {
     pub(super) secrets: Arc<[SecretString]>,
     /// The request's body, as JSON.
     pub(super) body: Bytes,
-    /// The answer, for `Exchange`.
+    /// The place into which the transport puts the answer. The type `Exchange` takes the answer from there.
     pub(super) slot: Slot,
-    /// The client's time limit for making a connection. The error names this limit.
+    /// The client's time limit for making a connection. If the connection takes longer, the error names this limit.
     pub(super) connect: Duration,
     pub(super) stages: Stages,
 }
@@ -114,8 +114,8 @@ fn boxed(error: CallError) -> OpenAIError {
 }
 
 impl Transport {
-    /// Receives an answer: events if the request asked for a stream and the server sends one. Fails if the status is not
-    /// a success.
+    /// Receives an answer: events if the request asked for a stream and the server sends a stream. Fails if the status
+    /// is not a success.
     async fn receive(&self, response: Response) -> Result<Answered, CallError> {
         if !response.status().is_success() {
             return Err(self.refused(response).await);
@@ -250,27 +250,4 @@ impl Pieces {
 enum Read {
     All(Bytes),
     Cut(Bytes, Cut),
-}
-
-/// Converts a network error of a request that got no response.
-pub(crate) fn network_error(error: &reqwest::Error, secrets: &[SecretString]) -> CallError {
-    let kind = if error.is_builder() {
-        FailureKind::Misconfigured
-    } else if error.is_connect() {
-        FailureKind::Unreachable
-    } else if error.is_timeout() {
-        FailureKind::TimedOut
-    } else {
-        FailureKind::BrokenOff
-    };
-    CallError { kind, message: scrub(&causes(error), secrets), status: None, retry_after: None }
-}
-
-/// Returns the innermost cause, which tells what happened. The outer errors only tell that something failed.
-fn causes(error: &reqwest::Error) -> String {
-    let mut cause: &dyn Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 const STEPS: usize = 16;
 
 /// Returns the tool that the model meant to call in an unreadable text. The text must contain the tool's name and the
-/// beginning of the arguments; in a tag form, the name is enough.
+/// beginning of the arguments; after a mark such as `<tool_call>`, the name is enough.
 pub(super) fn tool(text: &str, context: Context<'_>) -> Option<String> {
     let mut cursor = Cursor::new(text);
     let mut name = None;

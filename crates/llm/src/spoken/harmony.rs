@@ -51,7 +51,8 @@ pub(super) fn message(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<M
     }
 }
 
-/// Reads the header of a message. Models put the recipient before or after the channel.
+/// Reads the header of a message. Models put the recipient (the tool to call) before or after the channel (the kind of
+/// message).
 fn header<'a>(cursor: &mut Cursor<'a>) -> Header<'a> {
     let mut header = Header::default();
     loop {

@@ -66,7 +66,7 @@ pub(super) fn whole(text: &str) -> Option<Value> {
 }
 
 /// Moves past a comma (returns `true`) or past the closing bracket (returns `false`). The bracket may be missing at the
-/// end of the text, or before a closing tag or fence, because then only one bracket can be meant.
+/// end of the text, or before a closing tag or a code fence, because then only one bracket can be meant.
 pub(super) fn goes_on(cursor: &mut Cursor<'_>, closer: &str) -> Result<bool, Fault> {
     skip_blanks(cursor);
     if cursor.eat(",") {

@@ -56,7 +56,8 @@ fn with_arguments(cursor: &mut Cursor<'_>, path: &str, context: Context<'_>) -> 
     Ok(SpokenCall { name, arguments })
 }
 
-/// Moves past `:0<|tool_call_argument_begin|>`, which follows the name in Kimi's calls. Returns whether it was there.
+/// Moves past `:0<|tool_call_argument_begin|>`, which follows the name in Kimi's calls. Returns whether the text
+/// contained it.
 fn is_kimi(cursor: &mut Cursor<'_>) -> bool {
     let mut ahead = *cursor;
     if ahead.eat(":") {

@@ -8,8 +8,8 @@ use super::tools::{Context, Tools};
 use super::{Spoken, SpokenCall};
 use super::{begun, lenient, named, python, react, shape, xml};
 
-/// Reads calls up to the end of the text. It tries each form at most once at each position in the text, so that the
-/// work grows linearly with the length of the text.
+/// Reads calls up to the end of the text. A form is a way of writing calls, such as JSON or XML tags. The reader tries
+/// each form at most once at each position in the text, so that the work grows linearly with the length of the text.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     cursor: Cursor<'a>,
@@ -38,7 +38,8 @@ impl<'a> Reader<'a> {
         Self { is_after_prose: true, ..self }
     }
 
-    /// Reads the text. The second value tells whether the text begins with calls, even if prose follows them.
+    /// Reads the text. The second value of the result tells whether the text begins with calls, even if prose follows
+    /// them.
     pub(super) fn run(mut self) -> (Spoken, bool) {
         loop {
             self.skip_tokens();
@@ -114,7 +115,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the next form, moves past it, and returns its calls.
+    /// Reads the next calls, which may be written in any form that this crate knows, and moves past them.
     fn form(&mut self) -> Result<Vec<SpokenCall>, Stop> {
         if harmony::begins(&self.cursor) {
             return self.harmony();

@@ -33,7 +33,7 @@ pub(super) const BESIDE: [&str; 8] =
 /// Fields that a whole message may have besides the list of calls.
 const OF_MESSAGE: [&str; 2] = ["role", "content"];
 
-/// Reads a value as calls.
+/// Reads a JSON value as calls. The value must be an object or a list of objects.
 pub(super) fn calls(value: Value, context: Context<'_>) -> Result<Vec<SpokenCall>, Stop> {
     match value {
         Value::Object(fields) => {
@@ -162,7 +162,8 @@ fn is_flat(fields: &Map<String, Value>, holder: Option<&str>, tool: &Offered<'_>
     let are_parameters = others.clone().all(|key| has_parameter(tool, key));
     match holder {
         None => are_parameters && others.next().is_some(),
-        // The tool may have a parameter with a name such as `input`.
+        // `holder` is a field such as `input`, which usually contains the arguments. But the tool may have a parameter
+        // with the same name.
         Some(holder) => {
             let is_object = matches!(fields.get(holder), Some(Value::Object(_)));
             are_parameters && (others.any(|key| key != holder) || !is_object)
@@ -178,7 +179,7 @@ fn named_by_key(fields: Map<String, Value>, context: Context<'_>) -> Result<Spok
     };
     let tool = context.tools.find(&key).ok_or(Stop::Text)?;
     let fits = arguments.is_empty() || arguments.keys().any(|key| has_parameter(tool, key));
-    // An ordinary result may have a field with the name of a tool: `{"search": {"hits": 3}}`.
+    // A text that is no call may have a field with the name of a tool: `{"search": {"hits": 3}}`.
     if !fits && !context.is_tagged {
         return Err(Stop::Text);
     }
@@ -218,7 +219,7 @@ fn bare_arguments(fields: &Map<String, Value>, context: Context<'_>) -> Option<S
     Some(Stop::broken(Some(name), problem, When::NothingElseFollows))
 }
 
-/// Reports that an object in a tag form names no tool.
+/// Reports a call that names no tool. A mark such as `<tool_call>` shows that the model meant a call.
 pub(super) fn without_name() -> Stop {
     let problem =
         r#"The call names no tool: it must be {"name": "…", "arguments": {…}}, or better a real tool call."#;

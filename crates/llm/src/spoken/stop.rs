@@ -1,4 +1,4 @@
-//! The reasons why a form was not read as a call.
+//! The reasons why a part of a text was not read as a call.
 
 use super::lenient::Fault;
 
@@ -23,9 +23,9 @@ pub(super) struct Broken {
 pub(super) enum When {
     /// No condition.
     Always,
-    /// The text ends with a bracket, a tag or a fence. Prose that only quotes a call rarely ends in this way.
+    /// The text ends with a bracket, a tag or a code fence. Prose that only quotes a call rarely ends in this way.
     EndsLikeCall,
-    /// Only calls and tokens follow. The cursor is already past the form.
+    /// Only calls and marks such as `</tool_call>` follow. The cursor is already past the call that cannot be read.
     NothingElseFollows,
 }
 

@@ -1,5 +1,6 @@
 mod broken;
 mod calls;
+mod remains;
 mod robust;
 mod texts;
 mod thoughts;

@@ -19,7 +19,7 @@ const BLOCKS: [(&str, &str); 9] = [
 /// mark.
 const LONE: [&str; 4] = ["</think>", "</thinking>", "[/THINK]", "</seed:think>"];
 
-/// Tokens that may follow a Harmony message.
+/// Tokens that may follow a message in Harmony, the format of gpt-oss.
 const MESSAGE_ENDS: [&str; 5] = ["<|end|>", "<|start|>", "<|channel|>", "<|return|>", "<|call|>"];
 
 /// Splits an answer into the model's thoughts, if there are any, and the rest without outer blanks.
@@ -45,8 +45,8 @@ fn block(text: &str) -> Option<(&str, &str)> {
     Some(inside.split_once(closer).unwrap_or((inside, "")))
 }
 
-/// Splits off a message in Harmony's channel for thoughts. A message with a recipient is not a thought: it calls a
-/// built-in tool.
+/// Splits off a message in Harmony's channel for thoughts. A message that names a recipient is not a thought: the
+/// recipient is a built-in tool, which the message calls.
 fn analysis(text: &str) -> Option<(&str, &str)> {
     let mut cursor = Cursor::new(text);
     cursor.eat("<|start|>assistant");

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 
-/// Tokens that a model writes only before a call. The text after them is in a tag form.
+/// Tokens that a model writes only before a call. So the text after such a token is clearly meant as a call.
 const OPENERS: [&str; 33] = [
     // Used by Hermes, Qwen, GLM and Granite.
     "<tool_call>",
@@ -51,7 +51,8 @@ const OPENERS: [&str; 33] = [
 /// Number of openers at the end of `OPENERS` that are part of the call itself.
 const PARTS_OF_CALL: usize = 3;
 
-/// Beginnings of a Harmony header. Only a header that names a recipient is a call.
+/// Beginnings of the header of a message in Harmony, the format of gpt-oss. Only a message whose header names a
+/// recipient is a call.
 const HEADERS: [&str; 2] = ["<|channel|>", "<|start|>"];
 
 const CLOSERS: [&str; 32] = [
@@ -140,7 +141,7 @@ const LANGUAGES: [&str; 19] = [
 /// A token that was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
-    /// The text after the token is in a tag form.
+    /// A token such as `<tool_call>`: the text after it is clearly meant as a call.
     Opener,
     /// The token tells nothing about the text after it.
     Other,
@@ -201,8 +202,8 @@ pub(super) fn without_ends(text: &str) -> &str {
     text
 }
 
-/// Returns the text from its first tag on, without the prose before it. Returns `None` if there is no tag, or if the
-/// tag is quoted or in a fence.
+/// Returns the text from its first call tag (such as `<tool_call>`) on, without the prose before the tag. Returns
+/// `None` if there is no such tag, or if the tag is quoted or in a code fence.
 pub(super) fn after_lead_in(text: &str) -> Option<&str> {
     let begins = |rest: &str| OPENERS.iter().chain(&HEADERS).any(|opener| rest.starts_with(opener));
     let mut places = text.match_indices(['<', '[']).map(|(at, _)| text.split_at(at));
@@ -210,4 +211,22 @@ pub(super) fn after_lead_in(text: &str) -> Option<&str> {
     let is_quoted = prose.ends_with(['`', '"', '\'', '“', '«', '„']);
     let is_in_fence = prose.matches("```").count() % 2 == 1;
     (!is_quoted && !is_in_fence).then_some(rest)
+}
+
+/// Whether a line outside code fences begins with a tag such as `<tool_call>` and goes on with a call in JSON.
+pub(super) fn begins_call_in_a_line(text: &str) -> bool {
+    let own = OPENERS.get(..OPENERS.len() - PARTS_OF_CALL).unwrap_or_default();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let (before, from) = text.split_at(at);
+        at += line.len();
+        let Some(rest) = own.iter().find_map(|opener| from.trim_start().strip_prefix(opener)) else {
+            continue;
+        };
+        let is_in_fence = before.matches("```").count() % 2 == 1;
+        if !is_in_fence && rest.trim_start().starts_with(['{', '[']) {
+            return true;
+        }
+    }
+    false
 }

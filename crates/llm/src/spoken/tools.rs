@@ -23,7 +23,8 @@ pub(super) struct Tools<'a> {
     offered: &'a [Offered<'a>],
 }
 
-/// The tools, and whether the text is in a tag form, in which any plausible name counts as a tool's name.
+/// The tools, and whether the text is marked as a call, for example by `<tool_call>`. In such a text, any plausible
+/// name counts as a tool's name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Context<'a> {
     pub(super) tools: Tools<'a>,
@@ -50,8 +51,8 @@ impl<'a> Tools<'a> {
 }
 
 impl Context<'_> {
-    /// Returns the name of the tool to call. This is an offered tool or, in a tag form, any plausible name. Returns
-    /// `None` for any other name.
+    /// Returns the name of the tool to call. This is an offered tool or, in a text that is marked as a call, any
+    /// plausible name. Returns `None` for any other name.
     pub(super) fn accept(&self, name: &str) -> Option<String> {
         if let Some(tool) = self.tools.find(name) {
             return Some(tool.name.to_owned());

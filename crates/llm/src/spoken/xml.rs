@@ -53,7 +53,8 @@ struct Invocation<'a> {
     is_sure: bool,
 }
 
-/// Reads `<invoke name="x">`, or MiniCPM's `<function name="x">`. Descriptions of interfaces also contain such tags.
+/// Reads `<invoke name="x">`, or MiniCPM's `<function name="x">`. XML that describes interfaces also contains such
+/// tags, so such a tag alone does not always mean a call.
 fn invocation<'a>(cursor: &mut Cursor<'a>) -> Option<Invocation<'a>> {
     let mut ahead = *cursor;
     if !ahead.eat("<") {
@@ -85,8 +86,8 @@ fn invoked(
     invoked_as(cursor, name, prefix, &format!("</{prefix}invoke>"))
 }
 
-/// Reads the parameters. If the closing tag comes next, moves past this tag; otherwise the reader skips the tag
-/// later.
+/// Reads the parameters of a call after its opening tag. If the closing tag of the call comes next, moves past this
+/// tag; otherwise the reader skips the tag later.
 fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str) -> Result<SpokenCall, Stop> {
     let mut arguments = Map::new();
     loop {
@@ -98,7 +99,8 @@ fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str)
         let value = if parameter.is_string { Value::String(written.to_owned()) } else { value(written) };
         arguments.insert(parameter.name.to_owned(), value);
     }
-    // If at least one parameter is complete, only closing tags can be missing. Otherwise parameters may be missing.
+    // The text has ended. If at least one parameter is complete, only closing tags can be missing. Otherwise parameters
+    // may be missing, so the call is broken.
     if !cursor.eat(closer) && cursor.is_at_end() && arguments.is_empty() {
         return Err(Stop::broken(Some(&name), "The call breaks off before its parameters.", When::Always));
     }

@@ -238,7 +238,7 @@ fn nine_characters(id: &str) -> String {
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'A', 'B', 'C', 'D', 'E', 'F', 'G', 'H', 'J', 'K',
         'M', 'N', 'P', 'Q', 'R', 'S', 'T', 'V', 'W', 'X', 'Y', 'Z',
     ];
-    // Not `RandomState`, because the same id must give the same nine characters in every request.
+    // Do not use `RandomState`: the same id must give the same nine characters in every request.
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
     let hash = hasher.finish();

@@ -174,7 +174,8 @@ fn conversation() -> impl Strategy<Value = Request> {
     )
 }
 
-/// Any dialect that sends no media in tool results, because the strict schema does not allow media there.
+/// Any dialect that sends no media in tool results, because the schema that checks the bodies does not allow media
+/// there.
 fn dialect() -> impl Strategy<Value = Dialect> {
     let role = prop_oneof![Just(SystemRole::System), Just(SystemRole::Developer), Just(SystemRole::User)];
     let field = prop_oneof![Just(MaxTokensField::MaxTokens), Just(MaxTokensField::MaxCompletionTokens)];

@@ -76,7 +76,8 @@ fn a_conversation_that_ends_with_results_of_tools_asks_what_the_person_said_last
     let before = conversation.background().remove("conversation").unwrap();
     assert_eq!(before[3], json!({"role": "tool", "text": "a.txt"}));
     assert_eq!(conversation.ending(with(&root())), None, "those tools were called for another model");
-    // After the agent has answered the question, the conversation can continue from the answer.
+    // After the agent has answered this conversation, a longer conversation that contains the answer continues the same
+    // task.
     let reply = conversation.reply(with(&root()), "a.txt is in it");
     messages.as_array_mut().unwrap().extend([
         json!({"role": "assistant", "content": "a.txt is in it"}),

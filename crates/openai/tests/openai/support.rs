@@ -52,6 +52,7 @@ impl ChatModel for Script {
         &'a self,
         _: &'a Endpoint,
         request: &'a polity_llm::Request,
+        _: &'a dyn polity_llm::Listener,
     ) -> BoxFuture<'a, Result<Reply, CallError>> {
         if of_helper(request) {
             return ready(Ok(Reply { text: Some("done".to_owned()), ..Reply::default() })).boxed();

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) fn read(body: &Value, model: &str) -> Option<Facts> {
     let entries = body.get("data")?.as_array()?;
     let entries = entries.get(..MAX_MODELS.min(entries.len()))?;
-    // Only LM Studio reports both the type and the state of a model.
+    // Only LM Studio reports both the type and the state of a model, so any other answer is from another server.
     if !entries.iter().any(|entry| entry.get("type").is_some() && entry.get("state").is_some()) {
         return None;
     }

@@ -73,7 +73,7 @@ fn lm_studio_says_what_a_model_is() {
     assert_eq!(told(&read("text-embedding-nomic")), " | -text");
     let gone = read("gone");
     assert_eq!((told(&gone), gone.models.unwrap().len()), (" | ".to_owned(), 3));
-    // A server other than LM Studio may also answer on this path.
+    // A server other than LM Studio may also answer requests to this path.
     assert_eq!(lm_studio::read(&json!({"object": "list", "data": [{"id": "m"}]}), "m"), None);
 }
 

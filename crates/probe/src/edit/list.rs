@@ -48,8 +48,8 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
             array.elements.get(index.checked_sub(1)?)?.end()..element.end()
         };
         let gap = text.get(range.clone())?;
-        // The names of capabilities never contain `//` or `/*`. So these characters begin a comment, which the edit
-        // would remove.
+        // The names of capabilities never contain `//` or `/*`. So these characters begin a comment. The edit would
+        // remove this comment, so the list is left unchanged.
         if gap.contains("//") || gap.contains("/*") {
             return None;
         }
@@ -66,7 +66,8 @@ pub(super) fn edits(text: &str, array: &Array<'_>, wanted: &[String]) -> Option<
     Some(splices)
 }
 
-/// Returns the separator for new words: the text between the first two words, if it is a comma and white space.
+/// Returns the separator to put before a new word. This is the text between the first two words, if that text is only a
+/// comma and white space.
 fn separator(text: &str, array: &Array<'_>) -> String {
     let between = match array.elements.as_slice() {
         [one, other, ..] => text.get(one.end()..other.start()).unwrap_or_default().to_owned(),

@@ -22,7 +22,7 @@ fn check(text: &str, correction: &Correction, expect: &str) {
     );
 }
 
-/// A file with one service, whose declaration ends with `rest`.
+/// Returns the text of a file with one service, whose declaration ends with `rest`.
 fn file(rest: &str) -> String {
     format!(
         "// mine\n{{\"services\": [\n  {{\n    \"id\": \"a\", // short\n    \"baseURL\": \"http://h/v1\",\n    \"model\": \"m\"{rest}\n  }}\n]}}\n"

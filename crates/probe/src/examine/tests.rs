@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use futures::stream;
-use polity_llm::{Endpoint, HttpModel};
+use polity_llm::{Endpoint, Found, HttpModel, ServerKind};
 use polity_registry::Declaration;
 use polity_society::content::Capabilities;
 use polity_society::id::ServiceId;
@@ -242,33 +242,38 @@ fn servers_that_are_near() {
 }
 
 #[tokio::test]
-async fn the_window_that_a_found_server_gives_its_model() {
+async fn what_a_found_server_reports_about_its_model() {
     let of = async |router: Router| {
         let inquirer = Inquirer::new(LONG.question).unwrap();
-        window(&inquirer, &at(router, "m").await, LONG.question).await
+        let base_url = at(router, "m").await.endpoint.base_url;
+        let found = Found { server: ServerKind::Ollama, base_url, models: vec!["m".to_owned()] };
+        let discovered = crate::look(&inquirer, &found, LONG.question).await.unwrap();
+        let Service { context_window, capabilities, .. } = discovered.first;
+        (context_window, capabilities.has(&Capability::VISION, Direction::Input))
     };
     let ollama = |parameters: &'static str, most: u64, loaded: Value| {
         let info = json!({"general.architecture": "a", "a.context_length": most});
-        let shown = json!({"capabilities": ["completion"], "model_info": info, "parameters": parameters});
+        let shown =
+            json!({"capabilities": ["completion", "vision"], "model_info": info, "parameters": parameters});
         chat(list_of("library", &["m"]))
             .route("/api/show", post(async move || Json(shown)))
             .route("/api/ps", get(async move || Json(loaded)))
     };
     let none = || json!({"models": []});
-    assert_eq!(of(ollama("", 262_144, none())).await, Some(4_096), "the default of Ollama");
-    assert_eq!(of(ollama("", 2_048, none())).await, Some(2_048), "no more than the model supports");
-    assert_eq!(of(ollama("num_ctx 16384", 262_144, none())).await, Some(16_384));
+    assert_eq!(of(ollama("", 262_144, none())).await, (Some(4_096), true), "the default of Ollama");
+    assert_eq!(of(ollama("", 2_048, none())).await, (Some(2_048), true), "no more than the model supports");
+    assert_eq!(of(ollama("num_ctx 16384", 262_144, none())).await, (Some(16_384), true));
     let loaded = json!({"models": [{"model": "m", "context_length": 32_768}]});
-    assert_eq!(of(ollama("", 262_144, loaded)).await, Some(32_768));
+    assert_eq!(of(ollama("", 262_144, loaded)).await, (Some(32_768), true));
     let properties = json!({"default_generation_settings": {"n_ctx": 8_192}});
     let llama_cpp = chat(list_of("llamacpp", &["m"])).route("/props", get(async move || Json(properties)));
-    assert_eq!(of(llama_cpp).await, Some(8_192));
-    assert_eq!(of(chat(list_of("somebody", &["m"]))).await, None);
+    assert_eq!(of(llama_cpp).await, (Some(8_192), false));
+    assert_eq!(of(chat(list_of("somebody", &["m"]))).await, (None, false));
 }
 
 #[test]
 fn a_small_window_is_told_with_what_helps() {
-    assert_eq!(crate::small_window(8_192, Server::Other), None);
-    let finding = crate::small_window(4_096, Server::Ollama).unwrap();
+    assert_eq!(crate::small_window(&ServiceId::new("s"), 8_192, None), None);
+    let finding = crate::small_window(&ServiceId::new("s"), 4_096, Some(ServerKind::Ollama)).unwrap();
     assert!(finding.what.contains("4096") && finding.advice.unwrap().contains("OLLAMA_CONTEXT_LENGTH"));
 }

@@ -26,7 +26,7 @@ fn failed(kind: FailureKind, status: Option<u16>, message: &str) -> Trial {
 
 fn shown(findings: &[Finding]) -> String {
     let lines = findings.iter().map(|finding| {
-        let Finding { severity, code, what, advice } = finding;
+        let Finding { severity, code, what, advice, settled_by: _ } = finding;
         format!("{severity} {code}: {what} → {}", advice.as_deref().unwrap_or("-"))
     });
     lines.collect::<Vec<_>>().join("\n")
@@ -81,25 +81,26 @@ fn a_model_that_is_not_there_is_told_with_what_could_be_meant() {
         models: Some(models.iter().map(|model| (*model).to_owned()).collect()),
         ..Facts::default()
     };
-    let missing = failed(FailureKind::Refused, Some(404), "model \"qwen3:8b\" not found");
+    let missing = failed(FailureKind::NoSuchModel, Some(404), "model \"qwen3:8b\" not found");
     let told = |facts: &Facts, trial: &Trial| shown(&of_answer(&service("s"), facts, trial));
     insta::assert_snapshot!(
         told(&listed(&["llama3:70b", "qwen3:4b", "Qwen3:8b"]), &missing),
-        @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → run `ollama pull qwen3:8b`, or change "model"; perhaps you mean "Qwen3:8b" or "qwen3:4b""#
+        @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → run `ollama pull qwen3:8b`, or set model of service "s" in llmservices.json to a model that the server has; perhaps you mean "Qwen3:8b" or "qwen3:4b""#
     );
     insta::assert_snapshot!(
         told(&listed(&[]), &missing),
-        @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → run `ollama pull qwen3:8b`, or change "model"; the server lists no models"#
+        @r#"problem model_missing: there is no model "qwen3:8b" on this server (model "qwen3:8b" not found) → run `ollama pull qwen3:8b`, or set model of service "s" in llmservices.json to a model that the server has; the server lists no models"#
     );
-    // Two cases in which the missing model is not the cause: the server answers, or it limits the rate. In the third
-    // case, the model is in the list, so it is not missing.
+    // In the first two cases, the model is not in the server's list, but the findings report something else: the server
+    // has answered, or it limits the rate. In the third case, the model is in the list, but the server says that there
+    // is no such model.
     assert_eq!(
         codes(&of_answer(&service("s"), &listed(&["other"]), &answered())),
         ["answers", "model_not_listed"]
     );
     let limited = failed(FailureKind::RateLimited, Some(429), "slow down");
     assert_eq!(codes(&of_answer(&service("s"), &listed(&["other"]), &limited)), ["rate_limited"]);
-    assert_eq!(codes(&of_answer(&service("s"), &listed(&["qwen3:8b"]), &missing)), ["refused"]);
+    assert_eq!(codes(&of_answer(&service("s"), &listed(&["qwen3:8b"]), &missing)), ["model_missing"]);
 }
 
 #[test]
@@ -192,8 +193,8 @@ proptest! {
         prop_assert_eq!(about_it.count(), 0);
     }
 
-    /// Each difference between facts and declaration causes one finding. After the correction, no such finding
-    /// remains.
+    /// Each difference between facts and declaration causes one finding. After the correction of the declaration, none
+    /// of these findings remains.
     #[test]
     fn a_corrected_declaration_is_not_told_again(
         input in prop::collection::vec(capability(), 0..5),

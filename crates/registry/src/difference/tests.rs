@@ -6,7 +6,7 @@ use polity_society::text::Language;
 use serde_json::json;
 use std::sync::LazyLock;
 
-/// An `app.json` that sets every field to a value other than its default.
+/// Returns an `app.json` that sets every field to a value other than its default.
 fn full_app() -> Value {
     json!({
         "language": "en", "defaultService": "a", "discover": false, "prompts": "mine",
@@ -31,7 +31,7 @@ fn full_app() -> Value {
     })
 }
 
-/// An `app.json` with the fields of `full_app`, each with another value.
+/// Returns an `app.json` with the fields of `full_app`, each with another value.
 fn other_app() -> Value {
     json!({
         "language": "zh", "defaultService": "b", "discover": true, "prompts": "others",
@@ -56,7 +56,7 @@ fn other_app() -> Value {
     })
 }
 
-/// An MCP server that sets every field to a value other than its default.
+/// Returns an MCP server that sets every field to a value other than its default.
 fn full_server() -> Value {
     json!({
         "command": "uvx", "args": ["mcp-server-git", "--key", "secret-1"], "env": {"TOKEN": "secret-1"}, "cwd": "a",
@@ -110,7 +110,7 @@ fn a_changed_key_of_the_search_is_told_without_the_key() {
     assert!(!shown.contains("secret-2"), "{shown}");
 }
 
-/// A service that sets every field to a value other than its default.
+/// Returns a service that sets every field to a value other than its default.
 fn full_service() -> Value {
     json!({
         "id": "a", "name": "first name", "baseURL": "http://first.example/v1", "model": "first", "apiKey": "sk-secret-1",
@@ -125,7 +125,7 @@ fn full_service() -> Value {
     })
 }
 
-/// A service with the fields of `full_service`, each with another value.
+/// Returns a service with the fields of `full_service`, each with another value.
 fn other_service() -> Value {
     json!({
         "id": "z", "name": "other name", "baseURL": "http://other.example/v1", "model": "other", "apiKey": "sk-secret-2",
@@ -240,8 +240,8 @@ fn the_service_of_these_tests_has_every_field() {
         .0[0],
     );
     let names = |value: &Value| -> Vec<String> {
-        // The content of `headers` and `extraBody` is arbitrary.
-        // So the test compares only these two names, not the fields inside.
+        // Any fields may be inside `headers` and `extraBody`. So the test compares only these two names, not the fields
+        // inside.
         let outer = |pointer: &str| pointer.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
         let is_open = |pointer: &str| pointer.starts_with("/headers") || pointer.starts_with("/extraBody");
         let derived = ["/capabilitiesDeclared", "/givenTools"];

@@ -4,7 +4,7 @@ use crate::problem::Place;
 use std::collections::BTreeMap;
 use toml::{Table, Value};
 
-/// Where and why a text is not valid TOML.
+/// The place at which a text is not valid TOML, and the reason.
 pub(super) struct SyntaxError {
     pub(super) place: Place,
     pub(super) what: String,

@@ -23,13 +23,10 @@ fn finds_ollama_once() -> Discovery {
     let asked = std::sync::atomic::AtomicBool::new(false);
     Box::new(move || {
         assert!(!asked.swap(true, std::sync::atomic::Ordering::SeqCst), "the discovery was called twice");
-        let base_url = "http://127.0.0.1:11434/v1".to_owned();
-        let found = Discovered {
-            server_name: "Ollama".to_owned(),
-            base_url,
-            model: "m".to_owned(),
-            context_window: Some(4_096),
-        };
+        let endpoint = polity_llm::Endpoint::new("http://127.0.0.1:11434/v1", "m");
+        let service = crate::services::Service::new(polity_society::id::ServiceId::new("local"), endpoint);
+        let first = crate::services::Service { context_window: Some(4_096), ..service };
+        let found = Discovered { server_name: "Ollama".to_owned(), first, others: Vec::new() };
         Box::pin(async { Some(found) })
     })
 }
@@ -285,7 +282,7 @@ async fn a_report_says_whether_the_change_was_taken() {
     let services = "llmservices.json";
     check(services, Some(&three), ReloadOutcome::Taken, &["service c added"], 0).await;
     check(services, Some("{"), ReloadOutcome::Kept, &[], 1).await;
-    // The problem that was reported before is in another file, so the registry does not refuse this change.
+    // The problem from the step before is in another file, so the registry accepts this change.
     check(
         "app.json",
         Some(r#"{"language": "en"}"#),

@@ -394,8 +394,8 @@ fn no_secret_is_ever_shown() {
     assert_eq!(services[0].endpoint.api_key.expose_secret(), secret);
     assert!(services[0].unknown.as_map()["api_key"] == secret);
     assert!(problems.len() >= 12, "{}", lines(&problems));
-    // `Debug` shows capabilities. Service `g` has the secret among its capabilities, so this check leaves it out.
-    // Problems must not show the secret of any service.
+    // `Debug` shows capabilities. The service `g` has the secret among its capabilities, so its `Debug` text is not
+    // checked. The problems of all services are checked: they must not show the secret.
     let debugged = services.iter().filter(|service| service.id.as_str() != "g");
     let shown = format!("{:?} {problems:?} {}", debugged.collect::<Vec<_>>(), lines(&problems));
     assert!(!shown.contains(secret), "{shown}");

@@ -1,4 +1,4 @@
-//! Checks that each environment variable is set to which a key or a header of a service refers.
+//! Checks that the environment variables in the keys and headers of services are set.
 
 use crate::fields;
 use crate::problem::{Place, Problem, Severity};

@@ -13,9 +13,9 @@ pub(super) type Servers = BTreeSet<ServerName>;
 
 /// Reads the rules.
 ///
-/// A mistake in a rule must not give agents more rights. So if a condition is wrong in a rule that allows calls, the
-/// whole rule is left out. If a condition is wrong in a rule that asks or denies, only the condition is left out, and
-/// the rule fits more calls. A rule without a valid `decide` asks the person.
+/// A mistake in a rule must not give agents more rights. If a rule that allows calls has a wrong condition, the whole
+/// rule is left out. If a rule that asks or denies has a wrong condition, only this condition is left out, so the rule
+/// fits more calls. A rule without a valid `decide` asks the person.
 pub(super) fn read(tools: &mut Fields<'_>, servers: &Servers) -> Vec<Rule> {
     let Some(items) = tools.read("policy", "there are no rules", list) else { return Vec::new() };
     let mut rules = Vec::new();
@@ -57,7 +57,7 @@ fn read_rule(tools: &mut Fields<'_>, index: usize, item: Value, servers: &Server
     warn_of_names(&mut rule, &read, servers);
     let has_errors = rule.errors() > before;
     let unknown = rule.finish(done);
-    // An unknown field may be a misspelt condition.
+    // Do not keep a rule that allows calls and has an unknown field: the field may be a misspelt condition.
     let is_kept = decide != Verdict::Allow || (!has_errors && unknown.is_empty());
     is_kept.then_some(read)
 }
@@ -104,7 +104,7 @@ fn warn_of_names(fields: &mut Fields<'_>, rule: &Rule, servers: &Servers) {
 
 fn is_tool(pattern: &Pattern, servers: &Servers) -> bool {
     let built_in = prompts::built_in_tools().iter().any(|tool| pattern.fits(tool));
-    // The tools of an MCP server are known only while the server runs, so only the server's name is checked.
+    // polity knows the tools of an MCP server only while the server runs, so check only the server's name here.
     let of_server = || match pattern.as_str().split_once("__") {
         Some((server, _)) => servers.iter().any(|name| Pattern::new(server).fits(name.as_str())),
         None => pattern.as_str().contains('*') && !servers.is_empty(),
@@ -115,6 +115,7 @@ fn is_tool(pattern: &Pattern, servers: &Servers) -> bool {
 fn is_group(pattern: &Pattern, servers: &Servers) -> bool {
     let of_servers = servers.iter().cloned().map(ToolGroup::Server);
     ToolGroup::BUILT_IN.iter().cloned().chain(of_servers).any(|group| pattern.fits(&group.name()))
-        // A rule for `mcp:*` makes sense even before the first server is configured.
+        // A rule for the servers `mcp:*` makes sense even before the first server is configured, so it causes no
+        // warning.
         || pattern.as_str() == "mcp:*"
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use url::Url;
 
-/// How one MCP server is reached, and who may use it.
+/// How polity starts or reaches one MCP server, and which agents may use it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerSettings {
     /// How the server is started or reached.
@@ -144,8 +144,8 @@ pub(super) fn read(fields: &mut Fields<'_>) -> BTreeMap<ServerName, ServerSettin
 }
 
 fn read_server(server: &mut Fields<'_>, left_out: &str) -> Option<ServerSettings> {
-    // In the configurations of some desktop clients, `type` names the transport. The other fields already determine
-    // the transport, so only the unsupported transport `sse` matters here.
+    // In the configurations of some desktop clients, `type` names the transport. polity chooses the transport by the
+    // other fields. So only the unsupported transport `sse` matters here.
     let transport = server.read("type", left_out, fields::name);
     if transport.is_some_and(|transport| transport == "sse") {
         let what = "the transport sse is not spoken (remove the field if the server speaks streamable HTTP)";
@@ -281,8 +281,8 @@ fn read_groups(server: &mut Fields<'_>) -> BTreeSet<ServerName> {
     groups
 }
 
-/// Removes and reports each group that has the name of another server. Otherwise, a role that may use the other
-/// server could also use the server that is in the group.
+/// Removes and reports each group of a server that has the name of another server. If server A had a group with the
+/// name of server B, a role that may use B could also use A.
 fn drop_groups_that_are_servers(object: &mut Fields<'_>, servers: &mut BTreeMap<ServerName, ServerSettings>) {
     let names: BTreeSet<ServerName> = servers.keys().cloned().collect();
     for (name, server) in servers {

@@ -217,7 +217,7 @@ fn what_is_no_json_object_is_not_taken() {
     check("[]", "app.json: must contain one JSON object; the file is not used");
 }
 
-/// Returns the settings of an `app.json` with these tools and servers, and its problems as text.
+/// Returns the settings of an `app.json` with these tools and servers, and the problems of this file as text.
 fn of_tools(tools: Value, servers: Value) -> (Settings, String) {
     let (settings, problems) = parsed(&json!({"tools": tools, "mcpServers": servers}).to_string());
     (settings, problems.join("\n"))

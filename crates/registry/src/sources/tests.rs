@@ -69,9 +69,14 @@ fn a_declaration_that_cannot_be_used_is_an_error_and_no_other_source_stands_in()
 fn a_found_server_comes_before_rehearsal() {
     let discovered = Discovered {
         server_name: "Ollama".to_owned(),
-        base_url: "http://127.0.0.1:11434/v1".to_owned(),
-        model: "qwen3".to_owned(),
-        context_window: Some(4_096),
+        first: Service {
+            context_window: Some(4_096),
+            ..Service::new(ServiceId::new("local"), Endpoint::new("http://127.0.0.1:11434/v1", "qwen3"))
+        },
+        others: vec![Service::new(
+            ServiceId::new("eyes"),
+            Endpoint::new("http://127.0.0.1:11434/v1", "qwen3-vl"),
+        )],
     };
     let taken = undeclared(Some(discovered));
     assert_eq!(taken.first.declared, Declaration::Assumed);
@@ -81,6 +86,7 @@ fn a_found_server_comes_before_rehearsal() {
         Some(4_096),
         "the window that the server reports for the model is used"
     );
+    assert_eq!(taken.others[0].endpoint.model, "qwen3-vl");
     assert_eq!(taken.origin.to_string(), "the Ollama server found on this machine");
 
     let taken = undeclared(None);

@@ -1,7 +1,7 @@
 use super::OFFERED;
 use crate::spoken::{Spoken, read, without_thoughts};
 
-/// Ordinary texts, which contain no calls.
+/// Texts that are not read as calls: ordinary texts, and texts that only quote a call or add prose to it.
 pub(crate) const TEXTS: &[&str] = &[
     "",
     "Hello! How can I help?",

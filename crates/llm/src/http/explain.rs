@@ -1,0 +1,119 @@
+//! Finds out why a call failed, if the failure alone does not show what to change. For this, it asks the server for the
+//! list of its models.
+
+use crate::chat::{CallError, FailureKind};
+use crate::endpoint::Endpoint;
+use crate::inquire::{Inquirer, Question};
+use serde_json::Value;
+use std::time::Duration;
+
+/// Time limit for all questions about a failed call together. A failed call takes at most this much longer.
+const BUDGET: Duration = Duration::from_secs(2);
+/// Maximum number of models that a message names.
+const NAMED: usize = 5;
+
+/// Returns the failure with its cause, if the server's list of models shows the cause.
+pub(super) async fn explain(client: reqwest::Client, endpoint: &Endpoint, failure: CallError) -> CallError {
+    let inquirer = Inquirer::with(client);
+    let found = tokio::time::timeout(BUDGET, cause(&inquirer, endpoint, &failure)).await;
+    match found {
+        Ok(Some((kind, message))) => CallError { kind, message, ..failure },
+        Ok(None) | Err(_) => failure,
+    }
+}
+
+/// Returns the kind of the failure and a message that names the cause; `None` if the server does not show the cause.
+async fn cause(
+    inquirer: &Inquirer,
+    endpoint: &Endpoint,
+    failure: &CallError,
+) -> Option<(FailureKind, String)> {
+    if may_be_wrong_path(failure) {
+        let others = other_bases(&endpoint.base_url);
+        // A server that lists its models below this base URL also answers chats there, so the base URL is right.
+        if others.is_empty() || models(inquirer, endpoint, &endpoint.base_url).await.is_some() {
+            return None;
+        }
+        for base_url in others {
+            if models(inquirer, endpoint, &base_url).await.is_some() {
+                let message = format!(
+                    "nothing answers a chat at {}; a model server answers at {base_url}",
+                    endpoint.base_url
+                );
+                return Some((FailureKind::WrongAddress, message));
+            }
+        }
+        return None;
+    }
+    if !matches!(failure.kind, FailureKind::NoSuchModel | FailureKind::NothingLoaded) {
+        return None;
+    }
+    let models = models(inquirer, endpoint, &endpoint.base_url).await.unwrap_or_default();
+    let said = failure.message.trim_end_matches('.');
+    Some((failure.kind, format!("{said}; {}", named(&models))))
+}
+
+/// Returns whether the failure may mean that nothing answers at this path, though the server is a model server.
+fn may_be_wrong_path(failure: &CallError) -> bool {
+    match (failure.kind, failure.status) {
+        (FailureKind::Refused, Some(404 | 405)) => true,
+        // LM Studio answers an unknown path with a success status.
+        (FailureKind::Passing | FailureKind::Refused, Some(200)) => {
+            failure.message.to_lowercase().contains("unexpected endpoint")
+        }
+        _ => false,
+    }
+}
+
+/// Returns the base URLs that people mean if they leave out `/v1`, or write the address of the chat itself.
+fn other_bases(base_url: &str) -> Vec<String> {
+    let Ok(mut url) = reqwest::Url::parse(base_url.trim()) else { return Vec::new() };
+    let written = url.path().trim_end_matches('/').to_owned();
+    let paths = match written.split_once("/v1/") {
+        Some((before, _)) => vec![format!("{before}/v1")],
+        None if written.is_empty() => vec!["/v1".to_owned()],
+        None if written.ends_with("/v1") => Vec::new(),
+        None => vec![format!("{written}/v1"), "/v1".to_owned()],
+    };
+    let with_path = |path: String| {
+        url.set_path(&path);
+        url.to_string()
+    };
+    paths.into_iter().map(with_path).collect()
+}
+
+async fn models(inquirer: &Inquirer, endpoint: &Endpoint, base_url: &str) -> Option<Vec<String>> {
+    let at = Endpoint { base_url: base_url.to_owned(), ..endpoint.clone() };
+    let list = inquirer.ask(&at, Question::OfBase("models"), BUDGET).await.ok()?;
+    let entries = list.get("data")?.as_array()?;
+    let name = |entry: &Value| {
+        entry.get("id")?.as_str().filter(|id| !id.chars().any(char::is_control)).map(str::to_owned)
+    };
+    Some(entries.iter().filter_map(name).collect())
+}
+
+fn named(models: &[String]) -> String {
+    let shown: Vec<String> = models.iter().take(NAMED).map(|model| format!("{model:?}")).collect();
+    match (shown.is_empty(), models.len() > NAMED) {
+        (true, _) => "the server lists no models".to_owned(),
+        (false, false) => format!("the server has {}", shown.join(", ")),
+        (false, true) => format!("the server has {}, …", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_that_may_be_meant() {
+        let check = |base_url: &str, expect: &[&str]| assert_eq!(other_bases(base_url), expect, "{base_url}");
+        check("http://h:1", &["http://h:1/v1"]);
+        check("http://h:1/", &["http://h:1/v1"]);
+        check("http://h:1/v1", &[]);
+        check("http://h:1/v1/", &[]);
+        check("http://h:1/api", &["http://h:1/api/v1", "http://h:1/v1"]);
+        check("http://h:1/v1/chat/completions", &["http://h:1/v1"]);
+        check("nonsense", &[]);
+    }
+}

@@ -1,0 +1,228 @@
+//! Turns a model server that was found on this machine into services: asks the server what its models can do, and
+//! chooses among the models. Only [`look`] contacts the server.
+
+use crate::correction::corrections;
+use crate::examine::{Examined, Times};
+use crate::facts::{Facts, Server, Support};
+use polity_llm::{Endpoint, Found, Inquirer};
+use polity_registry::{Declaration, Discovered, Service};
+use polity_society::content::{Capabilities, Capability, Direction};
+use polity_society::id::ServiceId;
+use serde_json::{Map, Value, json};
+use std::time::Duration;
+
+/// Maximum number of models that a found server is asked about.
+const ASKED: usize = 16;
+/// The id of the service with the model that agents get by default.
+const MAIN: &str = "local";
+/// The id of a second service, whose model can see. It exists only if the default model cannot see.
+const EYES: &str = "local-vision";
+
+/// A model of a found server, and what the server reports about it.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The name of the model on the server.
+    pub model: String,
+    /// What the server reports.
+    pub facts: Facts,
+}
+
+/// Asks a found server about its models, and returns the services that polity uses. There are two rounds of questions,
+/// and `question` is the time limit for each question. Returns nothing if no model writes text.
+pub async fn look(inquirer: &Inquirer, found: &Found, question: Duration) -> Option<Discovered> {
+    let asked = found.models.iter().take(ASKED).map(async |model| {
+        let service = service(MAIN, found, model);
+        let examined = Examined { inquirer, service: &service, times: Times { question, call: question } };
+        let mut facts = Facts::default();
+        // If the server does not answer, the facts stay empty, and the model counts as one that reads and writes text.
+        if examined.survey(&mut facts).await.is_ok() {
+            examined.look_at_loaded(&mut facts).await;
+        }
+        Candidate { model: model.clone(), facts }
+    });
+    let candidates: Vec<Candidate> = futures::future::join_all(asked).await;
+    choose(found, &candidates)
+}
+
+/// Chooses the services of a found server: a model that calls tools and, if this model cannot see, a second model that
+/// can. Among equally good models, the first in the server's list is chosen.
+pub fn choose(found: &Found, candidates: &[Candidate]) -> Option<Discovered> {
+    let writes = |candidate: &&Candidate| {
+        told(candidate, &Capability::TEXT, Direction::Output) != Some(Support::HasNot)
+    };
+    let rank = |candidate: &&Candidate| match told(candidate, &Capability::TOOL_CALLING, Direction::Output) {
+        Some(Support::Has) => 0,
+        None => 1,
+        Some(Support::HasNot) => 2,
+    };
+    let first = candidates.iter().filter(writes).min_by_key(rank)?;
+    let sees =
+        |candidate: &&Candidate| told(candidate, &Capability::VISION, Direction::Input) == Some(Support::Has);
+    let eyes =
+        if sees(&first) { None } else { candidates.iter().filter(writes).filter(sees).min_by_key(rank) };
+    Some(Discovered {
+        server_name: found.server.to_string(),
+        first: declared(MAIN, found, first),
+        others: eyes.map(|eyes| declared(EYES, found, eyes)).into_iter().collect(),
+    })
+}
+
+fn told(candidate: &Candidate, capability: &Capability, direction: Direction) -> Option<Support> {
+    candidate.facts.told(capability, direction)
+}
+
+fn service(id: &str, found: &Found, model: &str) -> Service {
+    let endpoint = Endpoint::new(&found.base_url, model);
+    Service { name: format!("{} {model}", found.server), ..Service::new(ServiceId::new(id), endpoint) }
+}
+
+/// Returns the service with the capabilities and the context window that the server reports.
+fn declared(id: &str, found: &Found, candidate: &Candidate) -> Service {
+    let mut service = service(id, found, &candidate.model);
+    let read = |names: Vec<String>| names.iter().filter_map(|name| Capability::new(name)).collect();
+    if let Some(correction) = corrections(&service, &candidate.facts) {
+        if let Some(input) = correction.input {
+            service.capabilities = Capabilities { input: read(input), ..service.capabilities };
+            service.declared = Declaration::InputOnly;
+        }
+        if let Some(output) = correction.output {
+            service.capabilities = Capabilities { output: read(output), ..service.capabilities };
+            service.declared = Declaration::Declared;
+        }
+    }
+    service.context_window = window_of(&candidate.facts);
+    service
+}
+
+/// Returns the context window that a server gives to a model. If the server does not report it, returns the default
+/// window of this kind of server; `None` if no default is known either.
+pub(crate) fn window_of(facts: &Facts) -> Option<u64> {
+    let usual = crate::answers::ollama::USUAL_WINDOW;
+    match (facts.window.in_force, facts.server) {
+        (Some(window), _) => Some(window),
+        (None, Server::Ollama) => Some(facts.window.largest.map_or(usual, |most| most.min(usual))),
+        (None, _) => None,
+    }
+}
+
+/// Returns the text of an `llmservices.json` that declares these services with what is known about them.
+pub fn written<'s>(services: impl IntoIterator<Item = &'s Service>) -> String {
+    let entry = |service: &Service| {
+        let mut entry = Map::new();
+        let mut add = |name: &str, value: Value| entry.insert(name.to_owned(), value);
+        add("id", json!(service.id.as_str()));
+        add("name", json!(service.name));
+        add("baseURL", json!(service.endpoint.base_url));
+        add("model", json!(service.endpoint.model));
+        let names = |list: &[Capability]| json!(list.iter().map(Capability::as_str).collect::<Vec<_>>());
+        let Capabilities { input, output } = &service.capabilities;
+        match service.declared {
+            Declaration::Declared => {
+                add("capabilities", json!({"input": names(input), "output": names(output)}));
+            }
+            Declaration::InputOnly => {
+                add("capabilities", json!({"input": names(input)}));
+            }
+            Declaration::Assumed => {}
+        }
+        if let Some(window) = service.context_window {
+            add("contextWindow", json!(window));
+        }
+        Value::Object(entry)
+    };
+    let entries: Vec<Value> = services.into_iter().map(entry).collect();
+    format!("{:#}\n", json!({"services": entries}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_llm::ServerKind;
+    use polity_registry::parse_services;
+    use proptest::prelude::*;
+
+    const VISION: Capability = Capability::VISION;
+    const TOOLS: Capability = Capability::TOOL_CALLING;
+
+    fn found() -> Found {
+        let base_url = "http://127.0.0.1:11434/v1".to_owned();
+        Found { server: ServerKind::Ollama, base_url, models: Vec::new() }
+    }
+
+    /// Makes a model from a text such as `name` or `name+vision-tools`. A `+` precedes what the model can do, and a `-`
+    /// what it cannot do.
+    fn candidate(text: &str) -> Candidate {
+        let mut facts = Facts { server: Server::Ollama, ..Facts::default() };
+        let name_end = text.find(['+', '-']).unwrap_or(text.len());
+        let (model, mut rest) = text.split_at(name_end);
+        while !rest.is_empty() {
+            let support = Support::when(rest.starts_with('+'));
+            let end = rest.get(1..).and_then(|word| word.find(['+', '-'])).map_or(rest.len(), |end| end + 1);
+            match &rest[1..end] {
+                "vision" => facts.input.insert(VISION, support),
+                "tools" => facts.output.insert(TOOLS, support),
+                "text" => facts.output.insert(Capability::TEXT, support),
+                other => panic!("{other}"),
+            };
+            rest = &rest[end..];
+        }
+        Candidate { model: model.to_owned(), facts }
+    }
+
+    fn check(candidates: &[&str], expect: &[&str]) {
+        let candidates: Vec<Candidate> = candidates.iter().map(|text| candidate(text)).collect();
+        let chosen = choose(&found(), &candidates);
+        let services = chosen.iter().flat_map(|chosen| std::iter::once(&chosen.first).chain(&chosen.others));
+        let shown: Vec<String> = services
+            .map(|service| {
+                let Capabilities { input, output } = &service.capabilities;
+                let names = |list: &[Capability]| {
+                    list.iter().map(Capability::to_string).collect::<Vec<_>>().join(" ")
+                };
+                format!("{} {}: {} | {}", service.id, service.endpoint.model, names(input), names(output))
+            })
+            .collect();
+        assert_eq!(shown, expect, "{candidates:?}");
+    }
+
+    #[test]
+    fn the_models_that_are_chosen() {
+        check(&[], &[]);
+        check(&["embedder-text"], &[]);
+        check(&["a"], &["local a: text | text"]);
+        check(&["a+vision+tools", "b+vision+tools"], &["local a: text vision | text tool_calling"]);
+        check(&["a-tools", "b", "c+tools"], &["local c: text | text tool_calling"]);
+        check(
+            &["a+tools-vision", "b+vision-tools", "c+vision+tools"],
+            &["local a: text | text tool_calling", "local-vision c: text vision | text tool_calling"],
+        );
+        check(&["a-tools-vision"], &["local a: text | text"]);
+    }
+
+    #[test]
+    fn a_model_without_tools_gets_none() {
+        let chosen = choose(&found(), &[candidate("a-tools"), candidate("b-tools")]).unwrap();
+        assert!(!chosen.first.tools_allowed());
+        let chosen = choose(&found(), &[candidate("a")]).unwrap();
+        assert!(chosen.first.tools_allowed(), "tools are tried if the server says nothing");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(
+            vision in prop::option::of(any::<bool>()),
+            tools in prop::option::of(any::<bool>()),
+            window in prop::option::of(1_u64..1_000_000),
+            model in "[a-z\"\\\\:/ä]{1,12}",
+        ) {
+            let mut facts = Facts { server: Server::LlamaCpp, ..Facts::default() };
+            facts.input.extend(vision.map(|has| (VISION, Support::when(has))));
+            facts.output.extend(tools.map(|has| (TOOLS, Support::when(has))));
+            facts.window.in_force = window;
+            let chosen = choose(&found(), &[Candidate { model, facts }]).unwrap();
+            let (read, problems) = parse_services(&written([&chosen.first])).unwrap();
+            prop_assert_eq!(problems, Vec::new());
+            prop_assert_eq!(format!("{:?}", read[0]), format!("{:?}", chosen.first));
+        }
+    }
+}

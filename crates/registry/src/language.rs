@@ -1,0 +1,58 @@
+//! Changes the language in the text of `app.json`. Everything else in the text stays the same, byte for byte.
+
+use crate::settings;
+use jsonc_parser::ast::Value;
+use jsonc_parser::common::Ranged;
+use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
+use polity_society::text::Language;
+
+/// Returns the text of `app.json` with this language; nothing if the text cannot be changed safely.
+pub fn with_language(text: &str, language: Language) -> Option<String> {
+    let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: false };
+    let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mark = text.len() - without_mark.len();
+    let parsed = parse_to_ast(without_mark, &collect, &ParseOptions::default()).ok()?;
+    let Some(Value::Object(root)) = &parsed.value else { return None };
+    let mut named = root.properties.iter().filter(|property| property.name.as_str() == "language");
+    let code = language.as_str();
+    let changed = match (named.next(), named.next()) {
+        (Some(property), None) => {
+            let range = property.value.range();
+            let (before, rest) = text.split_at_checked(mark + range.start)?;
+            let (_, after) = rest.split_at_checked(range.end - range.start)?;
+            format!("{before}\"{code}\"{after}")
+        }
+        (None, _) => {
+            let (before, after) = text.split_at_checked(mark + root.range.start + 1)?;
+            let comma = if root.properties.is_empty() { "" } else { "," };
+            format!("{before}\n  \"language\": \"{code}\"{comma}{after}")
+        }
+        // The field `language` occurs twice, and it is not clear which one counts.
+        (Some(_), Some(_)) => return None,
+    };
+    let (settings, _) = settings::parse(&changed).ok()?;
+    (settings.language == language).then_some(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_language_changes() {
+        let check = |text: &str, expect: Option<&str>| {
+            assert_eq!(with_language(text, Language::En).as_deref(), expect, "{text}");
+        };
+        check(
+            "// mine\n{\"language\": \"zh\", // zh or en\n \"discover\": true}\n",
+            Some("// mine\n{\"language\": \"en\", // zh or en\n \"discover\": true}\n"),
+        );
+        check("{}", Some("{\n  \"language\": \"en\"}"));
+        check("{\"discover\": true}", Some("{\n  \"language\": \"en\",\"discover\": true}"));
+        check("{\"language\": \"zh\", \"language\": \"zh\"}", None);
+        check("{", None);
+        let default = include_str!("../../../config/app.json");
+        let changed = with_language(default, Language::En).unwrap();
+        assert_eq!(changed, default.replacen("\"language\": \"zh\"", "\"language\": \"en\"", 1));
+    }
+}
