@@ -1,16 +1,16 @@
 //! Opens, reads, lists and writes the files below one directory, so that no path can lead out of the directory.
 //!
-//! A caller opens a directory as a [`Workspace`] and lets it parse a path that a model wrote ([`path`]). Reading
-//! follows links that stay inside the workspace, and returns the content or a [`FileError`] with advice. Writing
-//! first checks whether the path is [`protected`], then compares the file with what the caller expects, and then
-//! puts the new content in its place by a rename. So after a crash the file has the old or the new content.
-//! [`durable`] does the same for polity's own files.
+//! A caller opens a directory as a [`Workspace`]. The `Workspace` parses a path that a model wrote (module [`path`]).
+//! Reading follows links that stay inside the workspace, and returns the content or a [`FileError`] with advice.
+//! Writing first checks whether the path is [`protected`], then compares the file with what the caller expects, and
+//! then puts the new content in its place by a rename. So after a crash the file has the old or the new content. The
+//! module [`durable`] replaces polity's own files in the same way.
 //!
-//! Every operation begins at a directory handle of the library cap-std. On Linux, cap-std lets the kernel resolve
-//! the whole path beneath the handle (`openat2` with `RESOLVE_BENEATH`). If this system call does not exist or is
-//! forbidden, and on macOS, cap-std opens the path component by component and resolves links itself. We use cap-std
-//! instead of `openat2`, because we would need the same fallback, which is easy to get wrong. Writes are stricter:
-//! they follow no links at all.
+//! Every operation begins at a directory handle of the library cap-std. On Linux, cap-std lets the kernel resolve the
+//! whole path beneath the handle (`openat2` with `RESOLVE_BENEATH`). If this system call does not exist or is
+//! forbidden, and on macOS, cap-std opens the path component by component and resolves links itself. We do not call
+//! `openat2` ourselves, because for other systems we would have to write what cap-std does without `openat2`, which is
+//! easy to get wrong. Writes are stricter: they follow no links at all.
 //!
 //! The operations block, so async code must call them in `spawn_blocking`. This crate must not know tools, agents,
 //! tasks, git, or where a workspace is. It does not decide who may change what, except for the paths that no agent

@@ -61,7 +61,8 @@ pub(crate) fn list(dir: &Dir, path: &WorkspacePath) -> Result<Listing, FileError
     let mut lines = Vec::new();
     for (name, kind) in &names.first {
         lines.push(line(&dir, "", name, *kind));
-        // A directory that was replaced by a link meanwhile, or that cannot be read, is listed without its content.
+        // A directory is listed without its content if it cannot be read, or if a link has replaced it since its name
+        // was read.
         if *kind == Kind::Directory
             && lines.len() < MAX_LINES
             && let Ok(below) = dir.open_dir_nofollow(name)

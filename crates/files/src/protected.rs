@@ -16,11 +16,12 @@ const fn protected(names: &'static [&'static str], reason: &'static str) -> Prot
     Protected { names, reason }
 }
 
-/// All paths that agents' tools never write. Sandboxes mount the same paths read-only.
+/// All paths that agents' tools never write. For shell commands, `guarded_paths` in the crate `sandbox` has a list of
+/// its own, which differs from this list.
 pub const PROTECTED: &[Protected] = &[
-    // Git runs hooks, and programs that its configuration names (core.fsmonitor, core.sshCommand, filters,
-    // aliases). A forged index or object would also falsify later commits. In a worktree, `.git` is a file that
-    // names a directory.
+    // Git runs hooks, and programs that its configuration names (core.fsmonitor, core.sshCommand, filters, aliases). A
+    // forged index or object would also falsify later commits. In a worktree, `.git` is a file that names the git
+    // directory, so a changed file could lead git to another repository.
     protected(&[".git"], "Git's own files; only the system commits"),
     protected(&[".hg"], "Mercurial runs hooks that its configuration names"),
     protected(&[".jj"], "Jujutsu runs programs that its configuration names"),

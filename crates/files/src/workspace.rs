@@ -19,7 +19,8 @@ pub enum Trust {
     /// The files count as safe, for example because polity made the workspace. Reading a file has no effect on what
     /// an agent may do later.
     Trusted,
-    /// Strangers may have written the files. An agent that reads a file has seen the source [`Source::Files`].
+    /// Strangers may have written the files. If an agent reads a file, polity notes that the agent has seen content
+    /// from the untrusted source [`Source::Files`].
     Untrusted,
 }
 

@@ -17,11 +17,12 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// Prefix of the names of temporary files. Listings, searches and commits leave out files with this prefix.
+/// Prefix of the names of temporary files. Listings and searches leave out files with this prefix. Commits do not leave
+/// them out.
 pub const TEMPORARY_PREFIX: &str = ".polity-writing-";
 
-/// The permission bits that a write keeps. It drops the bits that make a program run as another user (setuid,
-/// setgid).
+/// The permission bits of a file that a write keeps. A write drops the bits that make a program run as another user
+/// (setuid, setgid).
 const KEPT_MODE: u32 = 0o777;
 
 /// The write permissions of owner, group and others.
@@ -100,8 +101,8 @@ pub(crate) fn sweep(root: &Dir, path: &WorkspacePath) -> Result<(), FileError> {
     for entry in parent.entries().map_err(error)? {
         let name = entry.map_err(error)?.file_name();
         if is_temporary(&name) && !name.to_str().is_some_and(|name| name.starts_with(&own)) {
-            // Another process may have removed this file already. If it still needs the file, its write fails
-            // without harm.
+            // The removal may fail because another process has removed this file already. If the process that made the
+            // file still needs it, the write of that process fails without harm.
             let _ = parent.remove_file(&name);
         }
     }
@@ -228,7 +229,7 @@ impl<'a> Temporary<'a> {
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            // If the removal fails, listings and commits still leave the file out.
+            // If the removal fails, the file stays, but listings and searches leave it out.
             let _ = self.parent.remove_file(name);
         }
     }

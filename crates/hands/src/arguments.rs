@@ -41,8 +41,8 @@ pub fn schema_of<T: Argued>() -> Value {
 /// Keywords of JSON Schema that [`plain`] removes.
 const NEEDLESS: &[&str] = &["title", "$schema", "format", "default", "description", "minimum", "maximum"];
 
-/// Removes from a schema what models do not need and some servers do not accept: the keywords in `NEEDLESS`, and
-/// `null` among the types of an optional field.
+/// Removes from a schema keywords that models do not need and that some model servers do not accept: those in
+/// `NEEDLESS`, and `null` among the types of an optional field.
 pub fn plain(value: Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(plain_object(object)),
@@ -59,8 +59,8 @@ fn plain_object(object: Map<String, Value>) -> Map<String, Value> {
                 let properties = properties.into_iter().map(|(name, schema)| (name, plain(schema)));
                 plainer.insert(key, Value::Object(properties.collect()));
             }
-            // The schema lists required arguments, so a model can leave out an optional argument instead of sending
-            // `null`.
+            // Removes the type `null`. Models do not need it: they can leave out an argument that the schema does not
+            // list as required.
             ("type", Value::Array(types)) => {
                 let mut named = types.into_iter().filter(|name| name != "null");
                 let (first, second) = (named.next(), named.next());

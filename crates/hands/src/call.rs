@@ -30,7 +30,8 @@ pub struct Invocation {
     pub arguments: Arguments,
     /// The same key for every run of the same call. A server that gets the key twice can detect the repeated call.
     pub idempotency_key: String,
-    /// What [`crate::tool::Tool::prepare`] returned for this call.
+    /// What [`crate::tool::Tool::prepare`] returned for this call. After a crash, the tool uses this value to find out
+    /// whether the call has already happened.
     pub evidence: Value,
     /// Whether the call runs for the first time, or again after a crash.
     pub attempt: Attempt,
@@ -55,23 +56,23 @@ impl fmt::Debug for Invocation {
     }
 }
 
-/// Receives short reports on the progress of a call. If many reports come within a short time, the receiver may drop
-/// some of them.
+/// Passes short reports on the progress of a call to a function. If many reports come within a short time, this
+/// function may drop some of them.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
 
 impl Progress {
-    /// Makes a receiver that passes each report to the function `report`, which must not block.
+    /// Makes a value that passes each report to the function `report`, which must not block.
     pub fn new(report: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self(Arc::new(report))
     }
 
-    /// Makes a receiver that drops all reports.
+    /// Makes a value that drops all reports.
     pub fn none() -> Self {
         Self::new(|_| {})
     }
 
-    /// Reports in a few words what the call is doing, or passes on the latest output.
+    /// Reports in a few words what the call is doing, or reports the latest output of a command.
     pub fn report(&self, what: &str) {
         (self.0)(what);
     }
@@ -104,11 +105,12 @@ impl Hosts {
 /// The content of a result.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// A text from outside. The model reads the text as a quotation from `origin`.
+    /// A text that the tool did not write itself, such as the content of a file or of a web page. The model reads the
+    /// text as a quotation from `origin`.
     Text {
         /// Where the text comes from, on one line, such as a path or an address.
         origin: String,
-        /// The quoted text. The tool has already cut off the part that is too long to show.
+        /// The quoted text. If the whole text is too long to show, the tool has already shortened it.
         text: String,
     },
     /// JSON, which the model reads unchanged.
@@ -147,7 +149,7 @@ impl Output {
         Self { content: Content::Json(value), files: Vec::new(), source: None, goes_on: None }
     }
 
-    /// Makes a result that consists of a text from outside only.
+    /// Makes a result that consists only of a quoted text.
     pub fn text(origin: impl Into<String>, text: impl Into<String>) -> Self {
         let content = Content::Text { origin: origin.into(), text: text.into() };
         Self { content, files: Vec::new(), source: None, goes_on: None }

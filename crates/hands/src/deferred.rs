@@ -61,7 +61,7 @@ impl Indexed {
         Self { name: words(tool.name), description: words(tool.description) }
     }
 
-    /// Returns how well the definition fits a word: 0 if the word does not occur.
+    /// Returns how well the definition fits a word: 0 if neither the word nor a similar word occurs.
     fn score(&self, word: &str) -> f64 {
         NAME_WEIGHT * likeness(word, &self.name) + likeness(word, &self.description)
     }

@@ -1,4 +1,5 @@
-//! The tool `merge_workspace`: brings the work of a descendant into the workspace of the caller.
+//! The tool `merge_workspace`: brings the work of a descendant into the workspace of the caller. A descendant is an
+//! agent that the caller hired, directly or through other agents.
 
 use crate::arguments::{self, Argued};
 use crate::call::{Arguments, Caller, Invocation, Output};
@@ -16,8 +17,8 @@ use std::sync::Arc;
 /// Maximum number of changed files that the answer lists.
 const NAMED_FILES: usize = 100;
 
-/// Returns whether an agent is a descendant of the caller. The runtime provides this function, because this crate
-/// does not know which agent is below which.
+/// Returns whether an agent is a descendant of the caller. The runtime provides this function, because this crate does
+/// not know which agent hired which.
 pub type IsDescendant = Arc<dyn Fn(&Caller, &AgentId) -> BoxFuture<'static, bool> + Send + Sync>;
 
 /// Merges the branch of a descendant into the workspace of the caller.

@@ -24,12 +24,12 @@ pub enum Standing {
         /// large.
         left_out: usize,
     },
-    /// The server was never connected since it was configured. The next attempt follows after a pause.
+    /// The server has not been connected since it was configured. Polity tries again after a pause.
     Failed {
         /// Why the last start failed.
         why: String,
     },
-    /// The connection was lost. The next attempt to start the server follows after a pause.
+    /// The connection was lost. Polity tries to start the server again after a pause.
     Restarting {
         /// Why the connection ended, or why the last start failed.
         why: String,

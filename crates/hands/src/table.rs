@@ -83,7 +83,7 @@ impl Hands {
         self.tools.iter().cloned().chain(live).collect()
     }
 
-    /// Waits briefly for servers that are being started, so that their tools are known.
+    /// Waits briefly for MCP servers that are being started, so that their tools are known.
     pub async fn settled(&self) {
         join_all(self.boxes.iter().map(|toolbox| toolbox.settled())).await;
     }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 pub enum AfterCrash {
     /// Runs the call again, with the same idempotency key.
     Repeat,
-    /// Runs the call again with the evidence that [`Tool::prepare`] returned. The tool then finds out whether the
-    /// call has already happened.
+    /// Runs the call again with the value that [`Tool::prepare`] returned before the first run. From this value, the
+    /// tool finds out whether the call has already happened.
     Verify,
     /// Does not run the call again. The model is told that the outcome is unknown.
     Never,
@@ -56,7 +56,8 @@ pub struct Needs {
 
 /// Returns all acts of a call with these arguments. The act of the tool itself comes first.
 pub fn acts(tool: &dyn Tool, arguments: &Arguments) -> Vec<Act> {
-    // The model may have written a name in another style, which the tool also accepts.
+    // The model may have written the name of the argument in another style, such as `oldStr` for `old_str`. The tool
+    // accepts this, too.
     let is_given = |needs: &&Needs| {
         let given = written::with_names(arguments.clone(), &[needs.argument]);
         given.get(needs.argument).is_some_and(|value| !value.is_null())
@@ -106,9 +107,9 @@ pub trait Tool: Send + Sync {
         }
     }
 
-    /// Returns evidence by which a later run can tell whether this call has happened. The runtime commits the
-    /// evidence with the start of the call, before [`Self::run`]. If this method returns a refusal, the call does
-    /// not run.
+    /// Returns a value by which a later run can tell whether this call has happened, such as the hash of a file. The
+    /// runtime commits the value to the database with the start of the call, before [`Self::run`]. If this method
+    /// returns a refusal, the call does not run.
     fn prepare<'a>(&'a self, _invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         async { Ok(Value::Null) }.boxed()
     }
@@ -127,7 +128,7 @@ pub trait Toolbox: Send + Sync {
     /// Returns the tools that exist now, for example those of the servers that are connected.
     fn tools(&self) -> Vec<Arc<dyn Tool>>;
 
-    /// Waits briefly for servers that are being started, so that their tools are known.
+    /// Waits briefly for MCP servers that are being started, so that their tools are known.
     fn settled(&self) -> BoxFuture<'_, ()> {
         async {}.boxed()
     }

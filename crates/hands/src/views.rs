@@ -82,8 +82,8 @@ impl Views {
     }
 }
 
-/// Returns the name of a task's file. Characters other than letters, digits, `-` and `_` are written as `%` and
-/// their code in hexadecimal.
+/// Returns the name of the file that stores the views of a task. Characters other than letters, digits, `-` and `_` are
+/// written as `%` and their code in hexadecimal.
 fn file_name(task: &TaskId) -> String {
     let mut name = String::new();
     for character in task.as_str().chars() {
@@ -96,7 +96,8 @@ fn file_name(task: &TaskId) -> String {
     name + SUFFIX
 }
 
-/// A panic cannot leave the maps half changed, so a poisoned lock can be used.
+/// Locks a map. If a thread panicked while it held the lock, the map can still be used, because a panic cannot leave it
+/// half changed.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

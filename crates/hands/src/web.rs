@@ -1,7 +1,7 @@
-//! The tools of the group `web`: fetch a page, send a request, search. `polity_web` decides which addresses they
-//! reach.
+//! The tools of the group `web`: fetch a page, send a request, search. The crate `polity_web` decides which addresses
+//! these tools may reach.
 //!
-//! Each call reads the settings anew, so a change applies to the next call.
+//! Each call reads the current settings, so a changed setting applies to the next call.
 
 mod access;
 mod fetch_page;
@@ -28,7 +28,7 @@ pub struct WebTools {
 }
 
 impl WebTools {
-    /// `files` writes the answers that an agent saves in its workspace.
+    /// `files` writes an answer from the web into the workspace of an agent, if the agent asks to save it.
     pub fn new(settings: WebSettings, files: Files) -> Self {
         let access = Arc::new(Access::new(Arc::clone(&settings)));
         Self {

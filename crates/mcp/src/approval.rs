@@ -152,8 +152,8 @@ fn block(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Some characters can hide text or change the direction of text. Replaces each such character by its number, such as
-/// `<U+202E>`. Line breaks and tabs stay.
+/// Replaces each character that can hide text or change the direction of text by its code point, such as `<U+202E>`.
+/// Line breaks and tabs stay.
 fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.replace("\r\n", "\n").chars() {

@@ -15,7 +15,7 @@ use std::io::Read as _;
 /// The part of an artifact's address before its id.
 const SCHEME: &str = "polity://artifact/";
 
-/// Default size of a page of text, in characters. The constant below is the maximum size.
+/// Default size of a page of text, in characters. `LONGEST_PAGE_CHARS` is the maximum size.
 const PAGE_CHARS: u64 = 20_000;
 const LONGEST_PAGE_CHARS: u64 = 200_000;
 

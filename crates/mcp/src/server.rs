@@ -62,7 +62,7 @@ where
     let begun = serve_server(Server { society, ending: CancellationToken::new() }, (input, output)).await;
     let running = match begun {
         Ok(running) => running,
-        // A client that leaves before its first message has done nothing wrong.
+        // A client that disconnects before its first message has done nothing wrong, so this is no error.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(StdioError::Beginning(error.to_string())),
     };
@@ -111,7 +111,7 @@ impl ServerHandler for Server {
         let rounds = person::rounds(&request);
         let arguments = request.arguments.unwrap_or_default();
         let called = async {
-            // The block owns the sender, so the channel closes when the call ends.
+            // Move `progress`, the sender of progress lines, into this block. So its channel closes when the call ends.
             let progress = progress;
             tool.call(&self.society, arguments, &progress, person).await
         };

@@ -187,8 +187,8 @@ impl Tool {
         }
     }
 
-    /// Executes the tool. Sends a line over `progress` for each event that happens meanwhile. While a tool waits, it
-    /// asks the person about calls of agents, if the client can show questions.
+    /// Executes the tool. Sends a line over `progress` for each event that happens meanwhile. If the client can show
+    /// questions, the tool asks the person, while it waits, whether agents may make calls.
     pub(crate) async fn call(
         self,
         society: &Society,
@@ -312,10 +312,11 @@ async fn answer(
         .filter(|message| message.to.is_user() && message.expects == Expects::Answer)
         .ok_or_else(unknown)?;
     if let Some(answered) = &asked.answered_by {
-        // The client sends the same answer again, probably because it did not get the result of its first call.
+        // The question has an answer already. If its text is the same, the client probably did not get the result of
+        // its first call, so this call succeeds too.
         let answered = society.message(answered).await?.filter(|answered| answered.text == text);
         let MessageView { id, task, state, to, .. } = answered.ok_or_else(unknown)?;
-        return data(Posted { id, task, state, to, duplicate: true });
+        return data(Posted { id, task, state, to, duplicate: true, warnings: Vec::new() });
     }
     // A hash keeps the key short, and gives two simultaneous calls with the same answer the same key.
     let key = Some(format!("mcp answer {question} {}", blake3::hash(text.as_bytes()).to_hex()));

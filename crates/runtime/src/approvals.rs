@@ -1,4 +1,5 @@
-//! Asks the policy about each call, and asks the person if the policy demands it.
+//! Asks the policy (the person's rules about tool calls) whether a call may run, and asks the person if the policy
+//! demands this.
 //!
 //! *Call → [`rule`] → allow, refuse or [`ask`] → the turn waits → [`answer`] or [`expire`] → the turn continues.* The
 //! question is stored as a row, and a record of the turn refers to this row. So no code runs while an agent waits for
@@ -33,7 +34,7 @@ use polity_view::Event;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A call about which the policy is asked.
+/// A tool call about which the policy is asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Question<'a> {
     pub(crate) call: &'a ToolCall,
@@ -58,7 +59,9 @@ pub(crate) struct Asking {
     often: Often,
 }
 
-/// What the policy knows about each call of a caller.
+/// Facts from which the policy decides about a call: the role of the caller, the tool, the outside sources (such as the
+/// web) whose content the caller has got, the groups of the MCP servers, and the permissions that the person gave
+/// earlier.
 struct Known {
     role: String,
     tool: String,
@@ -78,7 +81,7 @@ impl Known {
         let role = agent.map(|agent| agent.role_name).unwrap_or_default();
         let tool = call.name.clone();
         let stored = approvals::permitted(&mut *connection, &caller.task, &tool, &role).await?;
-        // A permission that a later version wrote in another form allows nothing.
+        // A permission that a later version of polity wrote may have an unknown form. Such a permission allows nothing.
         let remembered = stored.into_iter().filter_map(|calls| serde_json::from_value(calls).ok()).collect();
         let seen = sources::sources(connection, caller).await?;
         Ok(Self { role, tool, seen, servers: snapshot.settings.server_groups(), remembered })

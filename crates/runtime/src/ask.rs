@@ -1,14 +1,15 @@
-//! Asks a model for its next answer: makes attempts until an attempt brings an answer or the policy gives up.
+//! Asks a model for its next answer: makes attempts until an attempt brings an answer or the retry policy gives up.
 //!
-//! Each attempt first waits at the gate of the service. After that, the attempt builds its request for the service as
-//! it is configured at that moment. So a waiting attempt holds no request in memory, and no request is outdated when
-//! it is sent.
+//! Each attempt first waits at the gate of the service. The gate limits how many requests the service gets at the same
+//! time. After the wait, the attempt builds its request for the service, as the service is configured at that moment.
+//! So a waiting attempt holds no request in memory, and no request is outdated when it is sent.
 
 mod direct;
 mod preview;
 mod request;
 mod told;
 
+use crate::board::{self, Moment, Queued, Shown};
 use crate::budget::{Reservation, Reserved};
 use crate::handles::Handles;
 pub(crate) use direct::direct;
@@ -28,8 +29,10 @@ use polity_society::workspace::{Access, Root};
 use polity_store::contacts::ContactRow;
 use polity_store::record::Replied;
 use polity_store::usage::Served;
-use polity_store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks};
-use polity_view::Shown;
+use polity_store::{
+    Conversation, Error, agents, artifacts, contacts, events, records, roles, sent, tasks, turns,
+};
+use polity_view::{Event, SentOutcome};
 pub use preview::Bytes;
 pub(crate) use preview::preview;
 use request::{Made, Manner, capabilities_used, make};
@@ -37,7 +40,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The outcome of a call.
+/// The outcome of a model call, which makes one or more attempts.
 pub(crate) enum Asked {
     /// The model answered.
     Answered(Box<Answer>),
@@ -63,14 +66,14 @@ pub(crate) struct Answer {
     pub(crate) replied: Replied,
     /// Which service and model answered, and at what cost.
     pub(crate) served: Served,
-    /// How the request showed each artifact of the conversation.
-    pub(crate) shown: Vec<Shown>,
+    /// The request as it was sent.
+    pub(crate) sent: sent::Sent,
     /// The budget that was reserved for the call. The caller drops the reservation after the cost of the call is
     /// written.
     pub(crate) reservation: Reservation,
 }
 
-/// Identifies the answer that the call asks for: the turn, the number of the answer in the turn, and whether the
+/// Identifies the answer that a model call asks for: the turn, the number of the answer in the turn, and whether the
 /// model may call tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
@@ -80,7 +83,7 @@ pub(crate) struct Round {
     pub(crate) tools: Tools,
 }
 
-/// What a call asks the model for.
+/// What a model call asks for.
 #[derive(Clone, Copy, Debug)]
 enum Wanted<'a> {
     /// The next answer in the conversation.
@@ -141,7 +144,7 @@ async fn ask_for(
     halt: &CancellationToken,
 ) -> Result<Asked, Error> {
     let scene = look(handles, conversation).await?;
-    let mut call = Call { handles, conversation, wanted, scene, tried };
+    let mut call = Call { handles, conversation, wanted, scene, tried, failed: None };
     let mut made = std::pin::pin!(call.make());
     loop {
         let limits = &handles.registry.current().settings.limits;
@@ -170,6 +173,8 @@ struct Call<'a> {
     wanted: Wanted<'a>,
     scene: Scene,
     tried: &'a mut Tried,
+    /// The last failed attempt, if the service asked for a pause after this attempt.
+    failed: Option<board::Failed>,
 }
 
 /// The outcome of one attempt.
@@ -178,8 +183,8 @@ enum Attempted {
     Ended(Asked),
     /// The attempt failed.
     Failed(Box<FailedAttempt>),
-    /// No request was sent, and the call must begin a new attempt. There are two reasons: after the gate let the
-    /// attempt in, the service was changed or asked for a pause; or other calls had reserved the budget of the task.
+    /// No request was sent, and the call must begin a new attempt. Either the service was changed or asked for a pause
+    /// after the gate had let the attempt in, or other calls had reserved the budget of the task.
     Stale,
 }
 
@@ -189,10 +194,12 @@ struct FailedAttempt {
     sent: Sent,
     /// The artifacts that the request showed as media.
     media: Vec<ArtifactId>,
-    /// The revision of the catalogue for which the request was made.
+    /// The revision of the catalogue (the list of services) for which the request was made.
     revision: u64,
     /// The part of the conversation that could be summed up to make the request shorter.
     compaction: Option<Compaction>,
+    /// The request as it was sent; `None` if no request was sent.
+    request: Option<sent::Sent>,
 }
 
 impl Call<'_> {
@@ -207,12 +214,21 @@ impl Call<'_> {
             let fallback = untried_fallback(&snapshot, &service, self.tried);
             let gate = self.handles.gates.of(&service);
             let patience = policy::patience(fallback_of(fallback), &snapshot.settings.retry);
+            let ticket = gate.join();
+            let queued = Moment::Queued(Queued {
+                service: service.id.clone(),
+                gate: Arc::clone(&gate),
+                ticket: ticket.number(),
+                failed: self.failed.take(),
+            });
+            // The board shows the conversation as queued until the request is sent.
+            let queued = self.handles.board.show(self.conversation, queued);
             let entered = tokio::select! {
-                entered = gate.enter(patience) => entered,
+                entered = ticket.enter(patience) => entered,
                 () = self.handles.draining.cancelled() => return Ok(Asked::Left),
             };
             let attempted = match entered {
-                Ok(pass) => self.attempt(pass, &service).await?,
+                Ok(pass) => self.attempt(pass, &service, queued).await?,
                 Err(Shut::StillDown { last }) => {
                     self.tried.count();
                     Attempted::Failed(Box::new(still_down(last)))
@@ -238,9 +254,9 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the service to ask, as it is configured now. If the service was removed from the configuration,
-    /// returns the service that was chosen for the agent, or else the default service. If the call has already tried
-    /// all of them, the error names the removed service.
+    /// Returns the service to ask, as it is configured now. If the service was removed from the configuration, returns
+    /// the service that was chosen for the agent, or else the default service. If the call has already tried these two
+    /// services too, the error names the removed service.
     fn service(&mut self, snapshot: &Snapshot) -> Result<Arc<Service>, ServiceId> {
         let current = self.tried.service();
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
@@ -257,7 +273,12 @@ impl Call<'_> {
         }
     }
 
-    async fn attempt(&mut self, pass: Pass, entered: &Service) -> Result<Attempted, Error> {
+    async fn attempt(
+        &mut self,
+        pass: Pass,
+        entered: &Service,
+        queued: Shown<'_>,
+    ) -> Result<Attempted, Error> {
         // The wait at the gate may have been long, so the configuration is read again.
         let snapshot = self.handles.registry.refresh().await;
         // This request should offer the tools of MCP servers that are just being started, so wait for these tools.
@@ -287,7 +308,7 @@ impl Call<'_> {
             let failure = told::does_not_fit(service, tokens, window);
             let (sent, media) = (made.sent(), made.media());
             let revision = snapshot.catalogue.revision();
-            let failed = FailedAttempt { failure, sent, media, revision, compaction: None };
+            let failed = FailedAttempt { failure, sent, media, revision, compaction: None, request: None };
             return Ok(Attempted::Failed(Box::new(failed)));
         }
         let need = budget::need(tokens, service);
@@ -296,7 +317,8 @@ impl Call<'_> {
             Reserved::Granted(reservation) => reservation,
             Reserved::Refused(reached) => return Ok(Attempted::Ended(Asked::Limited(reached))),
             Reserved::Later(settled) => {
-                // Dropping the pass lets another call through the gate while this call waits.
+                // The pass is the place of this call at the gate. Dropping the pass lets another call through while
+                // this call waits.
                 drop(pass);
                 tokio::select! {
                     () = settled => {}
@@ -313,7 +335,12 @@ impl Call<'_> {
         }
         self.tried.count();
         polity_points::point!("ask::before_attempt");
-        let called = self.handles.model.call(&service.endpoint, &made.request).await;
+        let called = {
+            let answer = Arc::new(self.begun(service, &snapshot, made.sent()));
+            let _thinking = self.handles.board.show(self.conversation, Moment::Thinking(Arc::clone(&answer)));
+            drop(queued);
+            self.handles.model.call(&service.endpoint, &made.request, &*answer).await
+        };
         polity_points::point!("ask::after_attempt");
         if let Some(asked) = called.as_ref().err().and_then(|failure| failure.retry_after) {
             // Begin the pause before the pass is dropped. Otherwise a waiting caller would get through the gate
@@ -338,13 +365,16 @@ impl Call<'_> {
         };
         let revision = snapshot.catalogue.revision();
         let sent = made.sent();
-        Ok(Attempted::Failed(Box::new(FailedAttempt { failure, sent, media, revision, compaction })))
+        let request = Some(made.as_sent(service, revision, SentOutcome::Failed));
+        let failed = FailedAttempt { failure, sent, media, revision, compaction, request };
+        Ok(Attempted::Failed(Box::new(failed)))
     }
 
-    /// Does what the policy decides after a failed attempt. Returns the outcome of the call if this ends the call.
+    /// Does what the retry policy decides after a failed attempt. Returns the outcome of the call if this ends the
+    /// call.
     async fn go_on(&mut self, service: &Service, failed: FailedAttempt) -> Result<Option<Asked>, Error> {
         let snapshot = self.handles.registry.current();
-        let FailedAttempt { failure, sent, media, revision, compaction } = failed;
+        let FailedAttempt { failure, sent, media, revision, compaction, request } = failed;
         let fallback = untried_fallback(&snapshot, service, self.tried);
         let room = if compaction.is_some() { self.tried.room } else { Room::Exhausted };
         let situation = Situation { sent, fallback: fallback_of(fallback), room };
@@ -357,14 +387,20 @@ impl Call<'_> {
         };
         let attempt = self.tried.attempts();
         let event = told::model_failed(self.conversation, service, attempt, &failure, next, suspects);
-        self.handles.store.note(event).await?;
+        self.note_failure(event, request).await?;
         polity_points::point!("ask::failure_noted");
         let pause = self.leave_alone(service, &failure, next);
         match (next, fallback, compaction) {
             (Next::Again { after }, _, _) => {
                 // If the service asked for a pause, all callers wait at the gate until the pause is over.
                 // This call also waits at the gate.
-                if pause.is_none() {
+                let failed = self.failed(service, &failure, &snapshot);
+                if pause.is_some() {
+                    self.failed = Some(failed);
+                } else {
+                    let until = board::after(failed.at, after);
+                    let retrying = Moment::Retrying { failed, until };
+                    let _pausing = self.handles.board.show(self.conversation, retrying);
                     tokio::select! {
                         () = tokio::time::sleep(after) => {}
                         () = self.handles.draining.cancelled() => return Ok(Some(Asked::Left)),
@@ -384,16 +420,63 @@ impl Call<'_> {
         Ok(None)
     }
 
-    /// If the service asked for a pause, closes the gate of the service for as long as the policy decides. Returns
-    /// this time.
+    /// Records a failed attempt, with the request as it was sent.
+    async fn note_failure(&self, event: Event, request: Option<sent::Sent>) -> Result<(), Error> {
+        let conversation = self.conversation.clone();
+        let write = self.handles.store.write(move |tx| {
+            Box::pin(async move {
+                let mut event = event;
+                // Somebody may have ended the turn meanwhile. Then the event is recorded without the request.
+                if let Some(request) = request
+                    && let Some(open) = turns::open(&mut tx.connection, &conversation).await?
+                {
+                    let number = sent::insert(tx, &conversation, open.id, &request).await?;
+                    if let Event::ModelFailed { sent, .. } = &mut event {
+                        *sent = Some(number);
+                    }
+                }
+                events::append(tx, &event).await
+            })
+        });
+        write.await
+    }
+
+    /// Returns the board's entry for the answer of the attempt that begins now. Views show this entry while the answer
+    /// arrives.
+    fn begun(&self, service: &Service, snapshot: &Snapshot, sent: Sent) -> board::Answer {
+        let fallback = untried_fallback(snapshot, service, self.tried);
+        let situation = Situation { sent, fallback: fallback_of(fallback), room: Room::Exhausted };
+        let next = policy::next(&told::silent(), self.tried, situation, &snapshot.settings.retry, 0.0);
+        let limits = board::Limits::of(
+            &service.endpoint,
+            told::next_attempt(next),
+            fallback.map(|fallback| fallback.id.clone()),
+        );
+        let board = &self.handles.board;
+        board::Answer::new(board.number(), service.id.clone(), self.tried.attempts(), limits)
+    }
+
+    /// Returns the board's entry for the failed attempt. Views show this entry while the call pauses.
+    fn failed(&self, service: &Service, failure: &CallError, snapshot: &Snapshot) -> board::Failed {
+        board::Failed {
+            service: service.id.clone(),
+            attempt: self.tried.attempts(),
+            of: snapshot.settings.retry.max_attempts,
+            why: failure.to_string(),
+            at: board::now(),
+        }
+    }
+
+    /// If the service asked for a pause, closes the gate of the service for as long as the retry policy decides.
+    /// Returns this time.
     fn leave_alone(&self, service: &Service, failure: &CallError, next: Next) -> Option<Duration> {
         let asked = failure.retry_after?;
         let pause = match next {
             Next::Again { after } => after,
             _ => policy::shared_pause(asked),
         };
-        // The configuration may have replaced the server meanwhile. The new server has not asked for a pause, so its
-        // gate stays open.
+        // The person may have configured another server for the service meanwhile. The new server has not asked for a
+        // pause, so its gate stays open.
         self.handles.gates.known(service)?.pause(pause);
         Some(pause)
     }
@@ -453,7 +536,9 @@ impl Call<'_> {
             cost: budget::cost(&reply.usage, service),
             usage: reply.usage,
         };
-        Asked::Answered(Box::new(Answer { replied, served, shown: made.shown, reservation }))
+        let mut sent = made.as_sent(service, served.revision, SentOutcome::Answered);
+        sent.model.clone_from(&served.model);
+        Asked::Answered(Box::new(Answer { replied, served, sent, reservation }))
     }
 }
 
@@ -461,9 +546,17 @@ impl Call<'_> {
 /// down.
 fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
-    // The call that found the service down has already closed the gate for the pause that the server asked for.
+    // The call that found the service down has already closed the gate for the pause that the server asked for. So this
+    // failure asks for no further pause.
     let failure = CallError { message, retry_after: None, ..last };
-    FailedAttempt { failure, sent: Sent::Text, media: Vec::new(), revision: 0, compaction: None }
+    FailedAttempt {
+        failure,
+        sent: Sent::Text,
+        media: Vec::new(),
+        revision: 0,
+        compaction: None,
+        request: None,
+    }
 }
 
 fn untried_fallback<'s>(

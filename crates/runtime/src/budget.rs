@@ -1,5 +1,5 @@
-//! Keeps tasks within their limits (contract section 10). A call is made only if the task stays within its limits
-//! even in the worst case: every call in progress costs its full estimate ([`polity_decide::budget`]).
+//! Keeps tasks within their limits (docs/contract.md, section 10). A model call is made only if the task stays within
+//! its limits even if every call in progress costs its full estimate ([`polity_decide::budget`]).
 
 use polity_decide::budget::{Leave, Reached, is_bounded, judge, named};
 use polity_society::id::TaskId;
@@ -64,7 +64,8 @@ pub(crate) struct Working(Arc<Budget>);
 
 impl Budget {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Each change of the state is complete, so a panic elsewhere cannot leave an inconsistent state.
+        // If another thread panicked while it held the lock, every change of the state is still complete, so the lock
+        // can be used.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,5 +1,6 @@
-//! Gathers the facts that the door's rules need, lets the rules decide, and writes the result. Tools, closing texts
-//! and the person's prompts all send their messages through this module. Only the system's own notices bypass it.
+//! The door checks every message before it is delivered: messages that tools send, closing texts of turns, and prompts
+//! of the person. This module gathers the facts that the rules of the door need, lets the rules decide, and writes the
+//! result. Only the system's own notices bypass the door.
 
 use polity_decide::result::{self, Misfit};
 use polity_registry::{Catalogue, Snapshot};
@@ -33,8 +34,8 @@ pub(crate) async fn known_parties(
     Ok(known(contacts::of(connection, &owner.agent, &owner.task).await?, catalogue))
 }
 
-/// Returns contacts in the form that the rules need, with the capabilities that their services have in this
-/// catalogue.
+/// Returns contacts in the form that the rules need, with the capabilities that their services have in this catalogue
+/// (list of services).
 pub(crate) fn known(rows: Vec<ContactRow>, catalogue: &Catalogue) -> Vec<KnownParty> {
     let known = rows.into_iter().map(|row| KnownParty {
         party: row.agent.party(catalogue),
@@ -85,7 +86,8 @@ pub(crate) async fn worked_on(
     }
 }
 
-/// Sends a draft. A refused draft writes nothing, with one exception: at the pair limit, both agents get a notice.
+/// Sends a draft. A refused draft writes nothing, with one exception: if two agents have answered each other too often
+/// (the pair limit), both get a notice.
 pub(crate) async fn send(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -227,7 +229,8 @@ async fn check_result(
     Ok(())
 }
 
-/// Tells two agents that no more messages are delivered between them. Each agent is told once per series of exchanges.
+/// Tells two agents that no more messages are delivered between them, because they have answered each other too often.
+/// The series of these answers began at `since`, and in this series, each agent is told only once.
 async fn tell_pair(
     tx: &mut Tx,
     snapshot: &Snapshot,

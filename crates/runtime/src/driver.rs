@@ -2,8 +2,8 @@
 //! as a record, and applies the record to the turn.
 //!
 //! Everything that a step changes is written in one transaction, together with the record that caused the change. So
-//! after a crash, the database contains either all changes of a step or none of them, and it is safe to drop a driver
-//! at any point.
+//! after a crash, the database contains either all changes of a step or none of them. For the same reason, a driver may
+//! be dropped at any point.
 
 mod advance;
 mod bytes;
@@ -81,7 +81,7 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     let mut open = turns::open(&mut reader, conversation).await?;
     if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
         let (conversation, snapshot) = (conversation.clone(), handles.registry.current());
-        // Give the connection back now, so that others can use it while this driver waits for the writer.
+        // Give the connection back now, so that others can use it while this driver waits for the write below.
         drop(reader);
         let begin =
             handles.store.write(move |tx| Box::pin(async move { begin(tx, &snapshot, &conversation).await }));
@@ -153,7 +153,8 @@ async fn drive(
                 let round = Round { turn: open.id, number: turn.rounds(), tools };
                 call_model(handles, conversation, open, round, halt).await?
             }
-            // If a crash interrupted the call, `advance` returns it only if the call may run again.
+            // `RecordInterruption` names a call that a crash interrupted. `advance` records the interruption itself if
+            // the call must not run twice. A call that it returns may run again, so it runs like a new one.
             Step::RunTool(call) | Step::RecordInterruption(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, halt).await?
             }
@@ -193,8 +194,8 @@ async fn write_down(
     }
 }
 
-/// Moves queued messages into the turn, oldest first, but not more than one request may show. The records of the turn
-/// contain only the ids of the messages.
+/// Moves queued messages into the turn, oldest first, but not more messages than one request to the model may show. The
+/// records of the turn contain only the ids of the messages.
 async fn take_in(
     handles: &Handles,
     conversation: &Conversation,
@@ -240,7 +241,7 @@ async fn take_in(
 }
 
 /// Called when a turn takes in a message. If the conversation has nearly filled the context window, records how full
-/// the window is (contract section 7, "Status lines").
+/// the window is (docs/contract.md, section 7, "Status lines").
 async fn note_status(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -294,7 +295,7 @@ async fn call_model(
             }
         }
     };
-    let Answer { mut replied, served, shown, reservation } = *answer;
+    let Answer { mut replied, served, sent, reservation } = *answer;
     polity_points::point!("driver::answered");
     let snapshot = handles.registry.current();
     let stored = take_bytes_out(handles, conversation, &snapshot, &mut replied).await?;
@@ -307,10 +308,11 @@ async fn call_model(
         revision: served.revision,
         usage: served.usage,
         attempts: served.attempts,
-        content: shown,
+        content: sent.shown.clone(),
+        sent: None,
     };
     let (replied, event, reservation) = (Box::new(replied), Box::new(event), Arc::new(reservation));
-    Ok(Happened::Replied { replied, event, served, stored, reservation })
+    Ok(Happened::Replied { replied, event, served, sent: Arc::new(sent), stored, reservation })
 }
 
 /// The result of [`abandon`].

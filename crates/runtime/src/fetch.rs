@@ -80,8 +80,8 @@ async fn whole(handles: &Handles, stored: &Stored) -> Result<Fetch, String> {
 }
 
 /// Returns how large a picture may be. The service may declare the limits; otherwise the common limits of servers
-/// apply. The picture in base64 must also fit into the maximum size of all media of a request. Base64 turns three
-/// bytes into four.
+/// apply. The picture is sent in base64, which turns three bytes into four. In this form, the picture must also fit
+/// into the maximum size of all media of a request.
 fn bounds(service: &Service, media_bytes: u64) -> ImageBounds {
     let common = ImageBounds::default();
     ImageBounds {

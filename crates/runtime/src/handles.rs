@@ -1,10 +1,11 @@
 //! The parts that the whole runtime shares, such as the store, the configuration and the gates.
 //!
 //! [`Society`](crate::Society) builds one [`Handles`]. The society, its background tasks, the supervisor and every
-//! driver hold a reference to it, and lend it to the functions that ask models, load artifacts, or do what the person
-//! requests. The door, the rules about rest, steering and the society tools get no [`Handles`]: they work in a
-//! transaction, with a snapshot of the configuration.
+//! driver hold a reference to it. They lend it to the functions that ask models, load artifacts, or do what the person
+//! requests. The modules `door` and `rest`, the actions of `steer` and the society tools get no [`Handles`]: they work
+//! in a transaction, with a snapshot of the configuration.
 
+use crate::board::Board;
 use crate::budget::Budgets;
 use crate::kept::Kept;
 use crate::tools::Copying;
@@ -34,6 +35,8 @@ pub(crate) struct Handles {
     /// Cancelled when the process is about to end. Agents then begin no new work. Finished steps of their work are
     /// stored, and the next process continues the work.
     pub(crate) draining: CancellationToken,
+    /// Shows what each conversation is doing at this moment. Only views read the board.
+    pub(crate) board: Arc<Board>,
     /// The budgets of the tasks: what each task may still spend.
     pub(crate) budgets: Budgets,
     /// Which media each service has refused.
@@ -50,7 +53,7 @@ pub(crate) struct Handles {
     pub(crate) private: Vec<PathBuf>,
 }
 
-/// One gate per service, shared by all callers.
+/// One gate per service, shared by all callers. A gate limits how many calls of its service run at the same time.
 #[derive(Default)]
 pub(crate) struct Gates(Mutex<HashMap<ServiceId, Gated>>);
 
@@ -64,7 +67,7 @@ impl Gates {
     /// Returns the gate of a service. The gate admits as many concurrent calls as the configuration now allows. If
     /// the address, the model or the key of the service has changed, the gate forgets what it knew of the old server.
     pub(crate) fn of(&self, service: &Service) -> Arc<Gate> {
-        // A panic elsewhere cannot leave the state of a gate incomplete.
+        // If another thread panicked while it held the lock, the gates are still valid, so the lock can be used.
         let mut gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let gated = gates.entry(service.id.clone()).or_insert_with(|| Gated {
             gate: Arc::new(Gate::new(service.max_concurrent)),

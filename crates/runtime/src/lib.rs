@@ -12,19 +12,21 @@
 //! This crate must not know SQL, HTTP, the command line, or how a model is called.
 
 mod door;
-// Circle: `tools` calls the file of each group of tools, and these files use the `Context` that `tools` defines.
+// Circle: `tools` imports its submodules, which contain the tools, and they import `Context` from `tools`.
 mod tools;
 
 mod approvals;
-// Circle: `ask` calls the file of each step of a model call, and these files use the types that `ask` defines.
+// Circle: `ask` imports its submodules, which are the steps of a model call, and they import types from `ask`.
 mod ask;
+// Circle: `board` imports types from its submodules, and they import the entries of the board from `board`.
+mod board;
 mod budget;
 mod commands;
 mod fetch;
 mod kept;
 mod trust;
 
-// Circle: `driver` calls the file of each step of a turn, and these files call functions of `driver`.
+// Circle: `driver` imports its submodules, which are the steps of a turn, and they import functions from `driver`.
 mod driver;
 mod handles;
 mod head;
@@ -32,7 +34,7 @@ mod head;
 mod rest;
 mod supervisor;
 
-// Circle: `society` exports types of its files, and these files add methods to the type `Society`.
+// Circle: `society` imports types from its submodules, and they import the type `Society` to add methods to it.
 mod society;
 mod steer;
 
@@ -43,11 +45,12 @@ mod tests;
 
 pub use approvals::{AnswerError, PermissionError};
 pub use ask::{By, Bytes, DirectAnswer, DirectError, Line};
+pub use board::Glimpses;
 pub use polity_artifacts::{BlobFile, NewArtifact};
 pub use polity_decide::result::check_schema;
 pub use polity_hands as hands;
 pub use society::{
-    ArtifactContent, Attachment, MAX_KEY_BYTES, MessageToUser, Parts, Prompt, PromptError, Society,
+    ArtifactContent, Attachment, Fork, MAX_KEY_BYTES, MessageToUser, Parts, Prompt, PromptError, Society,
     UserMessage, WorkspaceError, WriteError,
 };
 pub use steer::{SteerError, Target};

@@ -1,7 +1,8 @@
-//! Does what is due when an agent comes to rest: delivers the texts that the agent held, reminds the agent of the
-//! answers that it owes, and gives the askers the artifacts that were made for them (contract section 7, "Nobody is
-//! left without an answer"). [`rules::due`] decides what is due. This module gathers the facts and writes the result,
-//! in the transaction that brought the agent to rest.
+//! An agent is at rest if it has no open turn and no queued message. This module does what is due when an agent comes
+//! to rest. It delivers the texts that the agent held. It reminds the agent of the answers that the agent owes. It
+//! gives the askers the artifacts that were made for them (docs/contract.md, section 7, "Nobody is left without an
+//! answer"). [`rules::due`] decides what is due. This module only gathers the facts and writes the result, in the
+//! transaction that brought the agent to rest.
 
 use crate::door;
 use polity_registry::Snapshot;
@@ -51,7 +52,7 @@ async fn look(
     cause: Cause,
 ) -> Result<(), Error> {
     // If a turn has ended and has left nothing to do, no further check is needed. If a wait has ended, the check is
-    // needed, because an interim message of the agent to the person may now be its last word.
+    // needed, because an interim message of the agent to the person may now be the agent's last word.
     if cause == Cause::TurnEnded && notes::left(&mut tx.connection, conversation).await? == Left::Nothing
         || turns::open(&mut tx.connection, conversation).await?.is_some()
         || messages::any_queued(&mut tx.connection, conversation).await?
@@ -266,7 +267,7 @@ pub(crate) async fn nudge(tx: &mut Tx, snapshot: &Snapshot, task: &TaskId) -> Re
     let about = match open.into_iter().find(|request| request.from.is_user()) {
         Some(request) => Some(request.id),
         // No request of the person is open. So the nudge is about the request to which the last message to the person
-        // belongs. That message promised more.
+        // belongs. That message was not final, so the person still waits for more.
         None => {
             let told = messages::last_told_user(&mut tx.connection, &root).await?;
             told.and_then(|told| told.requests.into_iter().next())
@@ -282,8 +283,8 @@ pub(crate) async fn settle_last_word(tx: &mut Tx, task: &TaskId) -> Result<(), E
     settle_provisional(tx, &root, &told).await
 }
 
-/// Makes an interim message to the person final. All requests that the message belongs to then count as answered,
-/// even requests whose turn has failed, because the person can be answered even then.
+/// Makes an interim message to the person final. All requests that the message belongs to then count as answered, even
+/// requests whose turn has failed, because an agent can answer the person even after a failed turn.
 async fn settle_provisional(tx: &mut Tx, by: &Conversation, told: &Provisional) -> Result<(), Error> {
     let open = messages::open_requests(&mut tx.connection, by).await?;
     let open = open.into_iter().map(|request| request.id);

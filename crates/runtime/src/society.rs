@@ -2,14 +2,19 @@
 
 mod approvals;
 mod files;
+mod fork;
+mod freeing;
+mod now;
 mod reading;
 mod roles;
 mod services;
 mod upkeep;
+mod why;
 mod workspace;
 mod writing;
 
 pub use files::WorkspaceError;
+pub use fork::Fork;
 pub use reading::ArtifactContent;
 pub use writing::{Attachment, MAX_KEY_BYTES, UserMessage, WriteError};
 
@@ -145,6 +150,8 @@ pub struct MessageToUser {
 /// A society. Either the society runs, or it was opened read-only.
 pub struct Society {
     handles: Arc<Handles>,
+    /// The data directory.
+    data: PathBuf,
     events: watch::Receiver<i64>,
     first_event: i64,
     broken: watch::Receiver<Option<String>>,
@@ -177,9 +184,19 @@ impl Society {
         tasks.spawn(supervisor.run());
         tasks.spawn(note_reports(Arc::clone(&handles), handles.registry.reports(), stop.clone()));
         tasks.spawn(upkeep::finish_merges(Arc::clone(&handles), stop.clone()));
+        tasks.spawn(upkeep::make_findable(Arc::clone(&handles), stop.clone()));
         tasks.spawn(upkeep::keep_bounded(Arc::clone(&handles), stop.clone()));
         tasks.close();
-        Ok(Self { handles, events: signals.events, first_event, broken, stop, ended, tasks })
+        Ok(Self {
+            handles,
+            data: data.to_owned(),
+            events: signals.events,
+            first_event,
+            broken,
+            stop,
+            ended,
+            tasks,
+        })
     }
 
     /// Opens the society of a data directory read-only: no agent works, and every write fails with [`Error::ReadOnly`].
@@ -187,7 +204,7 @@ impl Society {
     ///
     /// # Errors
     ///
-    /// Fails if [`Society::start`] would fail, or if the schema is out of date.
+    /// Fails if [`Society::start`] would fail, or if the schema of the database is out of date.
     pub async fn open_to_read(data: &Path, parts: Parts) -> Result<Self, Error> {
         let (store, newest_event) = Store::open_to_read(&data.join(DATABASE)).await?;
         let handles = handles(store, BlobStore::as_it_is(data.join(ARTIFACTS)), parts, data);
@@ -196,6 +213,7 @@ impl Society {
         tasks.close();
         Ok(Self {
             handles,
+            data: data.to_owned(),
             events: watch::channel(newest_event).1,
             first_event: newest_event,
             broken: watch::channel(None).1,
@@ -205,8 +223,8 @@ impl Society {
         })
     }
 
-    /// Pauses agents until they are resumed, even in the middle of a model call. Once resumed, they repeat what they
-    /// have not recorded. Returns the agents that were not paused before.
+    /// Pauses agents until they are resumed, even in the middle of a model call. When an agent is resumed, it repeats
+    /// the work that it has not recorded. Returns the agents that were not paused before.
     pub async fn pause(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
         steer::pause(&self.handles.store, target).await
     }
@@ -216,19 +234,20 @@ impl Society {
         steer::resume(&self.handles.store, target).await
     }
 
-    /// Stops the current work of agents and drops their queued messages; their askers are told. The agents stay, and
-    /// can be written to. Returns the agents that had work.
+    /// Stops the current work of agents and drops their queued messages. The agents that wait for their answers are
+    /// told. The stopped agents stay, and can get new messages. Returns the agents that had work.
     pub async fn stop_work(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
         steer::stop(&self.handles.store, self.handles.registry.current(), target).await
     }
 
-    /// Stops a task: the work of its agents in it, and the messages queued there. Their work in other tasks continues.
-    /// Returns the agents that had work in the task.
+    /// Stops a task: ends the work of agents in this task, and drops the messages that are queued in it. The work of
+    /// the same agents in other tasks continues. Returns the agents that had work in the task.
     pub async fn stop_task(&self, task: &TaskId) -> Result<Vec<AgentId>, SteerError> {
         steer::stop_task(&self.handles.store, self.handles.registry.current(), task.clone()).await
     }
 
-    /// Returns the exchanges of OpenAI clients.
+    /// Returns the exchanges of OpenAI clients. An exchange is a request of a client, the message that it became, and
+    /// the answer.
     pub fn exchanges(&self) -> Exchanges {
         Exchanges::new(self.handles.store.clone())
     }
@@ -385,6 +404,7 @@ fn handles(store: Store, blobs: BlobStore, parts: Parts, data: &Path) -> Arc<Han
         model: parts.model,
         gates: Gates::default(),
         draining: CancellationToken::new(),
+        board: Arc::default(),
         budgets: Budgets::default(),
         trusts: Trusts::default(),
         kept: Kept::default(),
@@ -414,7 +434,7 @@ async fn note_reports(
         };
         let problems: Vec<String> = report.problems.iter().map(ToString::to_string).collect();
         let event = match report.outcome {
-            // A faulty file was corrected, and the configuration in force did not change.
+            // A faulty file was corrected, and the configuration in force did not change. This needs no event.
             ReloadOutcome::Unchanged if problems.is_empty() => continue,
             ReloadOutcome::Kept => Event::ConfigRefused { revision: report.revision, problems },
             ReloadOutcome::Taken | ReloadOutcome::Unchanged => {

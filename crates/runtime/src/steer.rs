@@ -1,8 +1,8 @@
 //! The person's control over working agents: pause, resume, stop.
 //!
 //! Each action is one transaction, so every write of an agent happens either before or after the action. A child that
-//! was hired before the action is included. No child is hired right after the action, because its parent is then
-//! paused or stopped.
+//! an agent hired before the action is included in the action. No child is hired right after the action, because its
+//! parent is then paused or stopped.
 
 use crate::driver::closing;
 use polity_registry::Snapshot;
@@ -50,8 +50,8 @@ pub enum SteerError {
     Store(#[from] Error),
 }
 
-/// Pauses agents, even in the middle of a model call. Once resumed, they repeat what they have not recorded. Returns
-/// the agents that were not paused before.
+/// Pauses agents, even in the middle of a model call. When an agent is resumed, it repeats the work that it has not
+/// recorded. Returns the agents that were not paused before.
 pub(crate) async fn pause(store: &Store, target: Target) -> Result<Vec<AgentId>, SteerError> {
     let write = store.write_unless_refused(move |tx| {
         Box::pin(async move {
@@ -150,8 +150,8 @@ pub(crate) async fn stop(
     write.await
 }
 
-/// Stops a task: the work of its agents in it, and the requests to them. Their work in other tasks continues. Returns
-/// the agents that had work in the task.
+/// Stops a task: ends the work of agents in this task, and lets the requests to them fail. The work of the same agents
+/// in other tasks continues. Returns the agents that had work in the task.
 pub(crate) async fn stop_task(
     store: &Store,
     snapshot: Arc<Snapshot>,

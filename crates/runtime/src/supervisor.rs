@@ -1,7 +1,7 @@
-//! Starts the driver of a conversation when there is work for it, and notices when a task is over.
+//! Starts the driver of a conversation when the conversation has work, and notices when a task is over.
 //!
-//! Only the rows of the database decide what must be done. A bell only makes the supervisor read the rows. So it does
-//! no harm if a bell is lost, rings twice or rings without need.
+//! Only the rows of the database decide what must be done. A bell (a signal in memory after a change of rows) only
+//! makes the supervisor read the rows. So it does no harm if a bell is lost, rings twice or rings without need.
 
 use crate::approvals::expire;
 use crate::commands;
@@ -66,7 +66,7 @@ pub(crate) struct Supervisor {
     failures: HashMap<Conversation, u32>,
     passing: HashMap<Conversation, u32>,
     tasks: JoinSet<Result<(), Error>>,
-    /// When the next delayed message is due or the next question expires.
+    /// The next time at which a delayed message is due or a question expires.
     due: Option<Timestamp>,
     /// The tasks that could not be checked. The supervisor checks these tasks again at `look_again`.
     unsettled: BTreeSet<TaskId>,
@@ -142,7 +142,7 @@ impl Supervisor {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 bell = self.bells.recv() => match bell {
-                    // The message is for the person, so there is no agent to wake. But the message may have ended the task.
+                    // The message is for the person, so no agent is woken. But the message may have ended the task.
                     Some(Bell::Mailbox(conversation)) if conversation.agent.is_user() => {
                         self.settle(conversation.task).await;
                     }
@@ -337,8 +337,8 @@ impl Supervisor {
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            // The notice is about the newest request to this agent. No other request was made on
-                            // behalf of the newest request, so the agent can answer it at once.
+                            // The notice is about request A: the newest request to this agent. No other request was
+                            // made on behalf of A, so the agent can answer A at once.
                             let owed = open.iter().rev().find(|request| request.to == *agent);
                             let about = owed.map(|request| request.id.clone());
                             apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;

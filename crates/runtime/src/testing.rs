@@ -138,6 +138,7 @@ impl World {
             registry: Arc::clone(&self.registry),
             model,
             gates: Gates::default(),
+            board: Arc::default(),
             budgets: crate::budget::Budgets::default(),
             draining: tokio_util::sync::CancellationToken::new(),
             trusts: crate::trust::Trusts::default(),
@@ -210,7 +211,7 @@ impl World {
         }
     }
 
-    /// Makes an agent create a role and hire into it. Returns the id of the new agent.
+    /// Makes an agent create a role and hire a new agent into this role. Returns the id of the new agent.
     pub(crate) async fn hire(&self, parent: &str, role: &str, extra: Value) -> String {
         let mut wish = json!({"name": role, "rolePrompt": "…"});
         wish.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
@@ -263,11 +264,13 @@ impl World {
         strings(&mut self.store.reader().await.unwrap(), sql).await
     }
 
-    /// Returns all rows of all tables, except tables that only report what happened, such as `events`.
+    /// Returns all rows of all tables, except the index of the search (`found`), and tables that only report what
+    /// happened, such as `events`.
     pub(crate) async fn dump(&self) -> BTreeMap<String, Vec<String>> {
         let mut dump = BTreeMap::new();
         let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
-            AND name NOT IN ('events', 'records', '_sqlx_migrations')";
+            AND name NOT IN ('events', 'records', '_sqlx_migrations')
+            AND name NOT LIKE 'found%'";
         for table in self.query(tables).await {
             let columns =
                 self.query(&format!("SELECT name FROM pragma_table_info('{table}')")).await.join(", ");

@@ -1,4 +1,4 @@
-//! The tools of an agent (contract section 8): their schemas, their arguments, and what they do.
+//! The tools of an agent (docs/contract.md, section 8): their schemas, their arguments, and what they do.
 //!
 //! A society tool changes only rows, and runs inside the transaction that records its result. An outside tool has
 //! effects elsewhere, so it runs in two steps (see [`crate::driver`]).
@@ -131,7 +131,7 @@ pub(crate) async fn run(tx: &mut Tx, context: &Context<'_>, call: &ToolCall) -> 
     Ok(done.noting(understood).naming(ignored))
 }
 
-/// Returns the refusal of a call to a tool whose group the caller lacks.
+/// Returns the refusal of a call to a tool if the caller has no right to the group of this tool.
 pub(crate) fn not_permitted(
     rights: &Rights,
     snapshot: &Snapshot,

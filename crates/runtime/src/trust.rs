@@ -1,5 +1,5 @@
 //! Remembers which media a service has accepted and which media it has refused. A server that has refused a picture
-//! would refuse every later request with the same picture.
+//! would refuse every later request with the same picture. So later requests should not show it to this server.
 //!
 //! This knowledge is kept in memory only. A new revision of the configuration clears the knowledge, because the
 //! person may have corrected the declared capabilities.
@@ -49,8 +49,9 @@ impl Trust {
         self.taken.extend(shown.iter().cloned());
     }
 
-    /// Records that the service has refused a request with these media. Marks the media as refused that the service
-    /// has never accepted. If the service has accepted all of them before, marks all of them as refused.
+    /// Records that the service has refused a request with these media. Media that the service has accepted before are
+    /// probably not the cause, so only the other media are marked as refused. If the service has accepted all of these
+    /// media before, all are marked as refused.
     fn refuse(&mut self, shown: &[ArtifactId]) {
         if shown.is_empty() {
             return;
@@ -78,9 +79,9 @@ impl Trust {
 pub(crate) struct Trusts(Mutex<HashMap<ServiceId, Trust>>);
 
 impl Trusts {
-    /// Returns the media that a service is expected to refuse. If the caller has another revision of the
-    /// configuration than the known refusals, the result is empty. The refusals are kept, because calls with their
-    /// revision may still be in progress.
+    /// Returns the media that a service is expected to refuse. If the refusals were recorded under another revision of
+    /// the configuration than the revision of `snapshot`, the result is empty. The refusals stay recorded, because
+    /// calls under the other revision may still be in progress.
     pub(crate) fn distrust(&self, snapshot: &Snapshot, service: &ServiceId) -> Distrust {
         let trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let revision = snapshot.catalogue.revision();
@@ -100,7 +101,7 @@ impl Trusts {
     }
 
     fn with<T>(&self, snapshot: &Snapshot, service: &ServiceId, act: impl FnOnce(&mut Trust) -> T) -> T {
-        // The sets of ids stay valid even if code elsewhere panics.
+        // If another thread panicked while it held the lock, the sets of ids are still valid, so the lock can be used.
         let mut trusts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let trust = trusts.entry(service.clone()).or_default();
         let revision = snapshot.catalogue.revision();

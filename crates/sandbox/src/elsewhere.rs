@@ -12,7 +12,7 @@ use crate::machine::{Finding, Level, Machine, OwnProc};
 use crate::output::Output;
 use crate::plan::{Enter, Plan};
 
-/// Returns a machine with the level `none`.
+/// Returns a machine with the sandbox level `none`.
 pub async fn probe(_enter: &Enter) -> Machine {
     Machine {
         level: Level::None,

@@ -9,7 +9,8 @@ use crate::domains::NotADomain;
 use crate::output::Output;
 use crate::view::Refused;
 
-/// Maximum length of one argument of a program on Linux, in bytes, without the zero byte at its end.
+/// Maximum length of a command in bytes. The shell gets the whole command as one argument, and this is the longest
+/// argument that Linux permits, without the zero byte at its end.
 pub(crate) const LONGEST_COMMAND: usize = 128 * 1024 - 1;
 
 /// Why a command could not be run.
@@ -18,7 +19,7 @@ pub enum Error {
     /// The plan asks for something that must not be granted.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// The plan has a list of domains, but the machine lacks the level `full`, which such a list needs.
+    /// The plan has a list of domains, but the machine lacks the sandbox level `full`, which such a list needs.
     #[error(
         "a list of domains needs the sandbox level \"full\"; set tools.sandbox.network to \"none\" or \"full\", or raise the level (polity doctor)"
     )]
@@ -59,7 +60,7 @@ pub enum Error {
     /// The sandbox could not be built, so the command was not started.
     #[error("the sandbox could not be built: {reason}")]
     Sandbox {
-        /// The message of the supervisor, bubblewrap or the process inside.
+        /// The message of the supervisor, bubblewrap or the process inside the sandbox.
         reason: String,
     },
 }
@@ -101,7 +102,7 @@ pub enum How {
     Lost,
 }
 
-/// What a command uses, according to the samples of the supervisor.
+/// What a command uses. The supervisor measures these values repeatedly while the command runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {

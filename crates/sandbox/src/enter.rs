@@ -10,8 +10,8 @@ use crate::parts::{FORWARD, INSIDE, PROBE, SUPERVISE};
 /// after [`Enter::first_arguments`](crate::Enter).
 ///
 /// A program calls this function before it starts a thread or an async runtime, and exits with the returned code. The
-/// function returns when the part has ended or failed. The process inside does not return, unless it fails: it
-/// becomes the shell.
+/// function returns when the part has ended or failed. For the process inside the sandbox, the function returns only
+/// after a failure, because otherwise the process becomes the shell.
 pub fn enter(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let part = arguments.into_iter().next().unwrap_or_default();
     if part == SUPERVISE {

@@ -83,7 +83,7 @@ pub(crate) fn proxy(port: u16) -> BTreeMap<String, String> {
         .map(|name| (name, address.clone()))
         .into_iter()
         .chain(local)
-        // Node.js reads the other variables only if this variable is set.
+        // Node.js reads `http_proxy` and the other variables above only if this variable is set.
         .chain([("NODE_USE_ENV_PROXY", "1".to_owned())])
         .map(|(name, value)| (name.to_owned(), value))
         .collect()

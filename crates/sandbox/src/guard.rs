@@ -41,7 +41,7 @@ pub(crate) struct Snapshot {
     entries: Vec<(PathBuf, Entry)>,
 }
 
-/// What was at a path.
+/// What existed at a path when the snapshot was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
     Missing,
@@ -140,7 +140,7 @@ fn descend(from: &OwnedFd, names: &[&OsStr], missing: Missing) -> Result<OwnedFd
     Ok(handle)
 }
 
-/// Notes what is at a name. Notes a directory together with its content.
+/// Notes what the directory `parent` contains under this name. Notes a directory together with its content.
 fn note(
     parent: &OwnedFd,
     name: &OsStr,
@@ -192,7 +192,7 @@ fn note(
     }
 }
 
-/// Restores what was at a name before the command ran.
+/// Restores what the directory `parent` contained under this name before the command ran.
 fn put_back(parent: &OwnedFd, name: &OsStr, before: &Entry) -> std::io::Result<()> {
     remove(parent, name)?;
     match before {

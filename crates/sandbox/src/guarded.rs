@@ -32,7 +32,8 @@ const GUARDED: [&str; 18] = [
 /// Paths in the git directory of a submodule that can start programs.
 const OF_SUBMODULE: [&str; 3] = ["config", "hooks", "commondir"];
 
-/// Maximum number of directories in `.git/modules` that are searched for submodules.
+/// Maximum number of directories in `.git/modules` that are searched for submodules. The directories of submodules
+/// themselves are always searched.
 const SUBMODULES: usize = 1_000;
 
 /// Returns the guarded paths of a workspace, relative to the workspace.

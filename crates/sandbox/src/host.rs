@@ -10,10 +10,10 @@ use crate::hidden::Hidden;
 const SYSTEM: [&str; 10] =
     ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix", "/gnu"];
 
-/// Files and directories outside [`SYSTEM`] that programs need to run: names, certificates, the time zone, the paths
-/// of libraries and alternatives. None of them may contain a secret. So the list does not contain `/etc/ssl/private`,
-/// `/etc/shadow`, and files in which people write passwords for package servers (`/etc/npmrc`, `/etc/pip.conf`,
-/// `/etc/gitconfig`).
+/// Files and directories outside [`SYSTEM`] that programs need to run: for example, the files that tell a program the
+/// names of hosts, the trusted certificates, the time zone and the directories of libraries. None of them may contain a
+/// secret. So the list does not contain `/etc/ssl/private`, `/etc/shadow`, and files in which people write passwords
+/// for package servers (`/etc/npmrc`, `/etc/pip.conf`, `/etc/gitconfig`).
 const SETTINGS: [&str; 46] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
@@ -147,8 +147,8 @@ impl Host {
             host.toolchains.extend(TOOLCHAINS.iter().map(|part| home.join(part)));
         }
         for (name, parts) in MOVED {
-            // If a variable names the root directory, or a directory that contains the home, it is ignored: the
-            // command must not see everything in such a directory.
+            // A variable is ignored if it names the root directory, a directory directly in the root directory, or a
+            // directory that contains the home. The command must not see everything in such a directory.
             if let Some(root) = variable(name).filter(|root| root.components().count() > 2)
                 && variable("HOME").is_none_or(|home| !home.starts_with(&root))
             {
@@ -166,8 +166,8 @@ impl Host {
     /// Returns the host without these hidden paths. A directory that contains a hidden path is replaced by its other
     /// entries.
     ///
-    /// Only the level `partial` needs this: Landlock gives access to a whole directory, and cannot exclude a part of
-    /// it.
+    /// Only the sandbox level `partial` needs this: Landlock gives access to a whole directory, and cannot exclude a
+    /// part of it.
     pub(crate) fn without(self, hidden: &[Hidden]) -> Self {
         let system = avoid(self.system, hidden, &|directory| {
             let Ok(entries) = std::fs::read_dir(directory) else { return Vec::new() };

@@ -1,7 +1,8 @@
-//! The process inside: sets its own limits, installs Landlock and seccomp for itself, and then becomes the shell.
+//! The process inside the sandbox. It sets its own limits, installs Landlock and seccomp for itself, and then becomes
+//! the shell.
 //!
-//! At the level `full`, this process runs inside bubblewrap's namespaces. At the other levels, it is a direct child
-//! of the supervisor.
+//! At the sandbox level `full`, this process runs inside bubblewrap's namespaces. At the other levels, it is a direct
+//! child of the supervisor.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
@@ -31,7 +32,7 @@ const OUT_OF_MEMORY_SCORE: &str = "800";
 /// The nice value of a command. It gives the daemon and the supervisor priority over the command.
 const NICE: i32 = 5;
 
-/// Runs the process inside. This function returns only if the process fails before it becomes the shell.
+/// Runs the process inside the sandbox. This function returns only if the process fails before it becomes the shell.
 pub(crate) fn run() -> std::process::ExitCode {
     let error = match connect() {
         Ok(connection) => match become_command(&connection) {
@@ -76,10 +77,11 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
     }
 
     let _ = rustix::process::setpriority_process(None, NICE);
-    // A failure does no harm. At the level `full` the file is read-only, and only the supervisor limits the memory.
+    // If this write fails, it does no harm. At the sandbox level `full` the file is read-only, and only the supervisor
+    // limits the memory.
     let _ = std::fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
-    // At the levels `partial` and `none`, the command shares the machine with other users. So only the person may
-    // read the files that the command makes.
+    // At the sandbox levels `partial` and `none`, the command shares the machine with other users. So only the person
+    // may read the files that the command makes.
     let umask = if inside.level == Level::Full { 0o022 } else { 0o077 };
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask));
     std::env::set_current_dir(&inside.directory)
@@ -90,7 +92,7 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
     if inside.level != Level::Full {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
             .map_err(|error| format!("failed to tie the command to its supervisor: {error}"))?;
-        // The call fails if the process already has a session of its own, which does no harm.
+        // `setsid` fails if the process already has a session of its own, which does no harm.
         let _ = rustix::process::setsid();
     }
     drop_capabilities(inside.level)?;
@@ -133,8 +135,8 @@ fn limit(limits: ProcessLimits) -> Result<(), String> {
     Ok(())
 }
 
-/// Drops all capabilities. Otherwise, at the level `partial`, a command would have all rights of root if the daemon
-/// runs as root.
+/// Drops all capabilities. Otherwise, at the sandbox level `partial`, a command would have all rights of root if the
+/// daemon runs as root.
 fn drop_capabilities(level: Level) -> Result<(), String> {
     if level == Level::None {
         return Ok(());
@@ -145,7 +147,7 @@ fn drop_capabilities(level: Level) -> Result<(), String> {
     for number in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << number);
         if rustix::thread::capability_is_in_bounding_set(capability).unwrap_or(false) {
-            // The call fails without CAP_SETPCAP. A process without this capability does not need the call.
+            // The removal fails in a process without CAP_SETPCAP. Such a process does not need the removal.
             let _ = rustix::thread::remove_capability_from_bounding_set(capability);
         }
     }

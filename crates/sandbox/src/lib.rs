@@ -5,17 +5,18 @@
 //! sandbox.
 //!
 //! The path of data: *[`Plan`] + facts about the host → `view` (what the command sees) and `walls` (what the command
-//! may do), both without IO → a launch → the supervisor, a process of its own → bubblewrap → the process inside,
-//! which installs the walls (Landlock and seccomp) and becomes the shell → output → [`Ended`]*. The supervisor
+//! may do), both without IO → a launch → the supervisor, a process of its own → bubblewrap → the process inside the
+//! sandbox, which installs the walls (Landlock and seccomp) and becomes the shell → output → [`Ended`]*. The supervisor
 //! enforces the limits, also when the daemon hangs, and kills all processes of the command when the daemon dies. The
 //! supervisor and the process inside are the daemon's own binary, which calls [`enter`] when it is started with the
 //! arguments of [`Enter`].
 //!
-//! A sandbox does not protect against a fault of the kernel. At the level `partial`, a command shares the machine's
-//! processes and files with the programs of the person, and only Landlock and seccomp separate it from them; see
-//! [`Level`].
+//! A sandbox does not protect against a fault of the kernel. At the sandbox level `partial`, a command shares the
+//! machine's processes and files with the programs of the person, and only Landlock and seccomp separate the command
+//! from these programs; see [`Level`].
 //!
-//! Only Linux has sandboxes. On other systems, [`probe`] returns the level `none`, and [`run`] returns an error.
+//! Only Linux has sandboxes. On other systems, [`probe`] returns the sandbox level `none`, and [`run`] returns an
+//! error.
 
 #![cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "what only the sandbox of Linux uses"))]
 

@@ -15,7 +15,8 @@ use crate::walls::landlock::Rule;
 /// The only line from the daemon to the supervisor. The daemon stops the command by closing the connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Launch {
-    /// The program that the supervisor starts: bubblewrap at the level `full`, else the process inside directly.
+    /// The program that the supervisor starts: bubblewrap at the sandbox level `full`, else the process inside the
+    /// sandbox directly.
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
     pub(crate) environment: BTreeMap<String, String>,
@@ -26,7 +27,7 @@ pub(crate) struct Launch {
     pub(crate) leash: Leash,
     /// The guarded paths to restore; absent if the command cannot change the workspace.
     pub(crate) guard: Option<Guard>,
-    /// The message that the supervisor passes on to the process inside.
+    /// The message that the supervisor passes on to the process inside the sandbox.
     pub(crate) inside: Inside,
 }
 
@@ -38,7 +39,7 @@ pub(crate) struct Guard {
     pub(crate) paths: Vec<PathBuf>,
 }
 
-/// The only line from the supervisor to the process inside.
+/// The only line from the supervisor to the process inside the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Inside {
     pub(crate) level: Level,
@@ -67,7 +68,7 @@ pub(crate) struct ProcessLimits {
     pub(crate) processes: Option<u64>,
 }
 
-/// A line from the process inside to the supervisor.
+/// A line from the process inside the sandbox to the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum FromInside {

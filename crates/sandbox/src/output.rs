@@ -17,7 +17,7 @@ pub struct Output {
     pub last: Vec<u8>,
     /// Total number of bytes.
     pub total_bytes: u64,
-    /// The file with the whole output, up to the limit.
+    /// The file with the output, up to [`Limits::output_bytes`](crate::Limits::output_bytes).
     pub file: PathBuf,
 }
 
@@ -62,7 +62,7 @@ impl Recorder {
         })
     }
 
-    /// Records bytes. Drops the bytes beyond the limit, and then returns [`Room::Exhausted`].
+    /// Records bytes. If some of the bytes are beyond the limit, drops these and returns [`Room::Exhausted`].
     pub(crate) async fn take(&mut self, bytes: &[u8]) -> std::io::Result<Room> {
         let left = usize::try_from(self.limit.saturating_sub(self.total)).unwrap_or(usize::MAX);
         let kept = &bytes[..bytes.len().min(left)];

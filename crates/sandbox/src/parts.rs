@@ -4,7 +4,7 @@
 /// The argument that makes the program run as the supervisor.
 pub(crate) const SUPERVISE: &str = "supervise";
 
-/// The argument that makes the program run as the process inside.
+/// The argument that makes the program run as the process inside the sandbox.
 pub(crate) const INSIDE: &str = "inside";
 
 /// The argument that makes the program run as the forwarder.

@@ -17,8 +17,8 @@ pub struct Plan {
     /// Paths relative to the workspace that the command must not change, such as `.git/config`; see
     /// [`guarded_paths`](crate::guarded_paths).
     ///
-    /// At the level `full`, paths that exist are mounted read-only. If the command changes a guarded path that is not
-    /// mounted read-only, the supervisor restores the path afterwards, and adds the path to
+    /// At the sandbox level `full`, paths that exist are mounted read-only. If the command changes a guarded path that
+    /// is not mounted read-only, the supervisor restores the path afterwards, and adds the path to
     /// [`Ended::restored`](crate::Ended::restored).
     pub guarded: Vec<PathBuf>,
     /// Further directories and files that the command may read (`tools.sandbox.read`). Paths that do not exist are
@@ -27,12 +27,12 @@ pub struct Plan {
     /// Directories and files of the workspace's git repository that are outside the workspace. The command may read
     /// these paths, even if they are inside a hidden directory.
     pub repository: Vec<PathBuf>,
-    /// Directories and files that the command must never see, even if they are inside a directory that the command
-    /// may read. These are the data and configuration directories, and the token.
+    /// Directories and files that the command must never see, even if they are inside a directory that the command may
+    /// read. These are the data directory and the configuration directory of polity.
     pub hidden: Vec<PathBuf>,
     /// The home directory of the task, which the command may change. The variable `HOME` names this directory.
     pub home: PathBuf,
-    /// The temporary directory of the task, which the command may change. At the level `full` it is `/tmp`.
+    /// The temporary directory of the task, which the command may change. At the sandbox level `full` it is `/tmp`.
     pub temporary: PathBuf,
     /// What the command can reach over the network.
     pub network: Network,
@@ -60,10 +60,10 @@ pub enum Access {
 /// What the command can reach over the network (`tools.sandbox.network`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Network {
-    /// No network. At the level `full`, the command has a loopback of its own; at `partial`, it gets no internet
-    /// sockets.
+    /// No network. At the sandbox level `full`, the command has a loopback of its own; at `partial`, it gets no
+    /// internet sockets.
     None,
-    /// Only these domains, through a proxy in the daemon. This needs the level `full`.
+    /// Only these domains, through a proxy in the daemon. This needs the sandbox level `full`.
     Domains(Vec<String>),
     /// The network of the host.
     Full,

@@ -39,7 +39,8 @@ fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// Makes the namespaces of the level `full`, with a separate `/proc` if possible. The error is bubblewrap's message.
+/// Makes the namespaces of the sandbox level `full`, with a separate `/proc` if possible. The error is bubblewrap's
+/// message.
 async fn try_bubblewrap(program: &Path) -> Result<OwnProc, String> {
     const NAMESPACES: [&str; 9] = [
         "--unshare-user",

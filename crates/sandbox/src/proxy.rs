@@ -2,9 +2,9 @@
 //! socket that is visible inside the sandbox.
 //!
 //! The proxy accepts `CONNECT` and plain HTTP requests. For each request, the proxy checks the name against the list,
-//! resolves the name, checks each address, and connects to an address that it has checked. The proxy does not examine
-//! what a command sends inside an encrypted connection. So if one server serves a listed domain and an unlisted
-//! domain, a command can connect to the listed domain and ask the server for the unlisted one.
+//! resolves the name, drops the addresses that are not public, and connects to one of the other addresses. The proxy
+//! does not examine what a command sends inside an encrypted connection. So if one server serves a listed domain and an
+//! unlisted domain, a command can connect to the listed domain and ask the server for the unlisted one.
 
 mod request;
 
@@ -72,7 +72,7 @@ impl Proxy {
     }
 }
 
-/// Binds a socket whose path may be longer than the 107 bytes that Linux allows.
+/// Binds a Unix socket. The path may be longer than the 107 bytes that the address of a socket can hold.
 fn bind(path: &Path) -> std::io::Result<UnixListener> {
     use std::os::fd::AsRawFd as _;
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {

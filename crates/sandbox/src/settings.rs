@@ -21,7 +21,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns whether commands may run on a machine with this level.
+    /// Returns whether commands may run on a machine with this sandbox level.
     pub fn permit(&self, level: Level) -> bool {
         match level {
             Level::Full | Level::Partial => true,

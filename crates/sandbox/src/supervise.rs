@@ -2,8 +2,9 @@
 //!
 //! The supervisor starts the command and samples what the command uses. It ends the command if the command exceeds a
 //! limit, or if the daemon closes the connection or dies. Then it kills every process that is left, and restores
-//! guarded paths. The main thread of the supervisor starts the command, and runs until the supervisor ends. If
-//! another thread started the command, Linux would kill the command when that thread ends.
+//! guarded paths: files such as git hooks, which the command must not change. The main thread of the supervisor starts
+//! the command, and runs until the supervisor ends. If another thread started the command, Linux would kill the command
+//! when that thread ends, because the command is set to die with its parent.
 //!
 //! Path of data: *[`Launch`] → start → samples (`tree`, `disk`) → `verdict` → kill → [`Report`]*.
 
@@ -105,18 +106,18 @@ fn mention(daemon: &UnixStream, message: &FromSupervisor) {
 struct Supervisor<'a> {
     daemon: &'a UnixStream,
     inside: UnixStream,
-    /// The process that the supervisor started: bubblewrap, or the process inside.
+    /// The process that the supervisor started: bubblewrap, or the process inside the sandbox.
     child: Pid,
     handle: OwnedFd,
     started: Instant,
     snapshot: Option<Snapshot>,
     leash: Leash,
-    /// Bytes from the process inside that are not a whole line yet.
+    /// Bytes from the process inside the sandbox that are not a whole line yet.
     said: Vec<u8>,
     readiness: Readiness,
 }
 
-/// Whether the process inside has started the shell.
+/// Whether the process inside the sandbox has started the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Readiness {
     Waiting,
@@ -161,7 +162,7 @@ impl<'a> Supervisor<'a> {
         let line = serde_json::to_string(&launch.inside).map_err(|error| error.to_string())?;
         let mut writer = ours.try_clone().map_err(failed("write to the command"))?;
         // A separate thread writes the line. A long command does not fit into the buffer of the socket, so the thread
-        // waits until the process inside reads.
+        // waits until the process inside the sandbox reads.
         std::thread::spawn(move || {
             let _ = writeln!(writer, "{line}");
         });
@@ -189,7 +190,7 @@ impl<'a> Supervisor<'a> {
         let why = loop {
             let events = self.wait(PAUSE)?;
             // Read the messages before anything else: the messages tell whether the sandbox was built, even if the
-            // process inside has ended already.
+            // process inside the sandbox has ended already.
             self.listen();
             if let Some(code) = self.reap() {
                 break Why::Exited(code);
@@ -238,8 +239,8 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Waits until the daemon or the process inside sends a message, or until the child ends. Waits for the time
-    /// `pause` at most.
+    /// Waits until the daemon or the process inside the sandbox sends a message, or until the child ends. Waits for the
+    /// time `pause` at most.
     fn wait(&self, pause: Duration) -> Result<Events, String> {
         let timeout =
             Timespec { tv_sec: 0, tv_nsec: i64::from(pause.min(Duration::from_millis(999)).subsec_nanos()) };
@@ -263,12 +264,13 @@ impl<'a> Supervisor<'a> {
         Ok(Events { daemon_is_gone })
     }
 
-    /// Reads the messages of the process inside.
+    /// Reads the messages of the process inside the sandbox.
     fn listen(&mut self) {
         let mut buffer = [0; 4096];
         while let Ok(count @ 1..) = (&self.inside).read(&mut buffer) {
-            // The process inside writes at most two lines. If a command gets access to the connection and writes more
-            // lines, the supervisor ignores them.
+            // The process inside the sandbox writes at most two short lines. A command that gets access to the
+            // connection could write without end. So the supervisor drops further bytes while `said` has 64 KiB or
+            // more.
             if self.said.len() < 64 << 10 {
                 self.said.extend_from_slice(&buffer[..count]);
             }

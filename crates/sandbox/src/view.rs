@@ -1,8 +1,9 @@
 //! Decides what a command sees of the file system, from a resolved plan and facts about the host, without any IO.
 //!
 //! If the plan does not grant a path, no list of this module contains the path, so the path does not exist inside the
-//! sandbox. A hidden path is never granted. If a granted directory contains a hidden path, the level `full` covers
-//! the path with an empty directory or file, and the level `partial` refuses the plan.
+//! sandbox. A hidden path is one that no command may see, such as the data directory, and is never granted. If a
+//! granted directory contains a hidden path, the sandbox level `full` covers the path with an empty directory or file,
+//! and the level `partial` refuses the plan.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::host::Host;
 use crate::machine::Level;
 use crate::plan::Access;
 
-/// The path inside the sandbox of the program that contains `enter`, at the level `full`.
+/// The path inside the sandbox of the program that contains `enter`, at the sandbox level `full`.
 pub(crate) const PROGRAM_INSIDE: &str = "/run/polity/enter";
 
 /// The path of the proxy's socket inside the sandbox.
@@ -25,7 +26,7 @@ pub(crate) struct Places {
     pub(crate) access: Access,
     pub(crate) home: PathBuf,
     pub(crate) temporary: PathBuf,
-    /// Further readable paths that exist.
+    /// Paths outside the workspace that the plan lets the command read, if they exist.
     pub(crate) readable: Vec<PathBuf>,
     /// Paths of the repository that exist.
     pub(crate) repository: Vec<PathBuf>,
@@ -130,7 +131,7 @@ pub(crate) fn check(places: &Places, level: Level) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Returns the mounts of the level `full`, outer directories before inner ones.
+/// Returns the mounts of the sandbox level `full`, outer directories before inner ones.
 pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
     let read = |path: &PathBuf| Mount::Read { from: path.clone(), at: path.clone() };
     let write = |path: &PathBuf| Mount::Write { from: path.clone(), at: path.clone() };
@@ -165,8 +166,8 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
     // The sort is stable. So of two mounts at the same path, the mount that was added later stays later, and takes
     // effect.
     list.sort_by_key(|mount| mount.at().components().count());
-    // A cover is needed only over a visible path. If the path were not visible, bubblewrap would create it for the
-    // cover.
+    // A cover is needed only over a path that the command could see. Otherwise, bubblewrap would create the path for
+    // the cover, and so reveal that the path exists.
     let visible: Vec<PathBuf> = list
         .iter()
         .filter(|mount| matches!(mount, Mount::Read { .. } | Mount::Write { .. }))

@@ -1,5 +1,5 @@
 //! The walls of a command: Landlock restricts which paths it can open, and seccomp restricts its system calls. The
-//! process inside installs both for itself before it becomes the shell.
+//! process inside the sandbox installs both for itself before it becomes the shell.
 
 pub(crate) mod landlock;
 
@@ -10,11 +10,12 @@ use serde::{Deserialize, Serialize};
 use crate::machine::{Level, Machine};
 use crate::plan::Network;
 
-/// The first version of the Landlock interface that can refuse truncation. With an older version, a command could
-/// empty files outside the workspace, so the level `partial` needs at least this version.
+/// The first version of the Landlock interface that can refuse truncation. With an older version, a command could empty
+/// files outside the workspace, so the sandbox level `partial` needs at least this version.
 pub(crate) const LANDLOCK_LEAST: u32 = 3;
 
-/// The first version of the Landlock interface that can refuse signals and connections to processes outside.
+/// The first version of the Landlock interface that can refuse signals and connections to processes outside the
+/// sandbox.
 pub(crate) const LANDLOCK_SCOPES: u32 = 6;
 
 /// Which sockets a command may open. A pair of Unix sockets that are connected to each other is always allowed.
@@ -47,7 +48,7 @@ pub(crate) struct Wall {
     pub(crate) separation: Separation,
 }
 
-/// Decides what seccomp refuses. Returns `None` at the level `none`, which has no seccomp.
+/// Decides what seccomp refuses. Returns `None` at the sandbox level `none`, which has no seccomp.
 pub(crate) fn wall(machine: &Machine, network: &Network) -> Option<Wall> {
     let scopes = machine.landlock >= LANDLOCK_SCOPES;
     match (machine.level, network) {

@@ -50,7 +50,7 @@ impl Sinks {
         Self { running: Arc::default(), line_chars: bounds.line_chars }
     }
 
-    /// Passes a report of the server on to the receiver of its call.
+    /// Passes a progress report of the server on to the receiver in `running` that belongs to the same call.
     pub(crate) async fn report(&self, report: ProgressNotificationParam) {
         let sink = self.running.lock().await.get(&report.progress_token).cloned();
         if let Some(sink) = sink {
@@ -72,7 +72,8 @@ pub(crate) struct Connection {
     too_long: watch::Receiver<u64>,
     /// Each call that waits for an answer holds a clone, so the reference count tells how many calls are waiting.
     waiting: Arc<()>,
-    /// Cancelled when the server does not read polity's messages. The task of the server then ends the connection.
+    /// Cancelled when the server does not read polity's messages. The Tokio task of the server then ends the
+    /// connection.
     stuck: CancellationToken,
     bounds: Bounds,
 }
@@ -116,7 +117,8 @@ impl Connection {
             too_long.mark_unchanged();
             too_long
         };
-        // `report` needs the same lock. So no report can be handled before the receiver of this call is registered.
+        // Holds the lock until the receiver of this call is registered. `report` needs the same lock, so it cannot
+        // handle a report of this call too early.
         let mut running = self.sinks.running.lock().await;
         let sent = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let handle = sent.map_err(failure)?;
@@ -142,8 +144,8 @@ impl Connection {
                 }
                 Ok(()) = pending.too_long.changed() => {
                     // A dropped message does not tell to which call it belongs. If only one call is waiting, the
-                    // message was the answer to that call. The count is 2 then: the connection also holds a
-                    // reference.
+                    // message was the answer to that call. The reference count is 2 then, because the connection itself
+                    // also holds a reference.
                     if Arc::strong_count(&pending.waiting) == 2 {
                         return Err(Failure::TooLong(self.bounds.message_bytes));
                     }

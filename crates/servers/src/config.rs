@@ -36,7 +36,7 @@ pub struct Process {
     pub args: Vec<String>,
     /// Variables to add to the environment. Their values often contain keys.
     pub env: BTreeMap<String, Secret>,
-    /// The working directory. If absent, the launcher chooses one.
+    /// The working directory. If absent, the [`Launcher`](crate::Launcher) that starts the process chooses one.
     pub cwd: Option<PathBuf>,
     /// Whether the process runs in a sandbox.
     pub sandbox: Sandbox,

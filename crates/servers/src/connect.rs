@@ -178,7 +178,7 @@ fn over_http(server: &Server, http: &Http) -> Result<StreamableHttpClientTranspo
         value.set_sensitive(true);
         headers.insert(header, value);
     }
-    // An error means that a provider was already installed, so there is nothing to do.
+    // An error means that a provider of cryptography was already installed, so there is nothing to do.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut client =
         reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT).redirect(to_the_same_origin());

@@ -19,7 +19,7 @@ pub trait Launcher: Send + Sync {
 
 /// The running process of a server.
 pub struct Started {
-    /// The server's standard input, for messages to the server. Polity closes it to ask the server to end.
+    /// The server's standard input, for messages to the server. Polity closes this stream to ask the server to end.
     pub stdin: Box<dyn AsyncWrite + Send + Unpin>,
     /// The server's standard output, for messages from the server.
     pub stdout: Box<dyn AsyncRead + Send + Unpin>,
@@ -32,7 +32,8 @@ pub struct Started {
 /// The process of a server and all processes that it has started. Dropping this value kills all these processes.
 pub trait Tree: Send {
     /// Waits until the server's own process has ended, and then kills its remaining child processes. Returns a text
-    /// that says how the server's own process ended. The future can be dropped and the method called again.
+    /// that says how the server's own process ended. If the caller drops the future, nothing is lost: the method can be
+    /// called again.
     fn ended(&mut self) -> BoxFuture<'_, String>;
 
     /// Kills all processes. [`Self::ended`] returns soon afterwards.

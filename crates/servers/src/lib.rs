@@ -5,7 +5,7 @@
 //! as a [`polity_hands::table::Toolbox`]. [`Bounds`] limits everything that a server sends. So a server that dies,
 //! hangs, sends too much or sends nonsense makes its own calls fail, and disturbs nothing else.
 //!
-//! This crate must not know the registry, SQL, models, or who may use which tool.
+//! This crate must not know the registry (the loaded configuration), SQL, models, or who may use which tool.
 
 mod backoff;
 mod bounds;

@@ -56,7 +56,8 @@ impl Pace {
         Poll::Ready(())
     }
 
-    /// Waits until the next message may be read. The future can be dropped and the method called again.
+    /// Waits until the next message may be read. If the caller drops the future, nothing is lost: the next call
+    /// continues to wait for the same time.
     pub(crate) async fn ready(&mut self) {
         std::future::poll_fn(|context| self.poll_ready(context)).await;
     }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The state of a server that other tasks can read.
+/// The state of a server that other Tokio tasks can read.
 #[derive(Clone)]
 pub(crate) struct Published {
     pub(crate) standing: Standing,
@@ -35,7 +35,7 @@ impl Default for Published {
 
 /// How a connection, or the attempt to connect, ended.
 enum End {
-    /// The task of the server was told to stop.
+    /// The Tokio task of the server was told to stop.
     Stopped,
     /// The server failed. `lasted` is the duration of the connection.
     Failed { why: String, lasted: Duration },

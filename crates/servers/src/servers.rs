@@ -29,7 +29,7 @@ pub struct Servers {
     _ends: DropGuard,
 }
 
-/// A server whose task is running.
+/// A server whose Tokio task is running.
 struct Kept {
     config: Config,
     published: watch::Receiver<Published>,
@@ -73,8 +73,8 @@ impl Servers {
         before.into_values().for_each(|gone| gone.stop.cancel());
     }
 
-    /// Starts the task of a server. If the server replaces an earlier server, the task first waits until the earlier
-    /// server has ended.
+    /// Starts the Tokio task of a server. If the server replaces an earlier server, the task first waits until the
+    /// earlier server has ended.
     fn start(&self, name: ServerName, config: Config, replaced: Option<Kept>) -> Kept {
         let (publish, published) = watch::channel(Published::default());
         let stop = self.stop.child_token();
@@ -88,7 +88,7 @@ impl Servers {
         let task = self.tasks.spawn(async move {
             if let Some(replaced) = replaced {
                 replaced.stop.cancel();
-                // An error means that the task has panicked. The panic has killed the processes of the server.
+                // An error means that the Tokio task has panicked. The panic has killed the processes of the server.
                 let _ = replaced.task.await;
             }
             run(Arc::new(server), publish, stopped).await;

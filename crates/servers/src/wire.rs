@@ -13,8 +13,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// If this many messages to a server wait to be written, because the server does not read, polity drops the requests
-/// of this server.
+/// If this many messages to a server wait to be written, because the server does not read, polity drops further
+/// requests from this server instead of answering them.
 const MOST_UNSENT: usize = 64;
 
 /// This many bytes count as one message, so that a server that sends an endless line is slowed down as well.
@@ -27,7 +27,7 @@ pub(crate) struct Watched<R> {
     pace: Pace,
     /// Number of bytes of the current line that were read so far.
     line: usize,
-    /// Number of bytes that are not counted yet, because they are fewer than [`BYTES_OF_A_MESSAGE`].
+    /// Number of bytes that do not count as a message yet, because they are fewer than [`BYTES_OF_A_MESSAGE`].
     uncounted: usize,
     most: usize,
     too_long: watch::Sender<u64>,
@@ -73,8 +73,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Watched<R> {
     }
 }
 
-/// Wraps a transport. Slows down a server that sends too many messages. Drops requests of a server that does not
-/// read the answers.
+/// Wraps the transport that carries the messages of one server. Slows down a server that sends too many messages. Drops
+/// requests of a server that does not read the answers.
 pub(crate) struct Paced<T> {
     inner: T,
     pace: Pace,

@@ -20,8 +20,8 @@ use crate::shown::shown_url;
 /// Time limit for one connection with its TLS handshake.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Maximum size of all headers of an answer together, in bytes. The HTTP library has limits too: 100 headers and 400
-/// KiB.
+/// Maximum size of all headers of an answer together, in bytes. The HTTP library itself also refuses more than 100
+/// headers, and more than 400 KiB.
 const LARGEST_HEADERS: usize = 64 * 1024;
 
 /// The encodings that `body` decodes.
@@ -42,7 +42,7 @@ pub(crate) struct Network {
     pub(crate) stand_in: Option<SocketAddr>,
 }
 
-/// Why a hop failed: its addresses were refused, or something else went wrong.
+/// Why one request to one server failed: the addresses of the server were refused, or something else went wrong.
 pub(crate) enum Failed {
     Refused(Refused),
     Other(Error),

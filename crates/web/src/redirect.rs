@@ -44,7 +44,7 @@ pub(crate) fn next(request: &Request, status: StatusCode, headers: &HeaderMap) -
     let Some(location) = headers.get(LOCATION).filter(|_| is_redirect) else {
         return Ok(Next::Done);
     };
-    // Servers send URLs in UTF-8, although the header allows only ASCII.
+    // Some servers write URLs in UTF-8 into the header `Location`, although HTTP allows only ASCII there.
     let url = std::str::from_utf8(location.as_bytes())
         .ok()
         .and_then(|location| request.url.join(location.trim()).ok())

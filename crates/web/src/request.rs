@@ -1,4 +1,4 @@
-//! A request of a tool, and the response.
+//! A tool's request to the web, and the response of the server.
 
 use bytes::Bytes;
 use http::header::{

@@ -1,4 +1,4 @@
-//! Asks a search provider.
+//! Sends a search query to the provider that the person has set up.
 
 mod answer;
 

@@ -17,7 +17,7 @@ fn is_unseen(char: char) -> bool {
         // need them.
         '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => true,
         '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
-        // Variation selectors of the supplementary plane, and the copy of ASCII in the tags block.
+        // The block "Tags" of Unicode, which is an invisible copy of ASCII, and the variation selectors beside it.
         '\u{e0000}'..='\u{e0fff}' => true,
         _ => char.is_control(),
     }

@@ -1,4 +1,4 @@
-//! A server and a resolver that give the answers that a test sets.
+//! A test server and a test resolver. Each test sets the answers that they give.
 
 use std::collections::HashMap;
 use std::io;
@@ -128,8 +128,8 @@ fn is_complete(request: &[u8]) -> bool {
     body.len() >= length.unwrap_or(0)
 }
 
-/// A resolver with a list of answers for each name. Each question about a name gets the next answer of the list.
-/// After the end of the list, the resolver repeats the last answer.
+/// A resolver with a list of answers for each name. Each lookup of a name gets the next answer in its list. After the
+/// end of the list, the resolver repeats the last answer.
 #[derive(Default)]
 pub(crate) struct Names {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,

@@ -54,13 +54,13 @@ pub struct Web {
 }
 
 impl Web {
-    /// Makes an access to the web that uses the resolver of the operating system.
+    /// Creates a `Web` that uses the resolver of the operating system.
     pub fn new(settings: Settings) -> Result<Self, Error> {
         Self::with_resolver(settings, Arc::new(SystemResolver))
     }
 
-    /// Makes an access to the web that uses the caller's resolver. Polity judges the addresses from this resolver
-    /// like all other addresses.
+    /// Creates a `Web` that uses the caller's resolver. Polity judges the addresses from this resolver like all other
+    /// addresses.
     pub fn with_resolver(settings: Settings, resolver: Arc<dyn Resolve>) -> Result<Self, Error> {
         let tls = tls().map_err(|error| Error::Setup { reason: shown_url(&error.to_string()) })?;
         let network = Network {
@@ -72,23 +72,24 @@ impl Web {
         Ok(Self { settings: Arc::new(settings), network: Arc::new(network) })
     }
 
-    /// Returns the same access with other settings. Unlike [`Web::new`], does not read the root certificates again.
+    /// Returns a copy of this `Web` with other settings. Unlike [`Web::new`], does not read the root certificates
+    /// again.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Self {
         Self { settings: Arc::new(settings), network: Arc::clone(&self.network) }
     }
 
-    /// Returns the settings of this access.
+    /// Returns the settings of this `Web`.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Sends a request, follows its redirects, and returns the last answer, whatever its status is.
+    /// Sends a request, follows its redirects, and returns the last answer, even if its status is an error.
     pub async fn request(&self, request: Request, call: &Call) -> Result<Response, Error> {
         self.bounded(call, self.follow(request, call)).await
     }
 
-    /// Ends a piece of work when its time is over or the caller cancels it.
+    /// Runs a piece of work. Fails if the time limit passes or the caller cancels the call.
     pub(crate) async fn bounded<T>(
         &self,
         call: &Call,
@@ -104,7 +105,7 @@ impl Web {
         }
     }
 
-    /// Sends a request, and further requests for its redirects. Judges the URL of each request.
+    /// Sends a request and, if the server redirects it, the next requests. Judges the URL of each request.
     pub(crate) async fn follow(&self, first: Request, call: &Call) -> Result<Response, Error> {
         let limit = self.settings.max_redirects;
         let mut request = first;

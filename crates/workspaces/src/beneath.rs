@@ -1,6 +1,6 @@
-//! Reads and writes files below one directory. No path can lead out of the directory: each component is opened by
-//! its name in the handle of the directory above, and a symbolic link on the way is an error. So an agent gains
-//! nothing if its command replaces a directory by a link meanwhile.
+//! Reads and writes files below one directory. No path can lead out of the directory: each component is opened by its
+//! name in the handle of the directory above, and a symbolic link on the way is an error. So a command of an agent
+//! gains nothing if it replaces a directory by a link while polity works.
 
 use crate::path::TreePath;
 use crate::problem::Problem;

@@ -1,9 +1,12 @@
 //! Runs `git` so that git starts no other program, even if the configuration of a repository names one.
 //!
-//! Polity uses git only to store objects and to merge commits, always in a repository whose configuration polity
-//! wrote and no agent can change. Git never reads the files of a workspace, which agents can change. So filters,
-//! submodules, monitors and attributes of a workspace have no effect. In the person's own repository, git only
-//! reads HEAD and writes the branches of agents (`person.rs`).
+//! Almost all git commands run in the repository of a task. Polity wrote the configuration of this repository, and no
+//! agent can change it. These commands store objects, merge commits, and write the files of a new worktree. Git never
+//! reads the files of a workspace, which agents can change. So filters, submodules, file system monitors and attributes
+//! of a workspace have no effect.
+//!
+//! A few git commands run in the person's own repository, whose configuration polity did not write. These commands only
+//! read HEAD and the object format, and read and write the branches of agents. They are in the module `person`.
 
 use crate::problem::Problem;
 use std::ffi::{OsStr, OsString};

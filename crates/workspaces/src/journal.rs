@@ -30,8 +30,8 @@ const FILES_AT_ONCE: usize = 32;
 pub(crate) struct Journal {
     /// The directory whose files the merge changes.
     pub(crate) directory: PathBuf,
-    /// The name of the workspace and the commit to show in the index that agents' own git commands read. `None` for
-    /// a directory of the person.
+    /// The name of the workspace whose git index is set after the merge, and the commit to which it is set. Only the
+    /// git commands that agents run read this index. `None` for a directory of the person.
     pub(crate) index: Option<(String, String)>,
     /// The git refs to set after the files are changed, each with its commit.
     pub(crate) points: Vec<(String, String)>,
@@ -220,7 +220,7 @@ impl Journal {
     }
 
     /// Carries out the merge and removes the journal. Returns the files that stay unchanged because somebody else
-    /// changed them meanwhile.
+    /// changed them after the journal was written.
     pub(crate) async fn finish(
         &self,
         repository: &Repository,

@@ -1,28 +1,29 @@
 //! Workspaces: the directory that each agent works in, and the record of its work in git.
 //!
-//! Below the root, there is a directory for each task:
+//! Below the root directory of all workspaces, there is a directory for each task:
 //!
 //! ```text
 //! <task>/git/           the repository of the task, which agents cannot change
-//! <task>/main/          the workspace that the task shares, unless it is a directory of the person
+//! <task>/main/          the workspace that the agents of the task share, unless they share a directory of the person
 //! <task>/<agent>/       the worktree of an agent, if the agent has a worktree
 //! <task>/journal.json   a merge that is being carried out
 //! ```
 //!
-//! The path of a change: an agent changes files in its directory. At the end of the turn, [`Workspaces::settle`]
-//! reads the directory (`walk`, `snapshot`) and commits the changes to the agent's branch. Later,
-//! [`Workspaces::merge`] merges this commit with the commit of another workspace inside the repository, decides
-//! what to do with each file of the other workspace (`plan`), and then changes the files (`journal`), so that a
-//! crash leaves no merge half done. `parse`, `path`, `hunks` and `plan` are pure.
+//! The path of a change: an agent changes files in its directory. At the end of the turn, [`Workspaces::settle`] reads
+//! the directory (modules `walk` and `snapshot`) and commits the changes to the agent's branch. Later,
+//! [`Workspaces::merge`] brings this commit into another workspace, the target. First, git merges the agent's commit
+//! with a commit of the target's present files. This changes only the repository. Then the module `plan` decides what
+//! to do with each file of the target. Last, the module `journal` changes these files, so that a crash leaves no merge
+//! half done. `parse`, `path`, `hunks` and `plan` are pure.
 //!
-//! Git starts no program, even if the configuration of a repository names one. Git only stores objects and merges
-//! commits, in a repository whose configuration polity wrote. Polity itself reads and writes the files of workspaces,
-//! and follows no symbolic links (`beneath`).
+//! The module `git` makes sure that git starts no program, even if the configuration of a repository names one. Git
+//! stores objects, merges commits, and writes the first files of a new worktree. After that, only polity itself reads
+//! and writes the files of workspaces for a commit or a merge, and follows no symbolic links (module `beneath`).
 //!
 //! This crate must not know tools, SQL, models, or who may merge whose work. It knows the number of a turn, and
 //! nothing else about turns.
 
-// Circle: the submodules work on the locked workspaces of a task, which workspaces declares.
+// Circle: the submodules work on the locked workspaces of a task, and `workspaces` declares the type of these.
 mod workspaces;
 
 mod git;

@@ -67,12 +67,14 @@ pub(crate) fn step(
         (None, None) => {}
     }
     match disk {
-        // A directory exists at the path of the new file, and the merge deletes all files in this directory.
+        // A directory exists at the path of the new file. The merge deletes all files in this directory, so the file
+        // can take its place.
         Disk::Directory(files) if old.is_none() && files.iter().all(|file| deleted.contains(file)) => {
             Step::Change(Endings::Stored)
         }
         Disk::Blocked(path) if old.is_none() && deleted.contains(path) => Step::Change(Endings::Stored),
-        // The merge deletes this file, but the file is already gone, and something else exists at its path.
+        // The merge deletes this file, but the file is already gone, and something else exists at its path. So the
+        // merge has nothing to do.
         Disk::Blocked(_) | Disk::Directory(_) if new.is_none() => Step::Nothing,
         _ => Step::Conflict,
     }

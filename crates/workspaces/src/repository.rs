@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 
-/// The branch of the workspace that a task shares.
+/// The branch of the workspace that the agents of the task share.
 pub(crate) const MAIN: &str = "refs/heads/main";
 
 /// Prefix of the branches of agents.
@@ -49,7 +49,7 @@ pub(crate) struct Repository {
     cancel: CancellationToken,
 }
 
-/// A repository whose objects the repository of a task reads.
+/// A repository whose objects the repository of a task reads: the repository of the person.
 #[derive(Clone, Debug)]
 pub(crate) struct Lender {
     /// The git directory that all worktrees of the repository share.
@@ -90,7 +90,8 @@ impl Repository {
         Self { git: git.clone(), directory, cancel: cancel.clone() }
     }
 
-    /// Returns the repository in another directory. The same `cancel` cancels its commands.
+    /// Returns the repository in another directory. The token that cancels the commands of this repository also cancels
+    /// the commands of the returned repository.
     pub(crate) fn beside(&self, directory: PathBuf) -> Self {
         Self { directory, ..self.clone() }
     }
@@ -286,7 +287,8 @@ impl Repository {
         fs::write(&file, line).map_err(Problem::io("write", &file))
     }
 
-    /// Writes all files of a commit into an empty directory that no agent can know yet.
+    /// Writes all files of a commit into an empty directory. No agent knows this directory yet, so no agent can change
+    /// files in it while git writes.
     pub(crate) async fn check_out(
         &self,
         workspace: &str,
@@ -341,8 +343,8 @@ impl Repository {
         fs::create_dir_all(&info).map_err(Problem::io("make", &info))?;
         let line = [quoted(lender.objects.as_os_str().as_bytes()).as_slice(), b"\n"].concat();
         replace(&info.join("alternates"), &line)?;
-        // A shallow clone of the person lists in the file `shallow` where its history begins. Git needs the same
-        // file here.
+        // A shallow clone of the person lists in the file `shallow` where its history begins. Git needs the same file
+        // in this repository, because this repository reads the objects of the clone.
         match fs::read(lender.common.join("shallow")) {
             Ok(shallow) => replace(&directory.join("shallow"), &shallow),
             Err(_) => Ok(()),

@@ -11,7 +11,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Maximum number of attempts at a commit, which fails if running commands change the files meanwhile.
+/// Maximum number of attempts at a commit. An attempt fails if running commands change the files while polity reads
+/// them.
 const ATTEMPTS: usize = 3;
 
 /// A workspace whose changes can be committed.

@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// If polity reads a file less than this time after a change of the file, a second change may get the same timestamp
-/// as the first. So polity reads such a file again at the next comparison.
+/// Two changes of a file within a short time may get the same timestamp. So if polity reads a file sooner than this
+/// time after a change, polity reads the file again at the next comparison.
 const RACY: Duration = Duration::from_secs(2);
 
 /// The metadata and the git hash of each file that polity has read in a workspace, so that unchanged files need not
@@ -172,7 +172,8 @@ pub(crate) fn compare(
         }
     }
     seen.0 = still;
-    // If a directory stands in the place of a submodule, git counts its files as part of the submodule.
+    // If a directory stands in the place of a submodule, git counts its files as part of the submodule. So these files
+    // are left out of the difference.
     let submodules: Vec<&TreePath> =
         base.iter().filter(|(_, leaf)| leaf.mode == Mode::Submodule).map(|(path, _)| path).collect();
     let is_inside = |path: &TreePath| submodules.iter().any(|submodule| path.is_below(submodule));
@@ -238,7 +239,7 @@ pub(crate) fn stream_files(
                 (mode, metadata.len(), Ok(file))
             }
             Found::Link(target) => (Mode::Link, target.len() as u64, Err(target)),
-            // The file was removed meanwhile. The next commit will delete it.
+            // The file was removed after `compare` found it. The next commit will delete it.
             _ => continue,
         };
         let mut write = || {

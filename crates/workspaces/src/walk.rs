@@ -1,4 +1,5 @@
-//! Lists the files that belong to a workspace: all except git's own files and files that ignore files exclude.
+//! Lists the files that belong to a workspace: all except git's own files, and except files that an ignore file such as
+//! `.gitignore` excludes.
 
 use crate::beneath::{Beneath, Found, Kind, Stamp, UNFINISHED, read};
 use crate::path::{TreePath, is_git_name};

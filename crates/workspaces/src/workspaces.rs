@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, OwnedMutexGuard};
 use tokio_util::sync::CancellationToken;
 
-/// The name of the workspace that a task shares, in the repository and as a directory of the task.
+/// The name of the workspace that the agents of a task share, in the repository and as a directory of the task.
 const SHARED: &str = "main";
 
 /// The workspaces of all tasks.
@@ -98,8 +98,8 @@ impl Workspaces {
         Self { root, git: OnceCell::new(), locks: Mutex::default(), seen: Mutex::default() }
     }
 
-    /// Returns the directory that an agent works in. Makes the workspace that the task shares if it does not exist.
-    /// Does not make worktrees, because [`Self::hire`] does.
+    /// Returns the directory that an agent works in. Makes the workspace that the agents of the task share, if it does
+    /// not exist. Does not make worktrees, because [`Self::hire`] makes them.
     pub async fn directory(
         &self,
         task: &TaskId,
@@ -109,10 +109,11 @@ impl Workspaces {
         Ok(self.lock(task, cancel).await?.directory(place).await?)
     }
 
-    /// Makes the worktree of a new agent, on a new branch. The branch begins with the present state of the hirer's
-    /// workspace: its changes are committed first. If the hirer works in a directory of the person, nothing is
-    /// committed there, and the branch begins with the person's HEAD and the work that polity has merged into the
-    /// directory since then. If the worktree exists, it stays unchanged.
+    /// Makes the worktree of a new agent, on a new branch. The branch begins with the present state of the workspace of
+    /// the hirer, the agent that hires the new agent. First, polity commits the changes in the hirer's workspace. If
+    /// the hirer works in a directory of the person, nothing is committed there, and the branch begins with the
+    /// person's HEAD and the work that polity has merged into the directory since then. If the worktree exists, it
+    /// stays unchanged.
     pub async fn hire(
         &self,
         hirer: &Caller,

@@ -48,12 +48,12 @@ impl Commands {
         let Owner { agent, task } = Owner::of(&caller);
         let note = Note { id, agent, task, command, over: None };
         let cancel = CancellationToken::new();
-        // Put the command on the board before the first `await`. If the agent is stopped after this line, its command
-        // is found on the board and ended.
+        // Put the command on the board, the list of running commands, before the first `await`. If the agent is stopped
+        // after this line, its command is found on the board and ended.
         let posted = self.board.post(note.id.clone(), note.owner(), cancel.clone());
         posted.map_err(|full| failed(BASH, full.to_string()))?;
-        // A separate tokio task starts the command. So if the runtime drops this call halfway, the command is still
-        // started completely, and can then be ended.
+        // A separate tokio task starts the command. So if the runtime drops the future of this call halfway, the
+        // command is still started completely, and can then be ended.
         let start = async move { commands.start_posted(note, limits, &caller, cancel).await };
         let started = tokio::spawn(start).await;
         started.map_err(|error| failed(BASH, error.to_string()))?
@@ -112,21 +112,21 @@ impl Commands {
             })
             .await;
         match (result, posted.aftermath, CommandEnded::of(&note)) {
-            // The note stays open and contains no end, so the next start of polity reports the command as
-            // interrupted.
+            // The note on disk still says that the command is running, so the next start of polity reports the command
+            // as interrupted.
             (Err(error), _, _) => {
                 tracing::error!(command = %id, %error, "failed to note the end of a background command");
             }
             (Ok(()), Aftermath::Tell, Some(ended)) => {
-                // First the board says that the command has ended, and then the agent gets its notice, because the
-                // agent may ask for the output immediately after the notice.
+                // First the board, the list of running commands, says that the command has ended. Then the agent gets
+                // its notice, because the agent may ask for the output immediately after the notice.
                 self.board.end(&id);
                 self.tell(ended).await;
             }
             (Ok(()), _, _) => {}
         }
-        // The command stays on the board until its end is recorded, because a task with a command on the board is
-        // not idle.
+        // The command stays on the board, the list of running commands, until its end is recorded. As long as a command
+        // of a task is on the board, the task does not count as idle.
         self.board.remove(&id);
     }
 
@@ -170,8 +170,8 @@ impl Commands {
             None => Ok(()),
         });
         if let Err(error) = closed.await {
-            // The note stays open, so the end is reported again after the next start. The listener ignores an end
-            // that it has already recorded.
+            // The note on disk stays open, so the end of the command is reported again after the next start. The
+            // listener ignores an end that it has already recorded.
             tracing::warn!(command = %id, %error, "failed to close the note about a background command");
         }
     }
@@ -225,17 +225,17 @@ impl Commands {
         wait(self.board.stop(|other, owner| other == id && *owner == of, Aftermath::Quiet)).await;
     }
 
-    /// Ends all commands of an agent, with all their processes. The listener is not called.
+    /// Ends all commands of an agent, with all their processes. The agent gets no notice of these ends.
     pub async fn stop_of_agent(&self, agent: &AgentId) {
         self.stop(|owner| owner.agent == *agent, Aftermath::Quiet).await;
     }
 
-    /// Ends all commands of an agent in one task, with all their processes. The listener is not called.
+    /// Ends all commands of an agent in one task, with all their processes. The agent gets no notice of these ends.
     pub async fn stop_in(&self, agent: &AgentId, task: &TaskId) {
         self.stop(|owner| owner.agent == *agent && owner.task == *task, Aftermath::Quiet).await;
     }
 
-    /// Ends all commands of a task, with all their processes. The listener is not called.
+    /// Ends all commands of a task, with all their processes. The agents get no notice of these ends.
     pub async fn stop_of_task(&self, task: &TaskId) {
         self.stop(|owner| owner.task == *task, Aftermath::Quiet).await;
     }
@@ -299,8 +299,8 @@ fn not_noted(error: io::Error) -> Refusal {
     failed(BASH, format!("cannot keep a note about the command: {error}"))
 }
 
-/// Makes the record of the end of a command, which the note stores. `seen` is the number of output bytes that the
-/// agent has seen.
+/// Makes the description of the end of a command that polity writes into the note on disk. `seen` is the number of
+/// output bytes that the agent has seen.
 fn over(finished: Result<Finished, Error>, seen: u64) -> Over {
     match finished {
         Ok(Finished { end, ended }) => Over {

@@ -18,7 +18,8 @@ pub(super) enum Aftermath {
     Tell,
     /// The agent gets no notice, because the agent itself ended the command, or the agent no longer works.
     Quiet,
-    /// Nothing is noted, because polity itself ends. The next start reports the command as interrupted.
+    /// The end is not written into the note on disk, because polity itself ends. The next start reports the command as
+    /// interrupted.
     Interrupted,
 }
 

@@ -91,13 +91,15 @@ impl Commands {
         }
     }
 
-    /// Sets what the machine can enforce. [`Self::machine`] then returns `machine`, and starts no test processes.
+    /// Sets which level of sandbox the machine can enforce. [`Self::machine`] then returns `machine`, and starts no
+    /// test processes.
     #[must_use]
     pub fn on(self, machine: Machine) -> Self {
         Self { machine: OnceCell::new_with(Some(machine)), ..self }
     }
 
-    /// Returns what this machine can enforce. The first call finds out by starting test processes.
+    /// Returns which level of sandbox this machine can enforce. The first call of this method finds out by starting
+    /// test processes.
     pub async fn machine(&self) -> &Machine {
         self.machine.get_or_init(|| polity_sandbox::probe(&self.enter)).await
     }

@@ -54,7 +54,8 @@ pub(super) fn since(output: &Output, seen: u64, tail: Tail) -> Fresh {
     Fresh { text, omitted, next: output.total_bytes.max(seen) - held_back }
 }
 
-/// Removes a character that is cut off at the end. Returns the number of removed bytes.
+/// If the last character is incomplete, because its other bytes have not arrived yet, removes its bytes. Returns the
+/// number of removed bytes.
 fn hold_back(bytes: &mut Vec<u8>) -> u64 {
     let begin = bytes.iter().rposition(|byte| byte & 0xc0 != 0x80).unwrap_or(bytes.len());
     let unfinished = std::str::from_utf8(&bytes[begin..]).is_err_and(|error| error.error_len().is_none());

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// The agent that runs a command, and the task for which it does.
+/// The agent that runs a command, and the task for which the agent runs the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) agent: AgentId,
@@ -43,7 +43,7 @@ struct Entry {
     exceeded: Option<CommandLimit>,
 }
 
-/// The entry of one command in [`Live`]. Dropping the seat removes the entry.
+/// The entry of one command in [`Live`]. Dropping this value removes the entry.
 pub(super) struct Seat {
     live: Arc<Live>,
     number: u64,

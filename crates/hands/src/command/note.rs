@@ -94,7 +94,7 @@ impl Notes {
         durable::replace(&self.open_file(&note.id), &serde_json::to_vec(note)?)
     }
 
-    /// Moves a note from the open notes to its task, because the notice for the agent is recorded.
+    /// Moves a note from the open notes to the directory of its task, because the notice for the agent is recorded.
     pub(super) fn close(&self, note: &Note) -> io::Result<()> {
         fs::create_dir_all(self.of_task(&note.task))?;
         durable::replace(&self.closed_file(&note.task, &note.id), &serde_json::to_vec(note)?)?;

@@ -35,8 +35,8 @@ pub(super) async fn of_end(
     made
 }
 
-/// Describes a background command with its new output. Also returns how many bytes of the output the agent has seen
-/// once it has read this description.
+/// Describes a background command with its new output. Also returns how many bytes of the output the agent knows after
+/// it has read this description.
 pub(super) async fn of_look(id: &CommandId, seen: Seen, settings: &Settings) -> (Output, u64) {
     match seen {
         Seen::Running(posted) => {

@@ -43,8 +43,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
-        /// Repeats: calls `heaviest`, and removes the command that it returns. The loop ends as soon as no limit is
-        /// exceeded, and not earlier.
+        /// The loop in this test calls `heaviest` again and again, and removes each command that `heaviest` returns.
+        /// The loop must end as soon as no limit is exceeded, and not earlier.
         #[test]
         fn exactly_as_many_commands_end_as_exceed_the_limits(
             memory_bytes in 0..60_u64,

@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Maximum number of characters of the command that the notice of its end quotes.
 const COMMAND_CHARS: usize = 200;
 
-/// The end of a background command. The agent must get exactly one notice of this end. After a crash, the same end
-/// may be reported again, with equal fields.
+/// The end of a background command. The agent must get exactly one notice of this end. After a crash, the same end may
+/// be reported again, with equal fields, so the listener must ignore an end that it has already recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandEnded {
     /// The agent that started the command.
@@ -43,7 +43,7 @@ impl CommandEnded {
 /// Whether the listener has recorded the end of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// The notice for the agent is committed.
+    /// The notice for the agent is committed to the database.
     Recorded,
     /// The notice could not be committed. The next start of polity reports the end again.
     NotRecorded,

@@ -129,13 +129,14 @@ impl Desk {
         if let Ok(path) = self.path(written)
             && let Err(error) = self.workspace.sweep(&path)
         {
-            // If the temporary files stay, they only take up space, because listings leave them out. A read-only
-            // workspace contains no temporary files.
+            // If the temporary files stay, the agent's tools do not show them, because listings and searches leave them
+            // out. A read-only workspace contains no temporary files.
             tracing::debug!(%error, "temporary files were not removed");
         }
     }
 
-    /// Sets the source of a result if the files of the workspace are untrusted.
+    /// If the files of the workspace are untrusted, sets the source of a result. From the source, polity knows that the
+    /// agent has seen untrusted content.
     pub(super) fn sourced(&self, output: Output) -> Output {
         match self.workspace.source() {
             Some(source) => output.from_source(source),

@@ -124,8 +124,8 @@ fn insert(text: &str, after: usize, new: &str) -> Result<Edited, EditFault> {
             let at = start.saturating_add(at);
             spliced(text, at..at, &format!("{new}{}", ending.as_str()))
         }
-        // In this case, the last line of the file has no line end. So the last inserted line gets no line end either,
-        // unless the line is blank.
+        // The text is inserted after the last line of the file, and this line has no line end. So the last inserted
+        // line gets no line end either, unless the inserted line is blank.
         None => {
             let is_blank = new.is_empty() || new.ends_with('\n');
             let end = if is_blank { ending.as_str() } else { "" };

@@ -115,7 +115,7 @@ mod tests {
         check("", None);
         check(" \n ", None);
         assert_eq!(nearest("", "a"), None);
-        // For a text and a quotation as large as these, no search takes place.
+        // The text and the quotation are so large that `nearest` does not search at all.
         assert_eq!(nearest(&"a line\n".repeat(100_000), &"another\n".repeat(1000)), None);
     }
 

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 /// Number of unchanged lines that [`snippet`] shows before and after a change.
 const AROUND: usize = 4;
 
-/// Maximum number of lines that [`snippet`] shows. More are not needed, because the model knows what it wrote.
+/// Maximum number of lines that [`snippet`] shows. More lines are not needed, because the model knows what it wrote.
 const MAX_SNIPPET_LINES: usize = 60;
 
 /// [`snippet`] and [`excerpt`] cut each line after this many characters.

@@ -1,5 +1,5 @@
 //! Reads and writes whole files for tools of other groups: for example, `http_request` saves an answer in the
-//! workspace. A write follows the same rules as the command `create`.
+//! workspace. A write follows the same rules as the command `create` of the tool `str_replace_editor`.
 
 use crate::call::{Attempt, Caller, Source};
 use crate::files::bounds::Bounds;
@@ -112,7 +112,8 @@ impl Files {
         blocking(at.tool, read).await
     }
 
-    /// Checks that the caller may put this content at the path. Returns the evidence for [`Self::write_once`].
+    /// Checks that the caller may put this content at the path. Returns the hashes of the old and the new content as
+    /// JSON, for [`Self::write_once`].
     pub async fn evidence(
         &self,
         caller: &Caller,

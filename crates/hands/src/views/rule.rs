@@ -22,8 +22,8 @@ pub enum Unknown {
     NeverViewed,
 }
 
-/// Checks that an agent may change a file. `seen` is the content that the agent last viewed or wrote. `now` is the
-/// current content, or `None` if the file does not exist.
+/// Checks that an agent may change a file. `seen` is the hash of the content that the agent last viewed or wrote. `now`
+/// is the hash of the current content, or `None` if the file does not exist.
 pub fn may_change(
     change: Change,
     seen: Option<ContentHash>,

@@ -1,5 +1,6 @@
-//! Stores the views of one task in a file. Each line is JSON. A view is written only if it differs from the
-//! previous view of the same file by the same agent.
+//! Stores the views of one task in a file. A view is the hash of the content that an agent last saw in a workspace
+//! file. Each line is one view in JSON. A view is written only if it differs from the previous view of the same
+//! workspace file by the same agent.
 
 use crate::call::Caller;
 use polity_files::{ContentHash, WorkspacePath};
@@ -22,11 +23,12 @@ pub struct ViewsError {
     pub source: io::Error,
 }
 
-/// Identifies an agent and a file.
+/// Identifies a view: the agent that saw a file, and the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(super) struct Key {
     agent: AgentId,
-    /// The agent whose worktree contains the file. Absent for the workspace that the task shares.
+    /// The agent whose worktree contains the file. Absent if the file is in the workspace that the agents of the task
+    /// share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     worktree: Option<AgentId>,
     path: String,
@@ -46,7 +48,7 @@ struct Line {
     hash: ContentHash,
 }
 
-/// How the file ends, if it was read.
+/// Whether the stored file was read, and how it ends.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
     NotRead,
@@ -94,7 +96,7 @@ impl Stored {
         self.views.get(key).copied()
     }
 
-    /// Notes a view, and appends it to the file if it differs from the previous one.
+    /// Notes a view, and appends it to the file if it differs from the previous view with the same key.
     pub(super) fn append(&mut self, key: Key, hash: ContentHash) -> Result<(), ViewsError> {
         if self.views.insert(key.clone(), hash) == Some(hash) {
             return Ok(());

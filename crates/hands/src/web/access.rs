@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 use url::Url;
 
-/// Maximum number of characters of an address in the origin of a result.
+/// Maximum number of characters of an address in the origin of a result. The origin tells the model where a text comes
+/// from.
 const ORIGIN_CHARS: usize = 300;
 
 /// Returns the current settings of the web tools.
@@ -87,7 +88,8 @@ pub(super) fn refusal(tool: &'static str, error: &Error) -> Refusal {
     Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Rule(error.to_string()))])
 }
 
-/// Returns the address as the origin of a result, with the HTTP status if the request did not succeed.
+/// Returns the address, cut to a maximum length, as the origin of a result, with the HTTP status if the request did not
+/// succeed.
 pub(super) fn origin(url: &str, status: u16) -> String {
     let mut origin: String = url.chars().take(ORIGIN_CHARS).collect();
     if origin.len() < url.len() {

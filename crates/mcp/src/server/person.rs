@@ -105,7 +105,7 @@ pub(super) async fn ask(peer: &Peer<RoleServer>, inquiry: Inquiry) {
         replied = shown.reply() => replied,
         () = wanted.closed() => return,
     };
-    // Sending fails only if the tool no longer waits for the reply.
+    // Sending fails only if the tool no longer waits for the reply. Nobody needs the reply then.
     let _ = wanted.send(replied);
 }
 
@@ -128,7 +128,7 @@ impl Shown {
 impl Drop for Shown {
     fn drop(&mut self) {
         let Some(handle) = self.0.take() else { return };
-        // If no async runtime is running, the connection is closed too, and nobody needs to be told.
+        // If no async runtime is running, the connection is closed too, so the client needs no message.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 // Fails only if the client has disconnected.
@@ -139,7 +139,7 @@ impl Drop for Shown {
 }
 
 fn params(approval: &ApprovalView) -> Option<ElicitRequestParams> {
-    // The form is always a valid schema; a test checks it.
+    // `form` always returns a valid schema; a test checks it.
     let requested_schema = ElicitationSchema::from_json_schema(approval::form()).ok()?;
     let message = approval::question(approval);
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema })

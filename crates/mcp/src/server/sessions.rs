@@ -41,13 +41,15 @@ const SESSION: &str = "mcp-session-id";
 /// it. No call waits as long as this.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(1_200);
 
-/// Builds the route `/mcp`. `new` makes a handler for each request or session. `ending` is cancelled when the daemon ends.
+/// Builds the route `/mcp`. `new` makes a handler for each request or session. `ending` is cancelled when the daemon
+/// ends.
 pub(super) fn router<S: ServerHandler>(
     new: impl Fn() -> S + Clone + Send + Sync + 'static,
     ending: CancellationToken,
 ) -> Router {
     let config = StreamableHttpServerConfig::default()
-        // Without sessions, each request is independent: a restart of the daemon loses nothing.
+        // This configuration is for requests without a session. Each of these requests is independent, so a restart of
+        // the daemon loses nothing.
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_sse_retry(None)
@@ -72,8 +74,8 @@ pub(super) fn router<S: ServerHandler>(
         match way {
             Way::Alone => alone.handle(request).await.map(Body::new),
             Way::Session if is_stream => {
-                // This stream carries the messages that belong to no answer. It must end with the daemon: otherwise
-                // the daemon would wait for the stream and never end.
+                // This stream carries the messages that are not part of the answer to a request. The stream must end
+                // when the daemon ends. Otherwise the daemon would wait for the stream and never end.
                 let ended = ending.clone().cancelled_owned();
                 let open = sessions.handle(request).await.map(Body::new);
                 open.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
@@ -136,8 +138,8 @@ impl SessionStore for Remade {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation = Some(ElicitationCapability::default());
         let client = Implementation::new("unknown", "0");
-        // This is the first version of the protocol with questions to the user. Later versions do not change the
-        // features that this server uses.
+        // The version 2025-06-18 of the protocol is the first with questions to the user. Later versions do not change
+        // the features that this server uses.
         let began = InitializeRequestParams::new(capabilities, client)
             .with_protocol_version(ProtocolVersion::V_2025_06_18);
         Box::pin(async { Ok(Some(SessionState::new(began))) })

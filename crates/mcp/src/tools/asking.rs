@@ -74,7 +74,7 @@ impl<'a> Asking<'a> {
             && let Some(next) = open.iter().find(|approval| !self.put_off.contains(&approval.id))
         {
             let (reply, receiver) = oneshot::channel();
-            // Fails only if the client has disconnected. In this case its call ends too.
+            // `send` fails only if the client has disconnected. In this case the call of the client ends too.
             if inquiries.send(Inquiry { approval: next.clone(), reply }).await.is_ok() {
                 self.shown = Some((next.id.clone(), receiver));
             }

@@ -97,12 +97,12 @@ pub(crate) async fn follow(
     };
     let (stands, approvals) = loop {
         newest.mark_unchanged();
-        // Reads the questions before the state: an answer makes the task open again.
+        // Read the questions before the state of the task, because the answer to a question changes the state to open.
         let open = asking.look().await?;
-        // Reads the state before the events: when a task is idle, all its events have been written.
+        // Read the state before the events: if the task is idle, all its events are already in the database.
         let stands = society.task(&task).await?.ok_or_else(unknown)?;
-        // Reads the questions again. If the two lists of questions differ, a question was asked or answered meanwhile,
-        // and this loop starts again.
+        // Read the questions again. If the two lists differ, a question was asked or answered in the meantime, and this
+        // loop starts again.
         let approvals = asking.look().await?;
         if let Some(put_off) = &put_off {
             let new: Vec<ApprovalView> =

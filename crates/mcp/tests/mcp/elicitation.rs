@@ -1,4 +1,5 @@
-//! Tests that the client asks the person about calls of agents. Uses the official client, over HTTP and over streams.
+//! Tests that the client asks the person whether agents may make calls. Uses the official MCP client, over HTTP and
+//! over standard streams.
 
 use crate::World;
 use futures::FutureExt;
@@ -29,7 +30,12 @@ struct Storing {
 }
 
 impl ChatModel for Storing {
-    fn call<'a>(&'a self, _: &'a Endpoint, _: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a Request,
+        _: &'a dyn polity_llm::Listener,
+    ) -> BoxFuture<'a, Result<Reply, CallError>> {
         let left = self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         let Ok(left) = left else {
             return ready(Ok(Reply { text: Some("done".to_owned()), ..Reply::default() })).boxed();
@@ -91,7 +97,7 @@ fn says(content: Value) -> Does {
     Does::Says(ElicitResult::new(ElicitationAction::Accept).with_content(content))
 }
 
-/// The official client with a person in front of it.
+/// The official client, with a simulated person who answers questions.
 struct Client {
     capabilities: ClientCapabilities,
     does: Mutex<VecDeque<Does>>,
@@ -126,7 +132,7 @@ impl ClientHandler for Client {
     }
 }
 
-/// How a client reaches the society.
+/// The transport between a client and the society.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
     Http,
@@ -204,7 +210,7 @@ const WAYS: [(Over, Generation); 4] = [
     (Over::Streams, Generation::Current),
 ];
 
-/// The generation of the protocol that the client speaks.
+/// The protocol version that the client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Generation {
     Previous,
@@ -339,7 +345,7 @@ async fn a_question_that_the_person_puts_off_stays_open() {
         let followed = client.follow(&task).await;
         assert_eq!(followed["approvals"][0]["tool"], "put_artifact", "{over:?}, {generation:?}");
         assert_eq!(world.questions().await[0].state, ApprovalState::Open);
-        // The next call asks again. A person who declines says no.
+        // The next call shows the question again. Now the person declines, so the call of the agent is denied.
         assert_eq!(client.follow(&task).await["approvals"], json!([]));
         assert_eq!(world.questions().await[0].state, ApprovalState::Denied, "{over:?}, {generation:?}");
     }
@@ -383,7 +389,7 @@ async fn a_client_is_asked_after_a_restart_without_beginning_anew() {
     let result = event(&mut answers).await;
     assert_eq!(result["result"]["structuredContent"]["approvals"], json!([]), "{result}");
     assert_eq!(world.questions().await[0].state, ApprovalState::Denied);
-    // A client that cannot ask gets no session.
+    // A client that cannot show questions gets no session.
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}});
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello});
     assert!(!world.send(None, hello).await.headers().contains_key("mcp-session-id"));

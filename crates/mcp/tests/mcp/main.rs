@@ -33,6 +33,7 @@ impl ChatModel for Asking {
         &'a self,
         _: &'a Endpoint,
         _: &'a polity_llm::Request,
+        _: &'a dyn polity_llm::Listener,
     ) -> BoxFuture<'a, Result<Reply, CallError>> {
         if self.0.swap(true, Ordering::SeqCst) {
             return ready(Ok(Reply { text: Some("好".to_owned()), ..Reply::default() })).boxed();

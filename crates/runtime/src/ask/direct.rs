@@ -1,12 +1,13 @@
-//! Calls root's service once, outside the society. Chat clients ask for titles and tags in this way.
-//! Such a call uses the same gates, retry policy and fallbacks as the calls of agents. Nothing is stored.
+//! Calls the model service of root (the agent that gets the person's prompts) once, outside the society. Chat clients
+//! use such calls to get titles and tags for their chats. Such a call uses the same gates, retry policy and fallbacks
+//! as the calls of agents. Nothing is stored.
 
 use super::{fallback_of, told, untried_fallback};
 use crate::handles::Handles;
 use polity_decide::policy::{self, Next, Room, Sent, Situation, Tried};
 use polity_decide::result;
 use polity_decide::understood::understood;
-use polity_llm::{CallError, Message, Part, Reply, Request, Shut, ToolChoice, Usage};
+use polity_llm::{CallError, Message, Nobody, Part, Reply, Request, Shut, ToolChoice, Usage};
 use polity_registry::Service;
 use polity_society::defuse::json_line;
 use polity_society::id::ServiceId;
@@ -144,7 +145,7 @@ fn request(handles: &Handles, lines: &[Line], schema: Option<&Value>) -> Request
     Request { messages, tools: Vec::new(), tool_choice: ToolChoice::None }
 }
 
-/// Makes attempts until an attempt brings an answer or the policy gives up.
+/// Makes attempts until an attempt brings an answer or the retry policy gives up.
 async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply), DirectError> {
     let mut tried = Tried::nothing();
     loop {
@@ -166,7 +167,7 @@ async fn call(handles: &Handles, request: &Request) -> Result<(ServiceId, Reply)
             Ok(pass) => {
                 tried.count();
                 let called = tokio::select! {
-                    called = handles.model.call(&service.endpoint, request) => called,
+                    called = handles.model.call(&service.endpoint, request, &Nobody) => called,
                     () = handles.draining.cancelled() => return Err(DirectError::Ending),
                 };
                 if let Some(asked) = called.as_ref().err().and_then(|failure| failure.retry_after) {

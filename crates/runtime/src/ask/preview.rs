@@ -30,7 +30,8 @@ pub(crate) async fn preview(
 ) -> Result<RequestPreview, Error> {
     let snapshot = handles.registry.refresh().await;
     if let Some(commands) = handles.hands.commands() {
-        // If no society runs, this process has not found out yet whether commands can run on this machine.
+        // A running society has found out at its start whether commands can run on this machine. Without a running
+        // society, find it out now.
         commands.machine().await;
     }
     let mut scene = look(handles, conversation).await?;

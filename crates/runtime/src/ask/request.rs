@@ -9,11 +9,13 @@ use crate::trust::OfAll;
 use polity_artifacts::index::Stored;
 use polity_decide::found::found_tools;
 use polity_decide::guidance::{Guidance, guidance};
-use polity_decide::policy::Sent;
+use polity_decide::policy::Sent as Contents;
 use polity_decide::render::{self, MediaUse, Sight, SystemFacts, Taker};
 use polity_decide::room::{self, Compaction};
 use polity_decide::turn::Tools;
-use polity_llm::{Message, Part, Request, Tool, ToolChoice, estimate_message_tokens, estimate_prompt_tokens};
+use polity_llm::{
+    Body, Message, Part, Request, Tool, ToolChoice, estimate_message_tokens, estimate_prompt_tokens, pieces,
+};
 use polity_registry::{Service, Snapshot};
 use polity_routing::FileTypes;
 use polity_society::content::{Capability, Kind};
@@ -22,7 +24,8 @@ use polity_society::rules::Verdict;
 use polity_society::text::{TextKey, Texts};
 use polity_society::tool_group::ToolGroup;
 use polity_store::contacts::ContactRow;
-use polity_view::{Event, Shown};
+use polity_store::sent::{Piece, Sent};
+use polity_view::{Event, SentOutcome, Shown};
 use serde_json::Value;
 use std::ops::Range;
 
@@ -30,8 +33,8 @@ use std::ops::Range;
 /// of the request each record takes.
 pub(super) struct Made {
     pub(super) request: Request,
-    /// The tools that the model may call. Either the request contains these tools, or only its system message names
-    /// these tools, because the server could not read calls.
+    /// The tools that the model may call. Usually the request contains these tools. If the server could not read
+    /// earlier calls of its model, only the system message of the request names these tools.
     pub(super) offered: Vec<Tool>,
     pub(super) shown: Vec<Shown>,
     pub(super) costs: Vec<u64>,
@@ -41,13 +44,30 @@ pub(super) struct Made {
 
 impl Made {
     /// Returns whether the request contains media.
-    pub(super) fn sent(&self) -> Sent {
+    pub(super) fn sent(&self) -> Contents {
         let has_media = self.request.messages.iter().any(|message| match message {
             Message::User(parts) => parts.iter().any(|part| !matches!(part, Part::Text(_))),
             Message::Tool { media, .. } => !media.is_empty(),
             Message::System(_) | Message::Assistant { .. } => false,
         });
-        if has_media { Sent::Media } else { Sent::Text }
+        if has_media { Contents::Media } else { Contents::Text }
+    }
+
+    /// Returns the request in the form in which the store keeps it: as JSON that is cut into pieces and contains
+    /// references instead of media.
+    pub(super) fn as_sent(&self, service: &Service, revision: u64, outcome: SentOutcome) -> Sent {
+        let request = self.request.by_reference();
+        // Cannot fail: the same body was sent before.
+        let body = Body::new(&request, &service.endpoint).to_json().unwrap_or_default();
+        let body = String::from_utf8_lossy(&body);
+        Sent {
+            service: service.id.clone(),
+            model: service.endpoint.model.clone(),
+            revision,
+            outcome,
+            shown: self.shown.clone(),
+            pieces: pieces(&body).into_iter().map(Piece::new).collect(),
+        }
     }
 
     /// Returns the artifacts that the request shows as media.

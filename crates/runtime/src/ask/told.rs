@@ -4,8 +4,8 @@
 use super::Asked;
 use jiff::{SignedDuration, Timestamp, Unit};
 use polity_decide::policy::Next;
-use polity_llm::{CallError, FailureKind, Shut};
-use polity_registry::Service;
+use polity_llm::{CallError, FailureKind, ServerKind, Shut};
+use polity_registry::{Remedy, Service};
 use polity_society::content::Capability;
 use polity_society::id::ServiceId;
 use polity_store::Conversation;
@@ -29,19 +29,32 @@ pub(super) fn model_failed(
         kind: failure.kind,
         status: failure.status,
         reason: failure.message.clone(),
-        next: match next {
-            Next::Again { .. } => NextAttempt::Retry,
-            Next::DescribeMedia => NextAttempt::DescribeMedia,
-            Next::Compact => NextAttempt::Compact,
-            Next::Reword => NextAttempt::Reword,
-            Next::Fallback => NextAttempt::Fallback,
-            Next::GiveUp => NextAttempt::GiveUp,
-        },
+        next: next_attempt(next),
         suspects,
+        sent: None,
     }
 }
 
-/// Builds the event that a service was skipped, and that its fallback is asked instead.
+/// Returns what a call does next, in the form that views show.
+pub(super) fn next_attempt(next: Next) -> NextAttempt {
+    match next {
+        Next::Again { .. } => NextAttempt::Retry,
+        Next::DescribeMedia => NextAttempt::DescribeMedia,
+        Next::Compact => NextAttempt::Compact,
+        Next::Reword => NextAttempt::Reword,
+        Next::Fallback => NextAttempt::Fallback,
+        Next::GiveUp => NextAttempt::GiveUp,
+    }
+}
+
+/// Builds the failure of a server that sends nothing until the timeout. While a server is still silent, the retry
+/// policy gets this failure, so that views can show what the call will do next.
+pub(super) fn silent() -> CallError {
+    let message = "the server stays silent".to_owned();
+    CallError { kind: FailureKind::TimedOut, message, status: None, retry_after: None }
+}
+
+/// Builds the event that a service was skipped and that the call asks its fallback instead.
 pub(super) fn service_skipped(
     conversation: &Conversation,
     service: &Service,
@@ -73,8 +86,7 @@ pub(super) fn failed(service: &Service, failure: &CallError, pause: Option<Durat
 /// Builds the failure of a request that was not sent because it is larger than the window.
 pub(super) fn does_not_fit(service: &Service, tokens: u64, window: u64) -> CallError {
     let message = format!(
-        "the request takes about {tokens} tokens and the context window of service {} has {window}; it was not sent: \
-         give the server a larger context and say so in contextWindow, send less at once, or use another service",
+        "the request takes about {tokens} tokens and the context window of service {} has {window}; it was not sent",
         service.id
     );
     CallError { kind: FailureKind::ContextOverflow, message, status: None, retry_after: None }
@@ -82,38 +94,46 @@ pub(super) fn does_not_fit(service: &Service, tokens: u64, window: u64) -> CallE
 
 /// Returns advice that helps the person to find and fix the cause of a failure.
 fn advice(service: &Service, failure: &CallError) -> Option<String> {
-    let id = &service.id;
+    let server = ServerKind::usual_at(&service.endpoint.base_url);
+    let Remedy { advice, .. } = Remedy::of(service, failure, server);
     let answered = match failure.status {
-        None => return is_silent(failure.kind).then(|| service.endpoint.base_url.clone()),
+        None if is_silent(failure.kind) => return Some(format!("{}: {advice}", service.endpoint.base_url)),
+        None => return is_to_be_changed(failure.kind).then_some(advice),
         // The server answered with status 200, but the rest of the answer was faulty.
         Some(200) => "was reached".to_owned(),
         Some(status) => format!("was reached and answered with HTTP {status}"),
     };
-    match (failure.kind, failure.status) {
-        (FailureKind::Unauthorized, _) => {
-            Some(format!("the server of {id} {answered}: check apiKey of this service in llmservices.json"))
-        }
-        (FailureKind::Refused, Some(404)) => Some(format!(
-            "the server of {id} {answered}: check model and baseURL of this service in llmservices.json"
-        )),
-        (FailureKind::Refused | FailureKind::MediaRefused | FailureKind::ContextOverflow, _) => {
-            Some(format!(
-                "the server of {id} {answered}: it refuses this request again; change the request, \
-                 the settings of this service in llmservices.json, or the service"
-            ))
-        }
-        (FailureKind::CallNotParsed, _) => Some(format!(
-            "the server of {id} {answered}: its model writes tool calls in a form that the server does not know; \
-             use another model for this service, or the chat template that belongs to this one"
-        )),
-        _ => None,
-    }
+    let id = &service.id;
+    is_to_be_changed(failure.kind).then(|| format!("the server of {id} {answered}: {advice}"))
 }
 
 /// Returns whether this kind of failure means that no server answered. In that case, the person should first check
 /// the address of the server.
 fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
+}
+
+/// Returns whether the person must change something before the same call can work.
+fn is_to_be_changed(kind: FailureKind) -> bool {
+    match kind {
+        FailureKind::Unauthorized
+        | FailureKind::ContextOverflow
+        | FailureKind::MediaRefused
+        | FailureKind::CallNotParsed
+        | FailureKind::ToolsRefused
+        | FailureKind::NoSuchModel
+        | FailureKind::NothingLoaded
+        | FailureKind::WrongAddress
+        | FailureKind::NotAnAnswer
+        | FailureKind::Refused => true,
+        // The message of a wrong configuration names what to change.
+        FailureKind::Misconfigured
+        | FailureKind::Unreachable
+        | FailureKind::TimedOut
+        | FailureKind::RateLimited
+        | FailureKind::Passing
+        | FailureKind::BrokenOff => false,
+    }
 }
 
 /// Builds the outcome of a call that the gate did not let in, if no other service can be asked instead.

@@ -16,7 +16,7 @@ fn ended(world: &World, id: &str) -> CommandEnded {
     }
 }
 
-/// Returns the ids of the commands about whose end root was told.
+/// Returns the ids of the commands whose end was reported to root.
 async fn told(world: &World) -> Vec<String> {
     let id = |body: Body| match body {
         Body::Notice(Notice::CommandEnded { id, .. }) => Some(id.to_string()),
@@ -33,7 +33,7 @@ async fn the_end_of_a_command_is_told_once_and_only_while_its_task_is_open() {
     tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
     let bell = world.signals.bells.try_recv().unwrap();
     assert_eq!(bell, Bell::Mailbox(world.of("root")), "it wakes the agent");
-    // After a crash, the end of the same command is reported again.
+    // After a crash, the end of the same command is reported again. Root must not be told twice.
     tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
     tell(&world.store, &world.registry, ended(&world, "cmd-2")).await.unwrap();
     assert_eq!(told(&world).await, ["cmd-1", "cmd-2"]);

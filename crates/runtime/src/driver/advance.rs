@@ -27,7 +27,7 @@ use polity_store::messages::{self, Settled};
 use polity_store::mint;
 use polity_store::record::{Content, Record, Replied, ToolResult};
 use polity_store::turns::{self, OpenTurn};
-use polity_store::{Conversation, Error, Tx, agents, commands, events, holds, records, tasks, usage};
+use polity_store::{Conversation, Error, Tx, agents, commands, events, holds, records, sent, tasks, usage};
 use polity_view::Event;
 use serde_json::{Number, json};
 use std::collections::HashMap;
@@ -44,6 +44,8 @@ pub(super) enum Happened {
         replied: Box<Replied>,
         event: Box<Event>,
         served: usage::Served,
+        /// The request as it was sent.
+        sent: Arc<sent::Sent>,
         /// The artifacts that were made of bytes in the answer. The bytes are on disk already.
         stored: Vec<Prepared>,
         #[expect(dead_code, reason = "held until the cost of the answer is written, then dropped")]
@@ -51,7 +53,7 @@ pub(super) enum Happened {
     },
     /// Calls of tools that act outside have ended, in the order of the calls.
     ToolsEnded(Vec<Ended>),
-    /// The call failed without an answer, and no further attempt is made.
+    /// The model call failed without an answer, and no further attempt is made.
     Failed { service: ServiceId, reason: String },
     /// A limit of the task was reached.
     Limited(Reached),
@@ -66,8 +68,8 @@ pub(super) struct Ended {
     pub(super) result: ToolResult,
     /// The code of the refusal, if the call was refused.
     pub(super) refused: Option<&'static str>,
-    /// The artifacts that were made of the files of the result and of the bytes in its text. All bytes are on disk
-    /// already.
+    /// The artifacts that were made of the files in the result, and of encoded bytes in the text of the result. All
+    /// bytes are on disk already.
     pub(super) stored: Vec<Prepared>,
     /// The artifact that the agent made of a file of the workspace. The bytes of the artifact are on disk already.
     pub(super) made: Option<Prepared>,
@@ -184,11 +186,19 @@ impl Advance {
     async fn take_down(&self, tx: &mut Tx, turn: &mut Turn, happened: Happened) -> Result<(), Error> {
         match happened {
             Happened::Nothing => Ok(()),
-            Happened::Replied { replied, event, served, stored, reservation: _ } => {
+            Happened::Replied { replied, mut event, served, sent: request, stored, reservation: _ } => {
                 usage::insert(tx, &self.conversation, self.open.id, &served).await?;
+                let number = sent::insert(tx, &self.conversation, self.open.id, &request).await?;
+                if let Event::ModelAnswered { sent, .. } = event.as_mut() {
+                    *sent = Some(number);
+                }
                 events::append(tx, &event).await?;
                 self.store(tx, stored).await?;
-                self.record(tx, turn, Record::Replied(*replied)).await
+                let record = Record::Replied(*replied);
+                let place = records::append(tx, &self.conversation, self.open.id, &record).await?;
+                sent::became(tx, number, place).await?;
+                turn.apply(&record);
+                Ok(())
             }
             Happened::ToolsEnded(all) => {
                 for ended in all {
@@ -401,9 +411,9 @@ impl Advance {
         self.record(tx, turn, turn::finished(call, result)).await
     }
 
-    /// Stores a result as an artifact if it is too long for a model; the model then gets the beginning of the text
-    /// and the reference of the artifact. The file is written while the transaction is open, which delays other jobs
-    /// of the writer by a few milliseconds. Such long results are rare.
+    /// Stores a result as an artifact if it is too long for a model; the model then gets the beginning of the text and
+    /// the reference of the artifact. The file is written while the transaction is open, which delays other writes to
+    /// the database by a few milliseconds. Such long results are rare.
     async fn bounded(&self, tx: &mut Tx, call: &ToolCall, result: ToolResult) -> Result<ToolResult, Error> {
         let (text, extension, mime_type) = match &result {
             ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. } => {

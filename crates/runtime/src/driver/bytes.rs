@@ -1,4 +1,4 @@
-//! Puts bytes from models and tools on disk, before the transaction that writes their rows begins.
+//! Puts bytes from models and tools on disk, before the transaction begins that writes the rows of their artifacts.
 
 use super::outside::outside_tool;
 use super::{FIRST_PAUSE, LONGEST_PAUSE};
@@ -20,15 +20,17 @@ use polity_view::in_full;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// Maximum bytes of the artifacts with which an answer of a model is compared.
+/// An answer of a model is compared with artifacts, so that pieces of their files are recognized in the answer. These
+/// artifacts together have at most this many bytes.
 const COMPARED: u64 = 16 * 1024 * 1024;
 
 /// Maximum number of artifacts with which an answer of a model is compared: the newest artifacts that the agent may
 /// open.
 const COMPARED_ARTIFACTS: u32 = 200;
 
-/// Stores the bytes that a model wrote into its answer, and replaces them with references before anything is recorded.
-/// Returns the stored artifacts, whose rows the caller must write together with the answer.
+/// Stores the bytes that a model wrote into its answer (for example a picture in base64), and replaces them with
+/// references before anything is recorded. Returns the stored artifacts, whose rows the caller must write together with
+/// the answer.
 pub(super) async fn take_bytes_out(
     handles: &Handles,
     conversation: &Conversation,
@@ -76,8 +78,9 @@ async fn store(handles: &Handles, found: Found) -> Result<Vec<Prepared>, Error> 
     Ok(stored)
 }
 
-/// Adds the files that an agent may open to `known`, so that pieces of these files are recognized in an answer. A
-/// piece from the middle of a file has no signature; only a comparison with the file can recognize such a piece.
+/// Adds the files that an agent may open to `known`, so that pieces of these files are recognized in an answer. A piece
+/// from the middle of a file lacks the first bytes of the file, which show its format. Only a comparison with the file
+/// can recognize such a piece.
 async fn know_what_one_may_open(
     handles: &Handles,
     conversation: &Conversation,
@@ -90,7 +93,7 @@ async fn know_what_one_may_open(
     let mut room = COMPARED;
     for stored in stored.into_iter().filter(|stored| stored.artifact.kind != Kind::Text) {
         let Some(left) = room.checked_sub(stored.artifact.size) else { continue };
-        // An artifact that cannot be read is reported when somebody opens it.
+        // An artifact that cannot be read is skipped here. It is reported when somebody opens it.
         if let Ok(bytes) = handles.blobs.read(&stored.blob).await {
             room = left;
             known.know(&bytes);
@@ -106,7 +109,7 @@ type Found = Vec<(ArtifactId, NewArtifact)>;
 /// because the recorded calls no longer contain the faulty content.
 type Refused = Vec<(String, Refusal)>;
 
-/// Removes the bytes from an answer. Returns the removed bytes, and the calls that are refused.
+/// Removes encoded bytes (such as base64) from an answer. Returns the removed bytes, and the calls that are refused.
 fn find(replied: &mut Replied, limits: &Limits) -> (Found, Refused) {
     let mut found = Found::new();
     let mut refused = Refused::new();
@@ -175,7 +178,8 @@ fn refer_to(call: &mut ToolCall, artifact: NewArtifact, found: &mut Found) {
     found.push((id, artifact));
 }
 
-/// Removes all bytes from the content of a refused call. Removes the whole content if the call declared it as bytes.
+/// Removes all encoded bytes from the content of a refused call. Removes the whole content if the call declared the
+/// content as bytes.
 fn leave_content_out(call: &mut ToolCall) {
     match &mut call.arguments {
         Arguments::Object(arguments) => {

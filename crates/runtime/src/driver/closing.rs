@@ -1,5 +1,5 @@
-//! Ends a turn in one transaction: delivers the closing text, and sets the final state of the messages
-//! that the turn took in. If the turn failed, it also tells the parent and the askers.
+//! Ends a turn in one transaction: delivers the closing text (the last text of the model), and sets the final state of
+//! the messages that the turn took in. If the turn failed, it also tells the parent and the askers.
 
 use super::bytes::put_on_disk;
 use crate::door;
@@ -89,8 +89,8 @@ pub(crate) async fn finish(
 
 /// What happened to a closing text.
 enum ClosingText {
-    /// The text needs no further handling: it was sent, it is held, it repeats an earlier message, or it stays only
-    /// in the agent's history.
+    /// The text needs no further handling: it was sent, it is held until the agent no longer waits for others, it
+    /// repeats an earlier message, or it stays only in the agent's history.
     Done,
     /// The door refused the text, so nobody got it.
     Refused(Unsaid),
@@ -153,7 +153,7 @@ async fn say(
     if let Err(Refusal::ResultDoesNotFit { errors }) = sent {
         return Ok(ClosingText::Returned(errors));
     }
-    // The new text replaces the texts that were held for these requests.
+    // The new text replaces the held texts: earlier answers to these requests that were not sent yet.
     notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
     let mut refusal = match sent {
         Ok(_) => return Ok(ClosingText::Done),
@@ -179,8 +179,8 @@ async fn say(
     Ok(request.map_or(ClosingText::Done, |request| ClosingText::Refused(Unsaid { to, request, reason })))
 }
 
-/// Returns the earlier message if it can be the answer. If the request has a schema, the earlier message must fit
-/// this schema.
+/// A closing text has repeated the text of the message `earlier`. Returns `earlier` if this message can be the answer
+/// to the requests. If a request has a schema, the message must fit the schema.
 async fn fitting(
     tx: &mut Tx,
     conversation: &Conversation,
@@ -248,8 +248,8 @@ async fn keep_whole(
     Ok(artifact)
 }
 
-/// Returns whether the texts that a turn sends to the person are final even if the agent still waits for other
-/// agents. The result is yes if a nudge began the turn.
+/// Returns whether the texts that a turn sends to the person are final even if the agent still waits for other agents.
+/// The result is yes if the turn began with a nudge: a notice to root that the person has heard nothing final.
 pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
     Ok(match prompting(tx, open).await? {
         Prompting::Nudge => LastWord::Yes,

@@ -11,7 +11,7 @@ use polity_decide::room::{Compaction, without_a_model};
 use polity_llm::FailureKind;
 use polity_store::record::{Keeps, Record};
 use polity_store::turns::OpenTurn;
-use polity_store::{Conversation, Error, events, records, usage};
+use polity_store::{Conversation, Error, events, records, sent, usage};
 use polity_view::{Event, SummarySource};
 use tokio_util::sync::CancellationToken;
 
@@ -27,8 +27,10 @@ pub(super) async fn compact(
 ) -> Result<Option<Happened>, Error> {
     polity_points::point!("compaction::before_summary");
     let asked = ask_for_summary(handles, conversation, compaction, tried, halt).await?;
-    let (text, served, reservation) = match asked {
-        Asked::Answered(answer) => (answer.replied.text, Some(answer.served), Some(answer.reservation)),
+    let (text, answered, reservation) = match asked {
+        Asked::Answered(answer) => {
+            (answer.replied.text, Some((answer.served, answer.sent)), Some(answer.reservation))
+        }
         Asked::Limited(reached) => return Ok(Some(Happened::Limited(reached))),
         Asked::Left => return Ok(Some(Happened::Nothing)),
         // The service works, but does not answer this request, so the summary is made without a model.
@@ -60,12 +62,17 @@ pub(super) async fn compact(
     let (owner, turn_now) = (conversation.clone(), open.clone());
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
-            if let Some(served) = &served {
+            let mut number = None;
+            if let Some((served, request)) = &answered {
                 usage::insert(tx, &owner, turn_now.id, served).await?;
+                number = Some(sent::insert(tx, &owner, turn_now.id, request).await?);
             }
             if goes_on(tx, &owner, &turn_now).await? {
                 events::append(tx, &event).await?;
-                records::append(tx, &owner, turn_now.id, &record).await?;
+                let place = records::append(tx, &owner, turn_now.id, &record).await?;
+                if let Some(number) = number {
+                    sent::became(tx, number, place).await?;
+                }
             }
             Ok(())
         })

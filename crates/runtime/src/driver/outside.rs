@@ -12,6 +12,7 @@ use super::advance::Happened;
 use super::call::{arguments, arguments_text, malformed};
 use super::goes_on;
 use crate::approvals::{self, Question, Ruling};
+use crate::board::Moment;
 use crate::handles::Handles;
 use crate::head::head;
 use crate::tools::not_permitted;
@@ -57,7 +58,8 @@ fn batch(handles: &Handles, turn: &Turn, next: &ToolCall) -> Vec<ToolCall> {
 struct Ready {
     call: ToolCall,
     tool: Option<Arc<dyn Tool>>,
-    /// The evidence that the tool prepared, or the reason why the call does not run.
+    /// The evidence that the tool prepared, or the reason why the call does not run. After a crash, the tool finds out
+    /// from its evidence whether the call has happened.
     prepared: Result<Value, Refusal>,
     /// Whether the person has already allowed this call.
     asked: Asked,
@@ -103,13 +105,15 @@ pub(super) async fn run_outside(
     let _ends = cancel.clone().drop_guard();
     let attempt = if turn.has_started(next) { Attempt::AfterCrash } else { Attempt::First };
     let calls = if attempt == Attempt::First { batch(handles, turn, next) } else { vec![next.clone()] };
+    let names = calls.iter().map(|call| call.name.clone()).collect();
+    let running = handles.board.show(conversation, Moment::Running(names));
     let no_place = make_worktree(handles, &caller, &cancel).await?;
     let round = turn.rounds();
     let invocation = |call: &ToolCall, evidence: Value| Invocation {
         caller: caller.clone(),
         arguments: arguments(call).cloned().unwrap_or_default(),
-        // Call ids are unique only among the calls in the visible history. An earlier call that a summary has
-        // replaced may have had the same id.
+        // Call ids are unique only among the calls in the visible history. An earlier call that a summary has replaced
+        // may have had the same id. So the key also contains the turn and the round.
         idempotency_key: format!("{}-{}-{}", open.id, round, call.id),
         evidence,
         attempt,
@@ -168,6 +172,7 @@ pub(super) async fn run_outside(
             input.hosts = hosts;
             (input, reporter)
         });
+        let running = &running;
         async move {
             let begun = Instant::now();
             let ran = match (tool, input) {
@@ -175,6 +180,7 @@ pub(super) async fn run_outside(
                 (_, Err(refusal)) => Err(refusal),
                 (None, Ok(_)) => Err(Refusal::OutcomeUnknown { tool: call.name.clone() }),
             };
+            running.ended(&call.name);
             (call, ran, begun.elapsed())
         }
     });

@@ -387,7 +387,7 @@ async fn order_of_calls(world: &World) -> (Vec<String>, Vec<String>) {
     (called, answered)
 }
 
-/// Contract section 8: results are written in the order of the calls.
+/// docs/contract.md, section 8: results are written in the order of the calls.
 #[tokio::test]
 async fn results_are_written_in_the_order_of_the_calls_whatever_is_refused() {
     let world = World::with(&json!({"maxArtifactBytes": 100})).await;
@@ -452,7 +452,8 @@ async fn bytes_in_the_result_of_an_outside_tool_become_an_artifact() {
     }
 }
 
-/// A piece from the middle of a file has no signature, but it can be compared with the files that the agent may open.
+/// A piece from the middle of a file lacks the first bytes of the file, which show its format. But the piece can be
+/// compared with the files that the agent may open.
 #[tokio::test]
 async fn a_piece_of_what_the_agent_may_open_is_left_out_of_what_it_says() {
     let world = World::new().await;
@@ -469,7 +470,7 @@ async fn a_piece_of_what_the_agent_may_open_is_left_out_of_what_it_says() {
     assert_eq!(said, [json!({"text": "it ends with …"}).to_string(), json!({"text": other}).to_string()]);
 }
 
-/// Returns a world in which root has asked a reader something, and the reader's id.
+/// Returns a world in which root has sent a request to an agent, the reader. Also returns the id of the reader.
 async fn asked_reader(limits: &Value) -> (World, String) {
     let world = World::with(limits).await;
     world.say("user", "root", json!("go")).await;
@@ -504,7 +505,7 @@ async fn an_answer_that_is_too_long_for_a_message_is_answered_by_its_beginning_a
     assert_eq!(world.blobs.read(&hash).await.unwrap(), long.as_bytes());
 }
 
-/// Checks that nobody waits for an answer that could not be delivered.
+/// Checks that root was told that its request has failed, and that root no longer waits for the answer.
 async fn check_the_asker_is_told(world: &World) {
     let mail = world.mail("root").await;
     let request = world.query("SELECT id || state FROM messages WHERE sender = 'root'").await;
@@ -568,7 +569,8 @@ async fn a_failed_turn_fails_what_was_asked_before_it_too() {
     assert_eq!(told, ["root agent_failed", "root leftover"]);
 }
 
-/// Returns, for each request to the model, how many long messages this request is the first to show.
+/// Returns one number for each request to the model: how many long messages the request shows that no earlier request
+/// has shown.
 async fn new_in_each(world: &World, says: Vec<Say>) -> Vec<usize> {
     let script = drive_root(world, says, Vec::new()).await;
     let asked = script.requests();

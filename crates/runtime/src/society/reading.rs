@@ -2,6 +2,7 @@
 
 use super::Society;
 use crate::ask::{Bytes, preview};
+use crate::board::{Glimpses, now};
 use crate::handles::Handles;
 use polity_artifacts::BlobFile;
 use polity_registry::Settings;
@@ -13,14 +14,16 @@ use polity_store::Connection;
 use polity_store::view::events::Side;
 use polity_store::view::{self as readings, artifacts, facts};
 use polity_store::{
-    Conversation, Error, agents as agent_rows, artifacts as artifact_rows, events, roles, tasks,
+    Conversation, Error, agents as agent_rows, artifacts as artifact_rows, events, roles, sent, tasks,
 };
 use polity_view::RightView;
 use polity_view::{
-    AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactView, ContactView,
-    ConversationView, DataFacts, EventFilter, EventPage, MAX_PAGE, MessageFilter, MessagePage, MessageView,
-    RequestPreview, RoleView, TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
+    AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactUses, ArtifactView,
+    ContactView, ConversationView, DataFacts, EventFilter, EventPage, MAX_PAGE, MessageFilter, MessagePage,
+    MessageView, RequestPreview, RoleView, SearchFilter, SearchPage, SentRequest, TaskFilter, TaskPage,
+    TaskView, UsageFilter, UsageView,
 };
+use std::sync::Arc;
 
 /// An artifact with its bytes.
 #[derive(Debug)]
@@ -50,8 +53,10 @@ impl Society {
     /// Returns a page of agents, parents before children, with the number of the newest event at that moment.
     pub async fn agents(&self, filter: &AgentFilter) -> Result<AgentPage, Error> {
         let snapshot = self.handles.registry.current();
+        let moments = self.handles.board.moments(filter.task.as_ref(), now());
         let mut moment = self.handles.store.moment().await?;
-        let (agents, next) = readings::agents::list(&mut moment, &snapshot.catalogue, filter).await?;
+        let (agents, next) =
+            readings::agents::list(&mut moment, &snapshot.catalogue, &moments, filter).await?;
         Ok(AgentPage { agents, next, as_of: events::newest(&mut moment).await? })
     }
 
@@ -95,10 +100,17 @@ impl Society {
         Ok(readings::messages::by_id(&mut moment, texts, std::slice::from_ref(id)).await?.remove(id))
     }
 
+    /// Searches the society. Returns a page of results, newest first.
+    pub async fn search(&self, filter: &SearchFilter) -> Result<SearchPage, Error> {
+        let mut moment = self.handles.store.moment().await?;
+        let (hits, next) = readings::search::list(&mut moment, filter).await?;
+        Ok(SearchPage { hits, next })
+    }
+
     /// Returns the newest records of an agent in a task, or the newest records before a given record.
     ///
-    /// If no task is given, this uses the task that the agent was hired for. For root, it uses the task
-    /// that root worked on last. Returns `None` if there is no such agent, or if it does not work in that task.
+    /// If no task is given, the function uses the task for which the agent was hired. For root, it uses the task that
+    /// root worked on last. Returns `None` if there is no such agent, or if the agent does not work in the task.
     pub async fn conversation(
         &self,
         agent: &AgentId,
@@ -135,6 +147,12 @@ impl Society {
         }
     }
 
+    /// Returns a request exactly as it was sent to a model; `None` if no request has this number.
+    pub async fn sent(&self, number: i64) -> Result<Option<SentRequest>, Error> {
+        let mut moment = self.handles.store.moment().await?;
+        sent::get(&mut moment, number).await
+    }
+
     /// Returns a page of artifacts, newest first.
     pub async fn artifacts(&self, filter: &ArtifactFilter) -> Result<ArtifactPage, Error> {
         let mut moment = self.handles.store.moment().await?;
@@ -146,6 +164,13 @@ impl Society {
     pub async fn artifact(&self, id: &ArtifactId) -> Result<Option<ArtifactView>, Error> {
         let mut moment = self.handles.store.moment().await?;
         Ok(artifact_rows::get(&mut moment, id).await?.map(artifacts::shown))
+    }
+
+    /// Returns where an artifact was used; `None` if there is no artifact with this id.
+    pub async fn artifact_uses(&self, id: &ArtifactId) -> Result<Option<ArtifactUses>, Error> {
+        let mut moment = self.handles.store.moment().await?;
+        let Some(stored) = artifact_rows::get(&mut moment, id).await? else { return Ok(None) };
+        readings::uses::of(&mut moment, id, &stored.task).await.map(Some)
     }
 
     /// Returns one artifact, with the hash of its bytes in hexadecimal digits. Does not read the bytes.
@@ -195,6 +220,12 @@ impl Society {
         readings::events::list(&mut moment, side, filter, limit.clamp(1, MAX_PAGE)).await
     }
 
+    /// Watches what agents are doing, now and in the future. The filter selects the tasks and agents; its `kinds` have
+    /// no effect.
+    pub fn glimpses(&self, filter: &EventFilter) -> Glimpses {
+        Glimpses::new(Arc::clone(&self.handles.board), filter.clone())
+    }
+
     /// Returns the reason why writing to the database fails now, or `None` if writing works. To find out, this
     /// function writes to the database.
     pub async fn trouble(&self) -> Option<String> {
@@ -215,7 +246,8 @@ async fn detail(
     id: &AgentId,
 ) -> Result<Option<AgentDetail>, Error> {
     let snapshot = handles.registry.current();
-    let Some(agent) = readings::agents::get(connection, &snapshot.catalogue, id).await? else {
+    let moments = handles.board.moments(None, now());
+    let Some(agent) = readings::agents::get(connection, &snapshot.catalogue, &moments, id).await? else {
         return Ok(None);
     };
     let AgentView { role_id, .. } = &agent;

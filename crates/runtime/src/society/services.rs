@@ -5,7 +5,7 @@ use crate::ask::{self, DirectAnswer, DirectError, Line};
 use crate::handles::Handles;
 use polity_hands::server_state::Standing;
 use polity_llm::GateCircuit;
-use polity_registry::{Place, Problem, ServerSettings, Service, Severity as Gravity, Snapshot};
+use polity_registry::{Origin, Place, Problem, ServerSettings, Service, Severity as Gravity, Snapshot};
 use polity_society::id::ServiceId;
 use polity_society::tool_group::ServerName;
 use polity_store::Error;
@@ -16,7 +16,7 @@ use polity_view::{
 };
 use serde_json::Value;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 impl Society {
     /// Returns the services, in the order of `llmservices.json`.
@@ -48,6 +48,11 @@ impl Society {
     pub fn config(&self) -> ConfigView {
         let registry = &self.handles.registry;
         config(&registry.current(), registry.config_dir())
+    }
+
+    /// Returns everything that the configuration in force declares, without secrets.
+    pub fn config_in_force(&self) -> serde_json::Value {
+        self.handles.registry.current().to_json()
     }
 
     /// Reads the configuration files again, and brings valid changes into force.
@@ -130,7 +135,8 @@ fn view(
     }
 }
 
-fn state(handles: &Handles, service: &Service) -> ServiceState {
+/// Returns the current state of a service.
+pub(super) fn state(handles: &Handles, service: &Service) -> ServiceState {
     let Some(gate) = handles.gates.known(service) else { return ServiceState::default() };
     let status = gate.status();
     ServiceState {
@@ -143,14 +149,20 @@ fn state(handles: &Handles, service: &Service) -> ServiceState {
             GateCircuit::HalfOpen => Circuit::HalfOpen,
         },
         last_error: status.last_failure.map(|failure| failure.to_string()),
+        failing_since: status.failing_for.map(|long| {
+            polity_store::now()
+                .as_millis()
+                .saturating_sub(i64::try_from(long.as_millis()).unwrap_or(i64::MAX))
+        }),
     }
 }
 
 fn config(snapshot: &Snapshot, directory: &Path) -> ConfigView {
     ConfigView {
         revision: snapshot.revision,
-        directory: Some(directory.display().to_string()),
+        directory: Some(absolute(directory).display().to_string()),
         origin: snapshot.catalogue.origin().to_string(),
+        is_rehearsal: *snapshot.catalogue.origin() == Origin::Rehearsal,
         language: snapshot.settings.language,
         problems: snapshot.problems.iter().map(problem).collect(),
         services: snapshot.catalogue.services().iter().map(|service| service.id.clone()).collect(),
@@ -158,6 +170,11 @@ fn config(snapshot: &Snapshot, directory: &Path) -> ConfigView {
         limits: snapshot.settings.limits,
         prompts: snapshot.settings.prompts.as_ref().map(|path| path.display().to_string()),
     }
+}
+
+/// Returns the absolute path, so that processes with another working directory can use it.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 fn problem(problem: &Problem) -> ConfigProblem {

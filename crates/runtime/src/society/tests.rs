@@ -18,6 +18,7 @@ fn society(world: &World) -> (Society, Arc<ScriptedModel>) {
     let handles = world.handles(model.clone(), Hands::none());
     let society = Society {
         handles,
+        data: world.directory.path().to_owned(),
         events: world.signals.events.clone(),
         first_event: 0,
         broken: watch::channel(None).1,

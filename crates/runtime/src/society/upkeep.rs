@@ -2,8 +2,10 @@
 //! interrupted.
 
 use crate::handles::Handles;
+use polity_artifacts::words;
+use polity_society::content::Kind;
 use polity_society::id::TaskId;
-use polity_store::{Error, maintenance, tasks};
+use polity_store::{Error, artifacts, maintenance, tasks};
 use polity_workspaces::{Recovered, Retired};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,6 +24,47 @@ pub(super) async fn finish_merges(handles: Arc<Handles>, stop: CancellationToken
             Err(refusal) => tracing::warn!(?refusal, "failed to finish a merge that a crash had interrupted"),
         }
     }
+}
+
+/// Maximum number of artifacts whose words one transaction stores for the search, so that the transaction stays short.
+const FINDABLE_AT_ONCE: u32 = 50;
+
+/// Stores the words of old text artifacts, so that a search finds these artifacts by their content. The earlier version
+/// of polity that stored these artifacts did not store their words.
+pub(super) async fn make_findable(handles: Arc<Handles>, stop: CancellationToken) {
+    while !stop.is_cancelled() {
+        match make_some_findable(&handles).await {
+            Ok(0) => return,
+            Ok(count) => tracing::debug!(count, "old artifacts can be found by their content"),
+            // The next start of the society tries again.
+            Err(error) => return tracing::warn!(%error, "failed to read old artifacts for the search"),
+        }
+    }
+}
+
+async fn make_some_findable(handles: &Handles) -> Result<usize, Error> {
+    let mut reader = handles.store.reader().await?;
+    let unread = artifacts::unread(&mut reader, FINDABLE_AT_ONCE).await?;
+    drop(reader);
+    let mut read = Vec::with_capacity(unread.len());
+    for (id, blob) in unread {
+        // If the bytes cannot be read, the search finds the artifact only by its name.
+        let content = handles.blobs.read(&blob).await.unwrap_or_default();
+        read.push((id, words(Kind::Text, &content)));
+    }
+    let count = read.len();
+    if count > 0 {
+        let write = handles.store.write(move |tx| {
+            Box::pin(async move {
+                for (id, words) in &read {
+                    artifacts::note_words(&mut tx.connection, id, words).await?;
+                }
+                Ok(())
+            })
+        });
+        write.await?;
+    }
+    Ok(count)
 }
 
 /// Interval at which old data is removed.

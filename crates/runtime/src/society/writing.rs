@@ -7,9 +7,11 @@ use crate::tools;
 use polity_artifacts::index::{NO_TASK, Stored};
 use polity_artifacts::{BlobHash, NewArtifact, Prepared, prepare};
 use polity_decide::budget::{self, Reached};
+use polity_decide::foresee::{Asked, foresee};
 use polity_decide::inline;
 use polity_registry::Snapshot;
 use polity_society::contact;
+use polity_society::content::{Artifact, Kind};
 use polity_society::id::{AgentId, ArtifactId, RoleId, ServiceId, TaskId};
 use polity_society::limits::{ARTIFACT_LIMIT, TooLarge};
 use polity_society::message::{MessageState, Payload};
@@ -25,11 +27,12 @@ use polity_store::view::artifacts::shown;
 use polity_store::{
     Conversation, Error, Stopped, Tx, agents, apply, artifacts, events, keep, messages, tasks, usage,
 };
-use polity_view::{ArtifactView, Event, Posted};
+use polity_view::{ArtifactView, Event, Posted, Warning};
 use serde_json::{Number, Value, json};
 use std::sync::Arc;
 
-/// A message from the person to an agent, before the door admits it.
+/// A message that the person wants to send to an agent. The door (`door.rs`), which checks
+/// all messages of agents and of the person, has not yet accepted this message.
 #[derive(Clone, Debug)]
 pub struct UserMessage {
     /// The receiver: an agent's id, or the role name of an agent that the person knows in the task.
@@ -183,7 +186,7 @@ impl WriteError {
 type Verdict<T> = Result<T, Stopped<WriteError>>;
 
 impl Society {
-    /// Begins a task with a prompt of the person. Once this returns, the prompt is stored durably.
+    /// Begins a task with a prompt of the person. When this function returns, the prompt is stored durably.
     pub async fn prompt(&self, prompt: Prompt) -> Result<TaskId, PromptError> {
         prompt.check(&self.handles.registry.current())?;
         let post = UserMessage {
@@ -202,8 +205,8 @@ impl Society {
         }
     }
 
-    /// Sends a message from the person to any agent. Once this returns, the message is stored durably. The message
-    /// answers the open questions of this agent to the person. If the task was idle, it continues.
+    /// Sends a message from the person to any agent. When this function returns, the message is stored durably. The
+    /// message answers the open questions of this agent to the person. If the task was idle, the task continues.
     pub async fn write(&self, post: UserMessage) -> Result<Posted, WriteError> {
         write(&self.handles, post).await
     }
@@ -245,7 +248,8 @@ async fn write(handles: &Arc<Handles>, mut post: UserMessage) -> Result<Posted, 
         parsed.map_err(|problems| WriteError::refused(invalid_message(problems), &snapshot))?;
     let key = post.key.clone().map(|key| (key, fingerprint(&post, &payload)));
     if let Some(key) = &key {
-        // A retry returns the accepted message, even if the service has been removed or a limit lowered since.
+        // If the caller repeats an accepted message under the same key, return that message, even if the service has
+        // been removed or a limit has been lowered since.
         let mut moment = handles.store.moment().await?;
         if let Some(before) = keep(written_before(&mut moment, key).await)?? {
             return Ok(before);
@@ -312,7 +316,7 @@ async fn prepare_bounded(
     if let Err(TooLarge { size, limit }) = snapshot.settings.limits.check_artifact(new.bytes.len() as u64) {
         return Err(WriteError::TooLarge { filename: new.filename.unwrap_or_default(), size, limit });
     }
-    // Blobs are written before their rows, so a read-only society must refuse here.
+    // `prepare` below writes a blob, before any transaction begins. So a read-only society must refuse here.
     handles.store.check_writable()?;
     let prepared = prepare(&handles.blobs, new, id, polity_store::now().as_millis()).await;
     prepared.map_err(|error| WriteError::Store(Error::Blob(error)))
@@ -392,6 +396,7 @@ impl Writing {
     }
 
     async fn post(&mut self, tx: &mut Tx) -> Verdict<Posted> {
+        let warnings = self.warnings(&mut tx.connection).await?;
         let (task, agent) = self.destination(tx).await?;
         let user = Conversation { agent: AgentId::user(), task: task.clone() };
         let held = artifacts::bytes_of_task(&mut tx.connection, &task).await?;
@@ -416,6 +421,13 @@ impl Writing {
         if let Some(agent) = &agent {
             apply::apply(tx, &self.snapshot, introduce_person(agent)).await?;
         }
+        if let Some(meant) = self.payload.introduced() {
+            // The person can write to every agent of a task, so the person can also introduce each of them.
+            let row = agents::get(&mut tx.connection, &AgentId::new(meant.trim())).await?;
+            if let Some(known) = row.filter(|row| row.task.as_ref() == Some(&task)) {
+                apply::apply(tx, &self.snapshot, introduce_person(&known.id)).await?;
+            }
+        }
         let to = agent.map_or_else(|| self.post.to.clone(), |agent| agent.to_string());
         let payload = self.payload.clone();
         let draft = Draft { to, payload, answering: Answering::AsWritten, due_at: None };
@@ -428,11 +440,31 @@ impl Writing {
         }
         let message = messages::get(&mut tx.connection, &id).await?;
         let to = message.map_or_else(|| AgentId::new(self.post.to.clone()), |message| message.to);
-        Ok(Posted { id, task, state: MessageState::Queued, to, duplicate: false })
+        Ok(Posted { id, task, state: MessageState::Queued, to, duplicate: false, warnings })
     }
 
-    /// Determines the task and the receiver. The receiver is `None` if `to` is a role name, which only the door can
-    /// resolve.
+    /// Returns warnings about what will not work, so that the person reads them before any request goes to a model.
+    async fn warnings(&self, connection: &mut Connection) -> Result<Vec<Warning>, Error> {
+        let mut attached: Vec<(String, Kind)> = Vec::new();
+        let mut add = |artifact: &Artifact| {
+            let name = artifact.filename.clone().unwrap_or_else(|| artifact.id.reference());
+            attached.push((name, artifact.kind));
+        };
+        for id in &self.payload.attachments {
+            match self.prepared.iter().find(|prepared| prepared.artifact.id == *id) {
+                Some(prepared) => add(&prepared.artifact),
+                None => artifacts::get(connection, id).await?.iter().for_each(|stored| add(&stored.artifact)),
+            }
+        }
+        let Snapshot { catalogue, prompts, .. } = &*self.snapshot;
+        let root = self.begins.then(|| catalogue.service_for(self.post.service.as_ref()).as_ref());
+        let text = self.payload.content().and_then(|(_, content)| content.as_str()).unwrap_or_default();
+        let foreseen = foresee(Asked { text, attached: &attached, root }, catalogue, prompts);
+        Ok(foreseen.iter().map(|one| one.warning(&prompts.texts)).collect())
+    }
+
+    /// Determines the task and the receiver. The receiver is `None` if `to` is a role name: then `door::send` later
+    /// finds the agent with this role.
     async fn destination(&self, tx: &mut Tx) -> Verdict<(TaskId, Option<AgentId>)> {
         if self.begins {
             let task = mint::task();
@@ -484,7 +516,8 @@ impl Writing {
         let tokens = usage::in_context(&mut tx.connection, &root).await?.unwrap_or_default();
         let chosen = tasks::service(&mut tx.connection, task).await?;
         let need = budget::need(tokens, self.snapshot.catalogue.service_for(chosen.as_ref()));
-        // While an agent works for the task, the stored working time is lower than the real working time.
+        // While an agent works for the task, the stored working time is lower than the real working time. So ask the
+        // budget in memory first.
         let worked = match self.handles.budgets.worked(task) {
             Some(worked) => worked,
             None => tasks::worked(&mut tx.connection, task).await?,
@@ -504,7 +537,14 @@ async fn written_before(
         return Err(Stopped::Refused(WriteError::KeyReused));
     }
     let (message, state) = messages::with_state(connection, &kept.message).await?;
-    Ok(Some(Posted { id: message.id, task: message.task, state, to: message.to, duplicate: true }))
+    Ok(Some(Posted {
+        id: message.id,
+        task: message.task,
+        state,
+        to: message.to,
+        duplicate: true,
+        warnings: Vec::new(),
+    }))
 }
 
 async fn put_artifact(

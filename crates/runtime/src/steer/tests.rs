@@ -28,7 +28,8 @@ fn start(mut world: World, cast: &Arc<ScriptedModel>, tools: Vec<FakeTool>) -> R
     let stop = CancellationToken::new();
     let (broken, _) = watch::channel(None);
     let (unheard, unused) = mpsc::unbounded_channel();
-    // If the channel were closed, the supervisor would end at the next start.
+    // If this test starts a society in the same world again, its supervisor receives bells from `unused`. A supervisor
+    // ends when its channel is closed, so the sender must never be dropped.
     std::mem::forget(unheard);
     let bells = std::mem::replace(&mut world.signals.bells, unused);
     let ended = CancellationToken::new();
@@ -217,7 +218,8 @@ async fn when_everything_is_stopped_the_task_is_over_and_nobody_is_nudged() {
     assert_eq!(society.stop_work(Target::Everybody).await.len(), 2);
     cast.until_hanging(0).await;
     assert_eq!(society.idle().await, Outcome::Unanswered);
-    // A new message of the person starts the work again, and every call in the history has an answer.
+    // A new message of the person starts the work again. The model checks that every tool call in the history has a
+    // result.
     cast.play("root", &[Say::Text("here I am")]);
     society.world.say("user", "root", json!("go on")).await;
     cast.until(|| cast.asked_as("root") == 2).await;
@@ -265,8 +267,8 @@ async fn what_came_in_the_same_commit_as_a_stop_is_heard() {
     let cast = ScriptedModel::by_role(&[("root", &[Say::Text("done")])]);
     let mut society = start(world, &cast, Vec::new());
     society.idle().await;
-    // These bells belong to one commit: a message, a stop of root, and a second message. No bell rings for the second
-    // message.
+    // One transaction rings the bell of root's mailbox and the bell that halts root, and then sends a message to root.
+    // The message rings no further bell, because a transaction rings each bell only once.
     let root = society.world.of("root");
     let snapshot = society.world.snapshot.clone();
     let user = society.world.of("user");

@@ -1,7 +1,9 @@
 //! The model of all tests in this crate. It follows a script, and checks the history in every request.
 
 use futures::future::BoxFuture;
-use polity_llm::{Arguments, CallError, ChatModel, Endpoint, FailureKind, Message, Reply, Request, ToolCall};
+use polity_llm::{
+    Arguments, CallError, ChatModel, Endpoint, FailureKind, Listener, Message, Reply, Request, ToolCall,
+};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -175,7 +177,12 @@ impl Drop for Hanging<'_> {
 }
 
 impl ChatModel for ScriptedModel {
-    fn call<'a>(&'a self, _: &'a Endpoint, request: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        request: &'a Request,
+        _: &'a dyn Listener,
+    ) -> BoxFuture<'a, Result<Reply, CallError>> {
         Box::pin(async move {
             check_history(request);
             self.asked.fetch_add(1, Ordering::SeqCst);
@@ -219,7 +226,7 @@ fn role_of(request: &Request) -> &str {
     if role == "根智能体" { "root" } else { role }
 }
 
-/// Checks that every call has its result before any other message follows.
+/// Checks that the result of every tool call comes before any other message.
 fn check_history(request: &Request) {
     let mut pending: BTreeSet<&str> = BTreeSet::new();
     for message in &request.messages {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + Send + Sync;
 
-/// A tool whose work is a function.
+/// A tool that calls a function of the test.
 #[derive(Clone)]
 pub(crate) struct FakeTool {
     pub(crate) name: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct FakeTool {
 }
 
 impl FakeTool {
-    /// Makes a tool that changes something and may be repeated.
+    /// Makes a tool that changes something, and whose calls may be repeated after a crash.
     pub(crate) fn new(
         name: &'static str,
         run: impl Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + Send + Sync + 'static,
@@ -88,7 +88,7 @@ impl Tool for FakeTool {
 /// Returns the tools that polity ships, for tests that do not run them.
 pub(crate) fn shipped_hands() -> Hands {
     let enter = Enter { program: PathBuf::from("/nowhere"), first_arguments: Vec::new() };
-    // If no search provider were configured, there would be no tool for web search.
+    // The tool for web search exists only if a search provider is configured.
     let search = polity_web::Search::Tavily { key: polity_web::SearchKey::new("k") };
     let web = polity_web::Settings { search: Some(search), ..polity_web::Settings::default() };
     let nowhere = Path::new("/nowhere");

@@ -94,7 +94,8 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
         }
         (Some(Encoding::Base64), _) => return Err(invalid(Fault::NotA("a string where encoding is base64"))),
         (None, Value::String(text)) if is_reference(text) => return Ok(Incoming::Reference),
-        // Models sometimes forget to state that the content is encoded bytes.
+        // Models sometimes forget to state that the content is encoded bytes. So a text that is nothing but encoded
+        // bytes is decoded.
         (None, Value::String(text)) => inline::nothing_but_bytes(text),
         (None | Some(Encoding::Utf8), _) => None,
     };
@@ -133,7 +134,7 @@ fn is_reference(text: &str) -> bool {
 
 /// Writes the row of an artifact whose bytes are on disk, and grants access to its owner and the owner's ancestors.
 pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared) -> Result<(), Error> {
-    let Prepared { artifact, blob } = prepared;
+    let Prepared { artifact, blob, words } = prepared;
     let event = Event::ArtifactStored {
         task: Some(owner.task.clone()).filter(|task| task.as_str() != NO_TASK),
         artifact: artifact.id.clone(),
@@ -151,7 +152,7 @@ pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared)
         task: owner.task.clone(),
         damage: None,
     };
-    artifacts::insert(&mut tx.connection, &stored).await?;
+    artifacts::insert(&mut tx.connection, &stored, &words).await?;
     artifacts::grant(&mut tx.connection, &owner.agent, &id).await?;
     for ancestor in agents::ancestors(&mut tx.connection, &owner.agent).await? {
         artifacts::grant(&mut tx.connection, &ancestor, &id).await?;

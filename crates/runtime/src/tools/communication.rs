@@ -108,7 +108,8 @@ fn show(contact: &KnownParty) -> Value {
         "roleName": party.role_name,
         "source": contact.source,
     });
-    // The time of a contact that exists from the beginning is 0, and this time would mean nothing to a model.
+    // The time of a contact that exists from the beginning is 0, and this time would mean nothing to a model, so it is
+    // left out.
     if contact.since > Timestamp::default()
         && let Ok(since) = jiff::Timestamp::from_millisecond(contact.since.as_millis())
     {

@@ -92,8 +92,8 @@ pub(crate) fn made_of_file(call: &ToolCall, filename: Option<String>) -> Option<
     Some(artifact)
 }
 
-/// Reads the arguments of a call. Understands synonyms and ignores blank values, as for calls of these tools that
-/// copy nothing.
+/// Reads the arguments of a call. Understands synonyms of arguments and ignores blank values. The same holds for calls
+/// of these tools that copy nothing.
 fn read<T: Argued>(tool: &str, given: &Map<String, Value>) -> Result<T, Refusal> {
     let (mut given, _) = written::with_synonyms(given.clone(), synonyms_of(tool));
     given.retain(|_, value| written::says_something(value));
@@ -140,8 +140,8 @@ impl Tool for PutFile {
         arguments::schema_of::<PutGiven>()
     }
 
-    /// The transaction that records the result also stores the artifact, so the artifact is stored only once. If a
-    /// call was interrupted, it has stored nothing, and reads the file again.
+    /// The call itself only reads a file; it changes nothing outside the society. The transaction that records the
+    /// result also stores the artifact. So an interrupted call has stored nothing, and may read the file again.
     fn reach(&self, _: &Arguments) -> Reach {
         Reach::Society
     }

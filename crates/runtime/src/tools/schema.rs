@@ -1,4 +1,5 @@
-//! Builds the tools as models see them. The schemas come from the types, and the descriptions come from the prompts.
+//! Builds the tools as models see them. The schemas come from the Rust types of the arguments, and the descriptions
+//! come from the prompt files.
 
 use super::artifact::{CONTENT, GET_ARTIFACT, PATH, PUT_ARTIFACT, SAVE_TO};
 use polity_decide::arguments;
@@ -50,9 +51,9 @@ pub(crate) struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    /// Returns whether at least one call of a tool may run or may be asked about, if the tool needs this group for
-    /// the call. Returns false if the agent lacks the right to the group, or if the policy denies every such call. A
-    /// tool that the agent may never call is not offered.
+    /// Returns whether the agent may ever call a tool whose calls need this group. Returns false if the agent lacks
+    /// the right to the group, or if the policy denies every call of the tool. A tool that the agent may never call is
+    /// not offered.
     pub(super) fn may_call(&self, tool: &str, group: &ToolGroup) -> bool {
         let settings = &self.snapshot.settings;
         let groups = settings.server_groups().of(group);
@@ -146,7 +147,7 @@ fn cost(tool: &Tool) -> Definition<'_> {
     Definition { name, description, tokens: texts.into_iter().map(estimate_tokens).sum() }
 }
 
-/// Returns tools that act outside as requests contain them.
+/// Returns these outside tools in the form in which requests contain them.
 fn in_requests(tools: Vec<Arc<dyn polity_hands::tool::Tool>>, asker: Asker<'_>) -> Vec<Tool> {
     let snapshot = asker.snapshot;
     let tool = |tool: Arc<dyn polity_hands::tool::Tool>| {
@@ -167,7 +168,7 @@ fn in_requests(tools: Vec<Arc<dyn polity_hands::tool::Tool>>, asker: Asker<'_>) 
     tools.into_iter().map(tool).collect()
 }
 
-/// Writes the tool groups that the caller may give to a role into the schemas of the tools that create roles.
+/// Some tools create roles. Writes into the schema of such a tool which tool groups its caller may give to a role.
 fn list_groups(schema: &mut Value, may_give: &[ToolGroup]) {
     for path in ["/properties/toolGroups/items", "/properties/role/properties/toolGroups/items"] {
         if let Some(items) = schema.pointer_mut(path) {

@@ -82,7 +82,7 @@ fn install(release: &str) -> Option<&'static str> {
         .find_map(|family| commands.iter().find(|(name, _)| family == *name).map(|(_, command)| *command))
 }
 
-/// Concludes which level works, and writes the findings.
+/// Concludes which sandbox level works on this machine, and writes the findings for the person.
 pub(super) fn conclude(
     program: Option<PathBuf>,
     bubblewrap: Result<OwnProc, String>,

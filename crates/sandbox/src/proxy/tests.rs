@@ -26,7 +26,7 @@ impl Outside for Small {
                 SocketAddr::new([169, 254, 169, 254].into(), port),
             ]),
             // The first address can be reached only from machines in a cloud. The second address leads through an
-            // obsolete gateway.
+            // obsolete gateway. So the proxy must refuse both.
             "cloud.example.org" => Ok(vec![
                 SocketAddr::new([168, 63, 129, 16].into(), port),
                 SocketAddr::new("2002:808:808::1".parse().unwrap(), port),

@@ -1,9 +1,9 @@
 //! Measures how much a command adds on disk.
 //!
-//! Walking over a large workspace many times a second would cost too much. So the supervisor watches the free space
-//! of the file systems, which costs almost nothing, and walks over the directories only if the free space has shrunk
-//! by a part of the limit. A walk counts only files that changed since the command began, because other programs also
-//! add files to the same file systems.
+//! Walking over a large workspace many times a second would cost too much. So the supervisor watches the free space of
+//! the file systems, which costs almost nothing, and walks over the directories only if the free space has shrunk by
+//! more than a quarter of the limit. A walk counts only files that changed since the command began, because other
+//! programs also add files to the same file systems.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::limits::Limits;
 
-/// A walk begins when the free space, or the number of free files, has shrunk by more than `limit / PART`.
+/// A walk over the directories begins when the free space, or the number of free files, has become smaller by more than
+/// the limit divided by `PART`.
 const PART: u64 = 4;
 
 /// After a walk, the supervisor walks again only after `SHARE` times the duration of the walk.

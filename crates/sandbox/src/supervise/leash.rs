@@ -13,7 +13,8 @@ use crate::walls::LANDLOCK_SCOPES;
 /// Time limit for killing all processes. Only a process that the kernel cannot interrupt takes longer.
 const KILLING: Duration = Duration::from_secs(20);
 
-/// If the leash has not killed all processes after this time, they are also killed one by one.
+/// If killing all processes at the same time has not ended all of them after this time, they are also killed one by
+/// one.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// How the supervisor kills all processes of a command at the same time.
@@ -58,15 +59,16 @@ impl Leash {
         }
     }
 
-    /// Kills every descendant of the supervisor, and waits until the supervisor has no child. Returns how many
-    /// processes are left.
+    /// Kills every descendant of the supervisor, and waits for them to end. Returns how many processes could not be
+    /// killed; 0 if none is left.
     ///
     /// A process whose parent dies becomes a child of the supervisor, so no process escapes.
     pub(super) fn kill_all(self, child: Pid) -> u64 {
         let begin = Instant::now();
         loop {
             match self {
-                // Bubblewrap outside the namespace has one child, the first process of the namespace.
+                // The bubblewrap process outside the namespace has one child, the first process of the namespace. When
+                // this child is killed, the kernel kills the whole namespace.
                 Self::Namespace => {
                     for process in tree::children(child.as_raw_nonzero().get()) {
                         kill(process, Signal::KILL);
@@ -105,15 +107,16 @@ fn enter_domain() -> Result<(), ::landlock::RulesetError> {
         .map(drop)
 }
 
-/// Returns whether the signals of this process stay in its Landlock domain. If so, the kernel refuses even a signal
-/// to the parent process, although the parent runs as the same user.
+/// Returns whether the signals of this process stay in its Landlock domain. The parent process is outside the domain
+/// and runs as the same user. So if the kernel refuses a signal to the parent, the domain has taken effect.
 fn is_confined() -> bool {
     let parent = rustix::process::getppid();
     parent.is_some_and(|parent| rustix::process::test_kill_process(parent) == Err(Errno::PERM))
         && rustix::process::test_kill_process(Pid::INIT) == Err(Errno::PERM)
 }
 
-/// Kills all descendants. First stops all descendants, so that no descendant starts a new process meanwhile.
+/// Kills all descendants. First stops all descendants, so that no descendant starts a new process while others are
+/// being killed.
 fn one_by_one() {
     let found = tree::descendants(rustix::process::getpid(), usize::MAX);
     for signal in [Signal::STOP, Signal::KILL] {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rustix::process::Pid;
 
 /// Maximum number of processes whose descriptors are searched for files in memory. If a command has more processes,
-/// the other processes are not searched.
+/// only this many of them are searched.
 const SEARCHED: usize = 256;
 
 /// Maximum number of descriptors of one process that are searched.

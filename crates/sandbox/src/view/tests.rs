@@ -126,8 +126,8 @@ fn some_places() -> impl Strategy<Value = (Places, Host)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2048, max_global_rejects: 65_536, ..ProptestConfig::default() })]
 
-    /// At the level `full`, no path inside the sandbox leads to a hidden path, whatever directories the plan grants.
-    /// The only exceptions are the command's own directories.
+    /// At the sandbox level `full`, no path inside the sandbox leads to a hidden path, whatever directories the plan
+    /// grants. The only exceptions are the command's own directories.
     #[test]
     fn no_path_leads_to_a_hidden_one((places, host) in some_places(), inside in path()) {
         prop_assume!(check(&places, Level::Full).is_ok());
@@ -144,7 +144,7 @@ proptest! {
         }
     }
 
-    /// At the level `partial`, no rule allows a hidden path, unless the path is in one of the command's own
+    /// At the sandbox level `partial`, no rule allows a hidden path, unless the path is in one of the command's own
     /// directories.
     #[test]
     fn no_rule_opens_a_hidden_path((places, host) in some_places()) {

@@ -35,8 +35,8 @@ pub(crate) enum Right {
     Device,
 }
 
-/// Devices that a command may open at the level `partial`. Terminals are not in the list, because they belong to the
-/// host.
+/// Devices that a command may open at the sandbox level `partial`. Terminals are not in the list, because they belong
+/// to the host.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Decides which paths a command can open. The command cannot open any path for which there is no rule.
@@ -60,7 +60,7 @@ pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
         Level::Partial => {
             list.push(rule(&places.temporary, Right::Write));
             list.push(rule(&places.program, Right::Read));
-            // Symbolic links such as `/bin` need no rule: they lead into directories that have one.
+            // Symbolic links such as `/bin` need no rule: they lead into directories that have a rule.
             let readable = readable(places, host)
                 .into_iter()
                 .filter(|path| !host.links.iter().any(|(at, _)| at == path));

@@ -18,8 +18,8 @@ use super::{Separation, Sockets, Wall};
 /// they have an additional bit.
 const FIRST_UNKNOWN: u32 = 470;
 
-/// The requests of `ioctl` that can make the terminal run a command outside: `TIOCSTI` puts characters into the input
-/// of the terminal, and `TIOCLINUX` can paste into the console.
+/// The requests of `ioctl` that can make the terminal run a command outside the sandbox: `TIOCSTI` puts characters into
+/// the input of the terminal, and `TIOCLINUX` can paste into the console.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541c];
 
 /// The bits of a file's mode that make a program run with the rights of the file's owner or group (set-id).
@@ -99,7 +99,8 @@ fn refused(wall: Wall) -> Result<Rules, BackendError> {
         add(libc::SYS_unshare, vec![has(0, flag, flag)?])?;
     }
     for request in TERMINAL_INPUT {
-        // The kernel uses only the lower 32 bits of the request. A filter that compared all 64 bits could be evaded.
+        // The kernel uses only the lower 32 bits of the request. If the filter compared all 64 bits, a command could
+        // evade the filter by setting one of the upper bits.
         add(libc::SYS_ioctl, vec![is(1, request)?])?;
     }
     files(&mut add)?;
@@ -121,7 +122,7 @@ fn refused(wall: Wall) -> Result<Rules, BackendError> {
 
 type Add<'a> = dyn FnMut(c_long, Vec<SeccompCondition>) -> Result<(), BackendError> + 'a;
 
-/// Refuses to make device nodes, and programs that run with the rights of their owner or group.
+/// Refuses calls that make a device node, or a program file that runs with the rights of its owner or group (set-id).
 fn files(add: &mut Add<'_>) -> Result<(), BackendError> {
     const CREATE: u64 = 0o100;
     const TEMPORARY: u64 = 0o20_000_000;
@@ -159,7 +160,7 @@ fn sockets(sockets: Sockets, add: &mut Add<'_>) -> Result<(), BackendError> {
         Sockets::InternetAndUnix => &[UNIX, INTERNET, INTERNET6, NETLINK],
     };
     if allowed.is_empty() {
-        // This condition is true for every value, so every call is refused.
+        // This condition is true for every value, so every call of `socket` is refused.
         add(libc::SYS_socket, vec![has(0, 0, 0)?])?;
     } else {
         let other =
@@ -196,8 +197,8 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
 /// Refuses further calls if the command shares files and users with the host, so that only Landlock protects the
 /// files.
 ///
-/// Landlock does not examine calls that change the mode or owner of a path. So a command can set only the mode 0700
-/// by path, because `chmod +x` and linkers set this mode under the umask of the level `partial`. If a command sets
+/// Landlock does not examine calls that change the mode or owner of a path. So a command can set only the mode 0700 by
+/// path, because `chmod +x` and linkers set this mode under the umask of the sandbox level `partial`. If a command sets
 /// this mode on a file of the person, other users still cannot read the file, and the person still can. If a command
 /// has opened the file, it can set every mode by file descriptor, because Landlock has already allowed it to open the
 /// file.
@@ -213,12 +214,13 @@ fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
             add(call, vec![has(argument, bit, wrong)?])?;
         }
     }
-    // The command may choose the processors only for its own processes.
+    // A process may choose the processors only for itself (process number 0).
     add(libc::SYS_sched_setaffinity, vec![compare(0, SeccompCmpOp::Ne, 0)?])
 }
 
-/// Refuses signals if neither namespaces nor Landlock prevent signals to processes outside. A process may still send
-/// signals to its own process group (process number 0), and signals that do nothing by default to single threads.
+/// Refuses signals, for a command that neither namespaces nor Landlock keep from sending signals to processes outside
+/// the sandbox. A process may still send any signal to its own process group (process number 0). To a single thread, it
+/// may send only a signal that does nothing by default, such as `SIGCHLD`.
 fn signals(add: &mut Add<'_>) -> Result<(), BackendError> {
     add(libc::SYS_kill, vec![compare(0, SeccompCmpOp::Ne, 0)?])?;
     let harmless = [libc::SIGURG, libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT];
@@ -323,7 +325,8 @@ const ALWAYS: &[c_long] = &[
     libc::SYS__sysctl,
 ];
 
-/// Calls that are also refused if the command shares shared memory, queues and users with the host.
+/// Further calls that are refused if the command has no namespaces of its own, and so shares memory segments, message
+/// queues and users with the host.
 const SHARED_HOST: &[c_long] = &[
     // Access to the shared memory and queues of all programs of the same user.
     libc::SYS_shmget,

@@ -6,7 +6,7 @@ use dom_query::{Document, NodeId, NodeRef};
 
 use super::styles::{Effect, MOST_RULES, Rule, effect_of, rules};
 
-/// Elements whose content is never shown as text.
+/// Elements whose content browsers never show as text.
 const NO_TEXT: &[&str] = &[
     "script", "style", "noscript", "template", "iframe", "object", "embed", "applet", "canvas", "audio",
     "video", "map", "svg", "datalist", "noembed", "noframes", "param", "source", "track",
@@ -57,7 +57,8 @@ fn by_style_sheets(document: &Document) -> HashMap<NodeId, Effect> {
     let sheets = document.select("style");
     let mut found: Vec<Rule> = sheets.nodes().iter().flat_map(|sheet| rules(&sheet.text())).collect();
     found.truncate(MOST_RULES);
-    // The sort is stable, so rules with equal specificity keep the order that they have in the page.
+    // The sort is stable, so rules with equal specificity keep the order that they have in the page. Below, a later
+    // rule overwrites the effect of an earlier rule.
     found.sort_by_key(|rule| rule.specificity);
     let mut effects = HashMap::new();
     for rule in found {

@@ -40,7 +40,8 @@ pub(super) fn of(document: Document) -> Main {
         // Keep the class of a code block, because it names the programming language.
         keep_classes: true,
         text_mode: TextMode::Markdown,
-        // The default of 500 characters suits English. A Chinese text with the same content has about 200 characters.
+        // A main text must have at least this many characters. The default of 500 characters suits English. A Chinese
+        // text with the same content has about 200 characters.
         char_threshold: 200,
         ..Config::default()
     };

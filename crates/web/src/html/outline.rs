@@ -8,7 +8,8 @@ use dom_query::{Document, NodeRef};
 const DEEPEST: usize = 8;
 
 pub(super) fn simplify(document: &Document) {
-    // An `aside` outside the main text is removed. Inside the main text, an `aside` is a remark and is kept.
+    // An `aside` inside the main text is a remark. It becomes a `div`, so that it is kept. An `aside` outside the main
+    // text keeps its name, and `main_part` removes it.
     for remark in document.select("main aside, article aside, [role=main] aside").nodes() {
         remark.rename("div");
     }

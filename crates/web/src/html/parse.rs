@@ -127,7 +127,7 @@ impl TokenSink for Filter {
             _ => {}
         }
         match self.builder.process_token(token, line) {
-            // Scripts are not run.
+            // Nothing runs the scripts of the page, so continue after the end of a script.
             TokenSinkResult::Script(_) | TokenSinkResult::EncodingIndicator(_) => TokenSinkResult::Continue,
             other
             @ (TokenSinkResult::Continue | TokenSinkResult::Plaintext | TokenSinkResult::RawData(_)) => other,

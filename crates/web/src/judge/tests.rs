@@ -164,11 +164,12 @@ fn the_person_can_open_a_private_place_and_no_other() {
         ("http://corp/", "*.corp", "private name"),
         ("http://10.1.2.3/", "10.0.0.0/8", "goes"),
         ("http://[fd00::1]:3000/", "[fd00::1]:3000", "goes"),
-        // An entry without a port does not allow ports of other protocols. An entry with exactly this port allows the
-        // port.
+        // An entry of `allowHosts` without a port does not allow ports of protocols other than HTTP, such as 25. An
+        // entry that contains such a port allows it.
         ("http://10.1.2.3:25/", "10.0.0.0/8", "port"),
         ("http://10.1.2.3:25/", "10.1.2.3:25", "goes"),
-        // Even if an entry allows the host, a URL with a user name and a URL with another scheme are refused.
+        // Even if an entry of `allowHosts` names the host, a URL with a user name is refused, and so is a URL whose
+        // scheme is neither http nor https.
         ("http://user@wiki/", "wiki", "credentials"),
         ("ftp://wiki/", "wiki", "scheme"),
     ] {

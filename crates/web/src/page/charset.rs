@@ -1,10 +1,10 @@
-//! Decodes the bytes of a text. The encoding comes from the byte order mark, else from the header, else from a
-//! declaration in the text. If all three are missing, the text is decoded as UTF-8 if it is valid UTF-8, else as
+//! Decodes the bytes of a text. The encoding comes from the byte order mark, else from the header `Content-Type`, else
+//! from a declaration in the text. If all three are missing, the text is decoded as UTF-8 if it is valid UTF-8, else as
 //! windows-1252.
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// A document declares its encoding within this many bytes.
+/// Number of bytes at the beginning of a document in which its declaration of the encoding is searched.
 const DECLARED_WITHIN: usize = 2048;
 
 pub(super) fn decode(body: &[u8], content_type: &str) -> String {

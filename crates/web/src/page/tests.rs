@@ -37,7 +37,7 @@ fn text_is_read_in_the_encoding_that_it_declares() {
     assert_eq!(text("text/plain;charset=windows-1251", WINDOWS_1251.encode("мир").0.into_owned()), "мир");
     let xml = "<?xml version=\"1.0\" encoding=\"euc-jp\"?><a>日本</a>";
     assert_eq!(text("application/xml", EUC_JP.encode(xml).0.into_owned()), xml);
-    // The header takes precedence over a declaration in the page, and a byte order mark over both.
+    // The header `Content-Type` takes precedence over a declaration in the page, and a byte order mark over both.
     assert_eq!(text("text/html; charset=utf-8", "<meta charset=gbk><p>中文</p>"), "中文");
     assert_eq!(text("text/plain; charset=gbk", "\u{feff}中文"), "中文");
     let utf16: Vec<u8> = "\u{feff}中文".encode_utf16().flat_map(u16::to_le_bytes).collect();

@@ -68,7 +68,8 @@ impl AllowedHost {
             }
     }
 
-    /// Returns whether the entry contains this port. An entry without a port allows all ports, but contains no port.
+    /// Returns whether this port is written in the entry. If no port is written in the entry, returns `false` for every
+    /// port.
     pub(crate) fn is_for_port(&self, port: u16) -> bool {
         self.port == Some(port)
     }

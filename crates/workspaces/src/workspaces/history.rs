@@ -33,7 +33,7 @@ pub enum Recording {
 /// A commit, and the workspace in which it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorktreeCommit {
-    /// The owner of the worktree; `None` for the workspace that the task shares.
+    /// The owner of the worktree; `None` for the workspace that the agents of the task share.
     pub worktree: Option<AgentId>,
     /// The author, message, time and files.
     pub commit: Commit,

@@ -1,4 +1,4 @@
-//! Merges the worktree of an agent into another workspace, completely or not at all.
+//! Merges the worktree of an agent into another workspace. A merge that finds a conflict changes no files.
 
 use super::{AGENT_TRAILER, Locked, Workspaces, branch_of, merged_of, segment};
 use crate::hunks::{self, Conflict, Hunk};
@@ -353,8 +353,8 @@ pub(super) async fn present(
         repository.changes(&left_head, &left).await?.into_iter().map(|change| change.path).collect();
     let mut changes = repository.changes(&person.head, &left).await?;
     changes.retain(|change| ours.contains(&change.path));
-    // For each file that polity has merged: does the disk still have the version that polity wrote, or again the
-    // version in HEAD?
+    // If the disk has the version in HEAD again, the person has discarded the change that polity merged. So the new
+    // commit leaves out this file.
     let mut kept = Vec::new();
     let nothing = BTreeSet::new();
     for some in changes.chunks(FILES_AT_ONCE) {

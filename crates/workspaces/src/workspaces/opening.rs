@@ -32,7 +32,7 @@ impl Locked<'_> {
         }
     }
 
-    /// Opens the workspace that a task shares, and makes it if it does not exist.
+    /// Opens the workspace that the agents of the task share, and makes it if it does not exist.
     async fn shared(&self) -> Result<Opened, Problem> {
         let directory = self.task.join(SHARED);
         let made = |git| Opened { directory: directory.clone(), access: Access::Write, git };

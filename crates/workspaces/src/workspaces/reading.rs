@@ -58,7 +58,8 @@ pub struct FileDiff {
 pub struct Commit {
     /// The hash of the commit.
     pub id: String,
-    /// The id of the agent that made the commit, or that the message names. Otherwise the address of the author.
+    /// The id of the agent that made the commit. If no agent made it, the id of the agent that the commit message
+    /// names. If the message names no agent, the address of the author.
     pub agent: String,
     /// The first line of the commit message.
     pub message: String,
@@ -82,9 +83,9 @@ pub struct FileEntry {
 }
 
 impl Workspaces {
-    /// Compares the present files of a workspace with the commit that it began with. For a worktree, this commit is
-    /// the state of the hirer's workspace when the agent was hired. For a directory of the person, this commit is the
-    /// person's HEAD.
+    /// Compares the present files of a workspace with the commit that the workspace began with. For a worktree, this
+    /// commit is the state of the workspace of the agent that hired the owner, at the time of hiring. For a directory
+    /// of the person, this commit is the person's HEAD.
     pub async fn diff(
         &self,
         task: &TaskId,
@@ -105,7 +106,7 @@ impl Workspaces {
         Ok(self.lock(task, cancel).await?.log(place).await?)
     }
 
-    /// Lists at most 20,000 files of a workspace. Leaves out files that ignore files exclude.
+    /// Lists at most 20,000 files of a workspace. Leaves out files that an ignore file such as `.gitignore` excludes.
     pub async fn tree(
         &self,
         task: &TaskId,

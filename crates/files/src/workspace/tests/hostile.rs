@@ -174,7 +174,8 @@ fn no_path_of_the_table_leaves_the_workspace() {
     assert_eq!(snapshot(&trapped.inside().join(".git")), protected);
 }
 
-/// The names of the files outside are not secret, so this test checks the error instead of looking for the canary.
+/// The canary is the text in the files outside the workspace. A listing would show only the names of these files, not
+/// the text, so this test checks the error instead of looking for the canary.
 #[test]
 fn a_directory_outside_is_not_listed() {
     let trapped = Trapped::new();

@@ -7,7 +7,7 @@ use polity_files::{Workspace, WorkspacePath};
 /// Maximum size in bytes of an ignore file. A larger file is disregarded.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The ignore files of a directory. The rules of a later file take precedence.
+/// The ignore files of a directory. The rules of a file that is later in this list take precedence.
 const FILES: &[&str] = &[".gitignore", ".ignore"];
 
 /// A further ignore file, inside the git directory. Git never commits this file.

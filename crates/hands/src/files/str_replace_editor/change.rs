@@ -158,8 +158,8 @@ fn write(desk: &Desk, views: &Views, change: &Change, plan: &Plan) -> Result<Out
     Ok(confirmation(desk, path, *before, &new.text, &new.changed, change))
 }
 
-/// Describes the change to the model. The path and the line numbers are in the JSON or in the origin of the text, so
-/// the content of the file cannot forge them.
+/// Describes the change to the model. The path and the line numbers are in the JSON, or in the separate line that names
+/// the origin of the text. So the content of the file cannot forge them.
 fn confirmation(
     desk: &Desk,
     path: &WorkspacePath,

@@ -70,8 +70,8 @@ fn file(
     Ok(output)
 }
 
-/// Returns the numbered lines of a text. The path and the range of lines are in the origin of the text, so the
-/// content of the file cannot forge them.
+/// Returns the numbered lines of a text. The path and the range of lines are in the separate line that names the origin
+/// of the text. So the content of the file cannot forge them.
 fn text_output(desk: &Desk, name: &str, text: &str, range: Option<[i64; 2]>) -> Result<Output, Refusal> {
     let count = lines(text).count();
     let [first, last] = range.unwrap_or([1, -1]);

@@ -152,7 +152,7 @@ fn in_base64(bytes: &[u8], form: usize) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Contract section 3: no text ever contains binary data, in base64 or any other form.
+    /// docs/contract.md, section 3: no text ever contains binary data, in base64 or any other form.
     #[test]
     fn no_bytes_are_left_in_what_is_recorded(
         place in select(PLACES.to_vec()),
@@ -250,8 +250,9 @@ fn taken_out(mut replied: Replied) -> (Found, String) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1024))]
 
-    /// Contract section 3: after the search, an answer contains no run of 64 digits that encodes a part of a file.
-    /// This holds for base64 and hexadecimal, for all surrounding texts, and for every place in an answer.
+    /// docs/contract.md, section 3: after the bytes were taken out, an answer contains no run of 64 digits that encodes
+    /// a part of a file. This holds for base64 and hexadecimal, for all surrounding texts, and for every place in an
+    /// answer.
     #[test]
     fn no_run_of_a_file_is_left_in_an_answer(
         bytes in files(),
@@ -283,7 +284,7 @@ proptest! {
         prop_assert_eq!(run_left(&recorded, &bytes), None);
     }
 
-    /// An answer without bytes is recorded byte for byte.
+    /// An answer that contains no encoded bytes is recorded unchanged.
     #[test]
     fn an_answer_without_bytes_stays_as_it_is(text in other_texts(), place in select(TEXT_PLACES.to_vec())) {
         let replied = (place.1)(&text);
@@ -293,7 +294,8 @@ proptest! {
         prop_assert_eq!(same, replied, "{}", place.0);
     }
 
-    /// A piece from the middle of a known file is left out of an answer wherever it occurs. Nothing else is left out.
+    /// A piece from the middle of a known file is left out of an answer wherever the piece occurs. Nothing else is left
+    /// out.
     #[test]
     fn no_piece_of_what_is_known_is_left_in_an_answer(
         bytes in proptest::collection::vec(any::<u8>(), 300..900),

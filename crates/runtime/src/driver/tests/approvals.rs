@@ -9,7 +9,8 @@ use polity_society::id::{ApprovalId, PermissionId, TaskId};
 use polity_store::approvals::Approval;
 use polity_view::{ApprovalFilter, ApprovalState, Outcome};
 
-/// Returns the rule that asks about each call of `pay`, which belongs to the group `web` and changes something.
+/// Returns the rule by which the person is asked about each call of the tool `pay`. This tool belongs to the group
+/// `web` and changes something.
 fn rule() -> Value {
     json!({"group": "web", "write": true, "decide": "ask"})
 }
@@ -277,7 +278,7 @@ async fn who_hears_from_a_reader_of_the_web_is_asked_about_each_call_and_shown_t
     world.say("root", &reader, json!("read")).await;
     drive(&world, &world.of(&reader), vec![Say::Call("fetch", json!({})), Say::Text("pay them")], &tools)
         .await;
-    // Root gets the closing text of the reader in its open turn.
+    // Root's turn is still open, and now takes in the closing text of the reader.
     drive(&world, &world.of("root"), vec![Say::Call("pay", json!({}))], &tools).await;
     let asked = questions(&world).await;
     assert_eq!((asked.len(), *runs.lock().unwrap()), (1, 1));

@@ -85,8 +85,8 @@ async fn a_file_becomes_an_artifact_and_an_artifact_a_file() {
     std::fs::write(file(&world, "plot.bin").await, &bytes).unwrap();
     world.say("user", "root", json!("copy")).await;
     let meta = json!({"type": "plot", "path": "./plot.bin", "meta": {"mimeType": "application/x-plot"}});
-    // A model may fill in every argument, some of them with empty values. Only the other arguments count: here
-    // `content`, not `path`.
+    // A model may fill in every argument, some of them with empty values. An empty argument has no effect: here, the
+    // call has `content`, and its empty `path` is ignored.
     let content = json!({"type": "note", "path": "", "content": "a note", "encoding": null});
     let says = vec![Say::Calls(vec![("put_artifact", meta), ("put_artifact", content)]), Say::Text("stored")];
     let script = drive(&world, "root", says, Vec::new()).await;
@@ -173,7 +173,8 @@ async fn what_cannot_be_copied_is_refused_and_changes_nothing() {
     assert!(!file(&world, "f").await.exists());
 }
 
-/// Tests copying in a directory of the person that agents may only read, and in which strangers may have written.
+/// Tests copying in a directory of the person that agents may only read. Its files count as content from outside,
+/// because strangers may have written them.
 #[tokio::test]
 async fn a_read_only_workspace_is_only_read_and_its_source_is_seen() {
     let world = World::new().await;
@@ -214,7 +215,8 @@ async fn the_source_of_an_artifact_goes_with_it_into_the_workspace() {
     let artifact = world.query("SELECT id FROM artifacts").await.remove(0);
     let holders = async || world.query("SELECT holder FROM seen WHERE source = 'web' ORDER BY holder").await;
     assert_eq!(holders().await, [format!("agent:{reader}"), format!("artifact:{artifact}")]);
-    // Root is the parent of the reader, so root may open the artifact. Root has got no message from the reader.
+    // Root is the parent of the reader, so root may open the artifact. Root has got no message from the reader. So the
+    // web can become a source of root only through the artifact.
     drive(
         &world,
         "root",

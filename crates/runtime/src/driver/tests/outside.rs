@@ -12,7 +12,8 @@ use tokio::sync::Barrier;
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-/// Hires a reader with this service and these groups, says something to it and drives it with these tools.
+/// Hires an agent (a reader) with this service and these tool groups, sends it a message, and runs its turn with these
+/// outside tools.
 async fn drive_reader(
     world: &World,
     role: Value,

@@ -112,8 +112,8 @@ impl Play {
         self.directory.path().join(DATABASE)
     }
 
-    /// Waits until the last transaction has ended. A real process writes nothing after a crash. In this test, the
-    /// transaction may still be running after the simulated crash.
+    /// Waits until no transaction is running. A real process writes nothing after a crash. But after the simulated
+    /// crash of this test, the last transaction may still be running.
     fn wait_for_the_dead(&self) {
         life().block_on(async {
             use sqlx::{ConnectOptions, Connection};
@@ -126,8 +126,8 @@ impl Play {
     }
 }
 
-/// Plays several societies, and counts the deeds of their models by name.
-/// If a check fails, this panics with the seed of that society.
+/// Plays several societies, and counts the deeds of their models by name. If a check of a society fails, the function
+/// panics with the seed of this society.
 fn play(first: u64, societies: u64) -> script::Deeds {
     let (registry, template, _kept) = life().block_on(async {
         let (template, kept) = template().await;
@@ -165,8 +165,8 @@ fn from_environment(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().unwrap())
 }
 
-/// Checks that every piece of work that was requested and made reaches its asker, that the person sees no text of root
-/// twice, that the last final text contains the complete result, and that nobody waits at the end.
+/// Checks four things. Every piece of work that was requested and made reaches its asker. The person sees no text of
+/// root twice. The last final text contains the complete result. Nobody waits at the end.
 #[test]
 fn no_result_is_lost_however_models_keep_the_rules() {
     let societies = from_environment("POLITY_ANSWERING_SOCIETIES", SOCIETIES);

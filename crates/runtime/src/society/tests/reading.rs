@@ -1,8 +1,11 @@
 use super::*;
+use crate::board::{Failed, Moment};
 use polity_society::content::{Capability, Direction, Kind};
 use polity_society::message::MessageState;
+use polity_store::Conversation;
 use polity_view::{
-    AgentFilter, AgentState, ArtifactFilter, EventFilter, MessageFilter, Order, TaskFilter, UsageFilter,
+    AgentFilter, AgentState, AgentView, ArtifactFilter, Doing, EventFilter, MessageFilter, Order, TaskFilter,
+    UsageFilter,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -75,6 +78,25 @@ fn task_of(seed: &Seed) -> &'static str {
 
 fn of_mail(mail: &Mail) -> &'static str {
     if mail.from.is_multiple_of(3) { "t-2" } else { "t-1" }
+}
+
+/// Returns what the test puts on the board for an agent. Two of three agents get something, even if they have no work.
+fn moment_of(id: &str) -> Option<Moment> {
+    let index: usize = id.strip_prefix("agent-")?.parse().unwrap();
+    match index % 3 {
+        0 => Some(Moment::Running(vec!["bash".to_owned()])),
+        1 => {
+            let (service, why) = (ServiceId::new("unknown"), "busy".to_owned());
+            Some(Moment::Retrying { failed: Failed { service, attempt: 1, of: 3, why, at: 1 }, until: 2 })
+        }
+        _ => None,
+    }
+}
+
+/// Checks that what an agent is doing fits its state. Then returns the agent without the details of what it is doing.
+fn without_details(agent: AgentView) -> AgentView {
+    assert_eq!(agent.doing.state(), agent.state, "{agent:?}");
+    AgentView { doing: Doing::Idle, ..agent }
 }
 
 impl Drawn {
@@ -187,10 +209,14 @@ impl Drawn {
             AgentState::Paused
         } else if is(|seed| seed.parked) {
             AgentState::Parked
-        } else if is(|seed| seed.turning) {
-            AgentState::Thinking
-        } else if self.unread(id, task) > 0 {
-            AgentState::Queued
+        } else if is(|seed| seed.turning) || (self.unread(id, task) > 0 && id != "user") {
+            match moment_of(id) {
+                Some(Moment::Running(_)) => AgentState::Running,
+                Some(_) => AgentState::Retrying,
+                None => AgentState::Ready,
+            }
+        } else if self.waits_for(id, task).contains("user") {
+            AgentState::Asking
         } else if !self.waits_for(id, task).is_empty() {
             AgentState::Waiting
         } else {
@@ -256,6 +282,15 @@ proptest! {
             let world = World::new().await;
             let drawn = Drawn::write(&world, seeds, mail).await;
             let (society, _) = society(&world);
+            let board = &society.handles.board;
+            let conversations: Vec<Conversation> = drawn
+                .seeds
+                .iter()
+                .enumerate()
+                .map(|(index, seed)| Conversation { agent: AgentId::new(name(index)), task: TaskId::new(task_of(seed)) })
+                .collect();
+            let moments = conversations.iter().filter_map(|one| Some(board.show(one, moment_of(one.agent.as_str())?)));
+            let _shown: Vec<_> = moments.collect();
             let everything = AgentFilter { include_ended: true, ..AgentFilter::default() };
             let all = all_agents(&society, &everything, 1000).await;
             assert_eq!(all.len(), drawn.seeds.len() + 2);
@@ -285,6 +320,7 @@ proptest! {
                         agent.state = drawn.state(id, drawn.seed(id), task);
                         agent.waiting = drawn.unread(id, task);
                         agent.waits_for = drawn.waits_for(id, task).into_iter().map(AgentId::new).collect();
+                        agent.doing = Doing::Idle;
                         agent
                     })
                     .filter(|agent| {
@@ -299,8 +335,15 @@ proptest! {
                             })
                     })
                     .collect();
-                assert_eq!(all_agents(&society, &filter, limit).await, expected, "{filter:?}");
+                let found = all_agents(&society, &filter, limit).await.into_iter().map(without_details);
+                assert_eq!(found.collect::<Vec<_>>(), expected, "{filter:?}");
             }
+            let mut counted = 0;
+            for state in AgentState::ALL {
+                let filter = AgentFilter { state: Some(*state), ..AgentFilter::default() };
+                counted += all_agents(&society, &filter, limit).await.len();
+            }
+            assert_eq!(counted, all.len(), "each agent is in exactly one state");
         });
     }
 
@@ -484,7 +527,7 @@ async fn root_is_shown_as_it_is_in_the_task_that_is_meant() {
     assert_eq!(root(Some("t-1")).await, (AgentState::Parked, 1));
     assert_eq!(root(Some("t-2")).await, (AgentState::Idle, 0));
     sql(&world, "DELETE FROM holds".to_owned()).await;
-    assert_eq!(root(Some("t-1")).await, (AgentState::Thinking, 1));
+    assert_eq!(root(Some("t-1")).await, (AgentState::Ready, 1));
     assert_eq!(root(Some("t-2")).await, (AgentState::Idle, 0));
 }
 

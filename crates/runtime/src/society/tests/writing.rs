@@ -149,7 +149,7 @@ async fn what_the_person_writes_answers_the_oldest_question_of_that_agent() {
     assert_eq!((question.state, question.answered_by), (MessageState::Answered, Some(posted.id)));
     let task = society.task(&world.task).await.unwrap().unwrap();
     assert_eq!((task.waiting_for_user, task.state), (0, TaskState::Open));
-    // The question has still not been shown.
+    // The person has answered the question, but the question still counts as not shown.
     let unshown = MessageFilter { unshown: true, ..MessageFilter::default() };
     assert_eq!(society.messages(&unshown).await.unwrap().messages.len(), 1);
 }

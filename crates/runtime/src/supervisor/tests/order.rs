@@ -17,8 +17,8 @@ use tokio::sync::Barrier;
 /// How the model gives one answer: how often it first yields to the scheduler, and whether the answer calls a tool.
 type Thought = (u8, bool);
 
-/// What the model should do, and what it has seen. `thoughts` determines the answers. `shown` lists the entries that
-/// each request of root shows for the first time.
+/// What the model should do, and what it has seen. `thoughts` determines the answers. `shown` lists the entries (the
+/// numbered texts of messages to root) in the order in which root's requests showed them first.
 #[derive(Default)]
 struct Notes {
     thoughts: Mutex<Vec<Thought>>,
@@ -82,7 +82,7 @@ fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     entries.map(|(sender, number)| (sender.parse().unwrap(), number.parse().unwrap())).collect()
 }
 
-/// Sends a message with one entry to root, and rings two bells for this message.
+/// Sends a message with one entry to root. Rings the bell of root's mailbox, as the door also does for the message.
 async fn send(
     handles: &Handles,
     snapshot: &Arc<polity_registry::Snapshot>,

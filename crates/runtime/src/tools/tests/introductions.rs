@@ -147,7 +147,8 @@ async fn an_answer_that_names_the_first_request_is_one_to_the_request_that_passe
     let clerk = world.hire(&lead, "文员", json!({})).await;
     let reader = world.hire("root", "读者", json!({"requiredCapabilities": ["vision"]})).await;
     let ask = |request: Value| json!({"message_type": "introduction_request", "reason": "有图", "required_capability": "vision", "request_id": request});
-    // The lead asks root something else before it passes on the clerk's request.
+    // The lead asks root something else before it passes on the clerk's request. So the lead has two open requests to
+    // root, and root must answer the second of them.
     world.say(&lead, "root", json!("什么时候交？")).await;
     world.say(&clerk, &lead, ask(Value::Null)).await;
     let first = world.mail(&lead).await[0].id.clone();

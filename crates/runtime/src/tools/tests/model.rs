@@ -1,11 +1,12 @@
 //! The model-based test of the society's rules.
 //!
-//! The test draws random sequences of operations: tool calls, turns, waiting, restarts. It plays each operation
-//! twice: on a real database, through the functions that the daemon uses, and on a reference model made of plain
-//! maps, which shares no logic with the rules. After each operation, the database and the reference model must give
-//! the same result and contain the same rows, and the invariants must hold for the rows of the database. If a check
-//! fails, the test shrinks the sequence and prints the shortest sequence that still fails. At the end, every outcome
-//! in [`REACHED`] must have occurred at least ten times, because an outcome that never occurs was not tested.
+//! The test draws random sequences of operations: tool calls, turns, waiting, restarts. It plays each operation twice:
+//! on a real database, through the functions that the daemon uses, and on a reference model. The reference model
+//! consists of plain maps, and shares no logic with the rules. After each operation, the database and the reference
+//! model must give the same result and contain the same rows, and the invariants must hold for the rows of the
+//! database. If a check fails, the test shrinks the sequence and prints the shortest sequence that still fails. At the
+//! end, every outcome in [`REACHED`] must have occurred at least ten times, because an outcome that never occurs was
+//! not tested.
 //!
 //! The files:
 //!
@@ -19,10 +20,10 @@
 //! - [`observed`]: finds the rows that an operation has changed in the database.
 //! - [`invariants`]: what must hold after every operation, checked on the rows of the database alone.
 //!
-//! To add an operation, add a variant to `Operation` and draw it in `operation::operation`, perform it in
-//! `Play::perform`, give the reference model a method for its effect, and list its outcomes in [`REACHED`]. To add an
-//! invariant, add a check to `invariants::violations`. To compare another column or another table, add it to `tables!`
-//! in [`rows`].
+//! To add an operation, add a variant to `Operation`, draw it in `operation::operation`, and perform it in
+//! `Play::perform`. Give the reference model a method for the effect of the operation, and list the outcomes in
+//! [`REACHED`]. To add an invariant, add a check to `invariants::violations`. To compare another column or another
+//! table, add it to `tables!` in [`rows`].
 
 mod choice;
 mod ending;

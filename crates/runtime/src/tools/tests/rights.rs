@@ -1,4 +1,5 @@
-//! At every call, an agent can see and use only the tools that its chain of roles and the settings allow.
+//! At every call, an agent can see and use only the tools that the settings allow, and that its own role and the roles
+//! of all agents above it allow.
 
 use crate::testing::{World, brief, code};
 use crate::tools::{Asker, offered};

@@ -43,8 +43,8 @@ async fn a_name_that_several_have_reaches_none_of_them() {
         (sent["messageIds"].as_array().unwrap().len(), candidates(&sent["refused"][0])),
         (1, vec![readers[0].as_str(), &readers[1]])
     );
-    // One of the two agents with the same role name ends. Then this name means the other agent in a call of
-    // `terminate_agent`.
+    // Two agents have the same role name. After one of them has ended, `terminate_agent` understands this name as the
+    // agent that is left.
     world.call("root", "terminate_agent", json!({"agentId": readers[0]})).await;
     let ended = world.call("root", "terminate_agent", json!({"agentId": " 读者 "})).await;
     assert_eq!((&ended["id"], &ended["ended"]), (&json!(readers[1]), &json!(1)));

@@ -151,8 +151,8 @@ mod tests {
         let too_many = format!("<i>a</i><p{}>x<b>y", attributes(101));
         let escaped = bounded(&too_many);
         assert!(escaped.starts_with("<i>a</i>&lt;p a0") && escaped.ends_with(">x<b>y"), "{escaped}");
-        // The page tries to hide a tag after a quotation mark. But inside a script, a quotation mark has no meaning
-        // in HTML.
+        // The quotation mark makes the tag `<p` look like a part of an attribute's value. But the mark is inside a
+        // script, where it has no meaning in HTML, so `<p` does begin a tag.
         let hidden = format!("<script><a x=\"</script><p{}>", attributes(101));
         assert!(bounded(&hidden).contains("&lt;p a0"));
         assert!(bounded(&format!("</p{}>", attributes(101))).starts_with("&lt;/p"));

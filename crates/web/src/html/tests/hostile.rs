@@ -1,4 +1,4 @@
-//! Pages that are crafted to make the reader fail.
+//! Pages that an attacker could write to make the reader slow or crash it.
 
 use proptest::prelude::*;
 use rustix::time::{ClockId, clock_gettime};

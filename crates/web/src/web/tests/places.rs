@@ -1,4 +1,4 @@
-//! Tests to which servers a request may go.
+//! Tests which servers a request may reach.
 
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -35,7 +35,8 @@ async fn a_public_name_is_resolved_once_and_reached() {
 
 #[tokio::test]
 async fn a_name_that_turns_private_between_check_and_use_reaches_nothing_private() {
-    // The attacker's name server would give a private address at the second question, but polity asks only once.
+    // The attacker's name server would return a private address at the second lookup, but polity looks up the name only
+    // once.
     let server = Server::start(|request| match request {
         request if request.starts_with("GET /again") => Reply::redirect("302 Found", "/inside"),
         _ => Reply::ok("text/plain", "outside"),

@@ -315,8 +315,8 @@ async fn a_worktree_goes_only_when_nothing_in_it_is_lost() {
         let ann = world.hire(&root, "ann-1").await;
         write(&ann, "a", "not committed");
         assert_eq!(retire("ann-1").await, Retired::Kept { commits: 1 });
-        // The branch of `ben-2` contains the work of `ann-1`, but the work of `ann-1` does not count as merged
-        // because of this.
+        // The branch of `ben-2` contains the work of `ann-1`, but this alone does not make the work of `ann-1` count as
+        // merged.
         world.hire(&world.own("ann-1"), "ben-2").await;
         assert_eq!(retire("ann-1").await, Retired::Kept { commits: 1 });
         assert_eq!(retire("ben-2").await, Retired::Removed);

@@ -13,7 +13,7 @@ struct Message {
     body: String,
     /// The requests that the message answers or supplements.
     replies_to: Vec<String>,
-    /// The request that the message is about. An answer with such a request supplements an earlier answer.
+    /// The request that the message is about. An answer that has such a request is an addition to an earlier answer.
     about: Option<String>,
     expects_answer: bool,
     is_final: bool,
@@ -138,7 +138,7 @@ impl Society {
         answered || earlier.any(|notice| notice.failed.as_deref() == Some(request))
     }
 
-    /// Returns the request on whose behalf another request was made.
+    /// Returns the request A on whose behalf `request` was made.
     fn asked_for(&self, request: &Message) -> Option<&String> {
         let mut named = request.named.iter().filter_map(|id| self.messages.get_key_value(id));
         // An agent cannot pass on a request that is over. If the agent names such a request, the new request counts
@@ -146,7 +146,8 @@ impl Society {
         let passed_on = named.find(|(id, _)| !self.was_over(id, &request.id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),
-            // Several agents passed the named request on before it reached the sender of this request.
+            // Other agents passed the named request on before it reached the sender of `request`. So A is the request
+            // to this sender that names the same request.
             Some((id, _)) => {
                 let mut of_sender =
                     self.messages.iter().filter(|(_, message)| message.receiver == request.sender);
@@ -289,7 +290,7 @@ fn of_the_person(society: &Society) -> Vec<String> {
     });
     let Some(last) = for_user.filter_map(|turn| turn.text.as_deref()).next_back() else { return violations };
     let answered = |request: &Message, answer: &Message| request.answered_by.as_ref() == Some(&answer.id);
-    // A report counts as an answer if root repeated its text as the closing text.
+    // A report of root counts as an answer if the closing text of root repeated the text of the report.
     let is_answer = |message: &&Message| {
         let is_report =
             message.is_report && !society.messages.values().any(|request| answered(request, message));

@@ -179,9 +179,9 @@ pub(super) fn hire(society: &Society, by: &Conversation, hire: &Hire) -> (Value,
     (brief, wish)
 }
 
-/// Returns the payload that the actor writes, and the payload as the reference model understands it. Instead of the
-/// second payload, returns a refusal code if the payload is invalid. If the message is sent together with a hiring,
-/// `lent` is the brief of that hiring, and an assignment need not repeat the brief.
+/// Returns the payload that the actor writes, as JSON. Also returns what the reference model makes of it: its own form
+/// of the payload, or a refusal code if the payload is invalid. If the message is sent together with a hiring, `lent`
+/// is the brief of that hiring, and an assignment need not repeat the brief.
 pub(super) fn payload(
     society: &Society,
     by: &Conversation,
@@ -226,8 +226,8 @@ pub(super) fn payload(
             written["target_agent"] = target.as_ref().map_or(Value::Null, |id| json!({"id": id}));
             written["usage_hint"] = json!("附上图片");
         }
-        // These message types have no required field that could be missing. To be invalid, the payload gets an
-        // unknown type.
+        // These message types have no required field that could be missing. So an unknown type makes the payload
+        // invalid.
         MessageType::General
         | MessageType::StatusReport
         | MessageType::CollaborationRequest
@@ -268,8 +268,7 @@ fn named_request(society: &Society, by: &Conversation, meant: Named) -> MessageI
             let passed_on: Vec<MessageId> =
                 open.iter().filter_map(|request| request.on_behalf_of.clone()).collect();
             pick(&passed_on, number).map(|first| {
-                // If the number is even, take the request on whose behalf `first` was made, if there is such a
-                // request.
+                // If the number is even and `first` was made on behalf of another request, take that other request.
                 let further = society.rows.messages[first].on_behalf_of.as_ref();
                 further.filter(|_| number % 2 == 0).unwrap_or(first).clone()
             })
@@ -318,7 +317,7 @@ pub(super) fn closing_text(society: &Society, by: &Conversation, said: ClosingTe
             let mut newest_first = society.rows.messages.values().rev();
             let own = newest_first.find(|message| message.sender == by.agent && message.task == by.task);
             let words = own.and_then(|message| message.words.as_ref());
-            // Add white space around the text. The rules must still treat the text as the same text.
+            // Add white space around the text. The rules must still treat the text as a repetition.
             Some(DraftPayload::plain(
                 words.map_or_else(|| "看".to_owned(), |words| format!("\n{} ", words.trim())),
             ))

@@ -36,7 +36,8 @@ impl Society {
         answered.into_iter().map(asker).collect()
     }
 
-    /// Ends a turn. The closing text of the turn is sent to the giver, or held, or dropped.
+    /// Ends a turn. The closing text of the turn is sent to the giver (the sender of the request that the turn works
+    /// on), or held for later, or dropped.
     pub(super) fn end_turn(&mut self, turn: &Turn, text: Option<&DraftPayload>) {
         let of = Conversation { agent: turn.agent.clone(), task: turn.task.clone() };
         let refused = text.and_then(|letter| self.say(turn, &of, letter));
@@ -58,8 +59,8 @@ impl Society {
         }
     }
 
-    /// Sends or holds a closing text. If the door refuses the text, returns the giver and the request that stays
-    /// without an answer.
+    /// Sends or holds a closing text. If the door refuses the text, returns the sender of the request that stays
+    /// without an answer, and this request.
     fn say(&mut self, turn: &Turn, of: &Conversation, letter: &DraftPayload) -> Option<(AgentId, MessageId)> {
         let last_word = self.last_word(turn);
         let works_on = turn.works_on.as_ref().map(|id| self.rows.messages[id].clone());
@@ -234,8 +235,8 @@ impl Society {
             if !waits.is_empty() {
                 return;
             }
-            // If the request of a held text was answered before, the text is sent at once, without a reminder to its
-            // agent.
+            // If the request to which a held text belongs was answered before, the text is sent at once, and the agent
+            // gets no reminder.
             let is_settled = |note: &&Note| !owed.iter().any(|owed| owed.id == note.request);
             let settled = self.notes_of(of).find(is_settled).cloned();
             if let Some(note) = settled {

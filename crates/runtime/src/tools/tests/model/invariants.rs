@@ -171,9 +171,9 @@ impl OperationEffect<'_> {
         owner != agent && of_same_task && is_defined
     }
 
-    /// Whether the requests that a message answers fit the message. The receiver of the message sent each request to
-    /// its sender, and the request was open before. A supplement instead names one request that was not open any
-    /// more.
+    /// Whether the requests that a message answers fit the message. The receiver of the message must have sent each
+    /// request to the sender of the message, and each request must have been open before. A supplement (an addition to
+    /// an earlier answer) must instead name one request that was not open any more.
     fn reply_fits(&self, message: &Message) -> bool {
         message.in_reply_to.iter().all(|id| {
             let Some(Row::Message(request)) = self.before(&Key::Message(id.clone())) else { return false };
@@ -233,7 +233,7 @@ impl OperationEffect<'_> {
     }
 
     /// Whether the system handed an artifact over to an asker, because the agent that made the artifact for the asker
-    /// never named it. The system must have told the asker, unless the asker has ended.
+    /// never named it in a message to the asker. The system must have told the asker, unless the asker has ended.
     fn was_left_over(&self, asker: &AgentId, artifact: &ArtifactId) -> bool {
         let given_up = self.changes.rows.iter().any(|change| match (&change.before, &change.after) {
             (Some(Row::Output(output)), None) => output.asker == *asker && output.artifact == *artifact,
@@ -255,7 +255,7 @@ impl OperationEffect<'_> {
         })
     }
 
-    /// Whether a party has just written to the agent or hired it, and could itself open the artifact before.
+    /// Whether a party that could already open the artifact has just written to the agent or hired it.
     fn was_handed_on(&self, agent: AgentId, artifact: &str) -> bool {
         let could_open = |giver: &AgentId| {
             let artifact = polity_society::id::ArtifactId::new(artifact);
@@ -360,8 +360,9 @@ fn of_answers(rows: &Rows, changes: &Changes) -> Vec<String> {
     violations
 }
 
-/// Checks that an asker waits until the turn that gave the answer has ended. Also checks the agent of a turn that
-/// ended well: it still waits, or has mail, or all its askers have got an answer or a notice.
+/// Checks that the asker of an answered request waits only for a turn that is still open: the turn that gave the
+/// answer. Also checks the agent of a turn that ended well: it still waits, or has mail, or all its askers have got an
+/// answer or a notice.
 fn of_turns(rows: &Rows, changes: &Changes) -> Vec<String> {
     let mut violations = Vec::new();
     let ended = |change: &Change| matches!(&change.after, Some(Row::Turn(turn)) if turn.state != "open");

@@ -46,8 +46,9 @@ impl Society {
         self.rows.messages.values().filter(is_open).collect()
     }
 
-    /// Returns the requests on whose behalf an agent waits. The result contains `None` if the agent also waits for
-    /// something that belongs to no request.
+    /// Returns the requests on whose behalf an agent waits: for the answer to a request of its own, or for the time of
+    /// a delayed note to itself. The result contains `None` if the agent waits for something that belongs to no
+    /// request.
     pub(super) fn waits(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let own = |message: &&Message| message.sender == by.agent && message.task == by.task;
         let mut waits = BTreeSet::new();
@@ -423,10 +424,10 @@ impl Society {
         self.take(by, self.turns);
     }
 
-    /// Returns the request that a turn works on if this message begins the turn.
-    /// If the message is a request, the turn works on this message itself. If the message is a reminder, the turn
-    /// works on the request that the reader owes. If the message is news about a request of the reader, the turn
-    /// works on the request on whose behalf the reader made that request.
+    /// Returns the request that a turn works on if this message begins the turn. If the message is a request, the turn
+    /// works on this message itself. If the message is a reminder of a request that its receiver has not answered, the
+    /// turn works on that request. If the message is news about a request A that its receiver made on behalf of a
+    /// request B, the turn works on B.
     fn subject(&self, message: &Message) -> Option<MessageId> {
         if message.expects == Expects::Answer {
             return Some(message.id.clone());
@@ -443,7 +444,8 @@ impl Society {
     }
 
     /// Returns whether the texts that a turn sends to the person are final even if the agent still waits for other
-    /// agents. The result is yes if a nudge began the turn.
+    /// agents. The result is yes if the turn began with a nudge: a notice to root that the person has heard nothing
+    /// final.
     pub(super) fn last_word(&self, turn: &Turn) -> LastWord {
         let nudged = self.rows.messages[&turn.began_by].notice.as_deref() == Some("nudge");
         if nudged { LastWord::Yes } else { LastWord::UnlessWaiting }

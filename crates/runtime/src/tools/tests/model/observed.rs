@@ -5,7 +5,8 @@ use super::rows::{Key, Row, Rows, TABLES, fields};
 use polity_store::{Error, Tx};
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
-/// Tables that only report what happened. A refused operation adds rows to these tables too.
+/// Tables whose changes are not observed. `events` and `records` only report what happened, so even a refused operation
+/// adds rows to them. The database library uses `_sqlx_migrations`.
 const TELLING: [&str; 3] = ["events", "records", "_sqlx_migrations"];
 
 /// The current rows of the database, and the last entry of the list of changes that was read.
@@ -40,7 +41,9 @@ impl Changes {
 impl Observed {
     /// Creates the triggers on a connection, and reads all rows.
     pub(super) async fn begin(tx: &mut Tx) -> Result<Self, Error> {
-        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'";
+        // A virtual table such as `found`, the index of the search, can have no triggers.
+        let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'
+            AND name NOT LIKE 'found%'";
         let mut sql =
             "CREATE TEMP TABLE changes (n INTEGER PRIMARY KEY, tab TEXT, gone INTEGER, fields TEXT);"
                 .to_owned();

@@ -83,7 +83,7 @@ pub(super) struct Payload {
 pub(super) enum Named {
     /// A request that the sender has read and not answered.
     Open(u8),
-    /// A request that was passed on: one of the sender's open requests was made on behalf of this request.
+    /// A request A that was passed on: the sender has an open request B that was made on behalf of A.
     PassedOn(u8),
     /// Any message.
     Any(u8),

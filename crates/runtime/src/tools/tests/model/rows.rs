@@ -7,8 +7,9 @@ use polity_society::message::{Expects, Finality, MessageState, MessageType};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// Declares tables. Each table has the map of its rows, the fields of a row, and the SQL that reads each field. In
-/// the SQL, the prefix of the columns replaces `@`.
+/// Declares the tables. For each table, the macro gets three things: the name of the map that contains the rows, the
+/// type of a row with its fields, and the SQL that reads each field. In the SQL, `@` stands for the prefix of the
+/// columns.
 macro_rules! tables {
     ($($map:ident: $row:ident by $key_type:ty = $key:expr, { $($field:ident: $type:ty = $sql:literal,)* })*) => {
         $(
@@ -221,8 +222,8 @@ impl Message {
         self.expects == Expects::Answer && self.answered_by.is_none() && may_come
     }
 
-    /// Whether the message is a supplement: its request was answered before, or nobody waits for an answer to this
-    /// request any more.
+    /// Whether the message is a supplement: the request that it replies to was answered before, or nobody waits for an
+    /// answer to this request any more.
     pub(super) fn is_supplement(&self) -> bool {
         self.in_reply_to.len() == 1 && self.about.as_ref() == self.in_reply_to.first()
     }

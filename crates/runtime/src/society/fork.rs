@@ -1,0 +1,164 @@
+//! Forks a task: the new task begins as a copy of the original task up to a turn, and begins this turn again.
+
+use super::Society;
+use super::writing::{MAX_KEY_BYTES, WriteError, check_service};
+use polity_artifacts::BlobHash;
+use polity_decide::fork::{self, Change, Names, Refused};
+use polity_decide::inline;
+use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::written::is_blank;
+use polity_store::fork::{self as rows, Next, Rows};
+use polity_store::mint;
+use polity_store::posts::{self, KeyedMessage};
+use polity_store::{Error, Stopped, Tx, events, messages};
+use polity_view::{Event, Forked};
+use serde_json::json;
+use std::collections::{BTreeSet, HashMap};
+
+/// A fork that the person wants: which turn of which task runs again, and with which changes.
+#[derive(Clone, Debug)]
+pub struct Fork {
+    /// The original task, which is copied.
+    pub task: TaskId,
+    /// The turn that the copy begins again.
+    pub turn: i64,
+    /// The service that the agent of this turn uses in the copy; `None` to keep its service.
+    pub service: Option<ServiceId>,
+    /// The text that replaces the person's message with which this turn began: a prompt, or an answer to a question.
+    /// `None` to keep the text.
+    pub text: Option<String>,
+    /// The idempotency key. Under the same key, the same fork is made only once.
+    pub key: Option<String>,
+}
+
+impl Society {
+    /// Begins a new task as a copy of another task up to a turn; the new task begins this turn again. The other task
+    /// stays unchanged. When this function returns, the new task is stored durably.
+    pub async fn fork(&self, fork: Fork) -> Result<Forked, WriteError> {
+        let snapshot = self.handles.registry.current();
+        if fork.key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY_BYTES) {
+            return Err(WriteError::invalid("key", "must have 1 to 255 bytes"));
+        }
+        if fork.text.as_deref().is_some_and(is_blank) {
+            return Err(WriteError::invalid("text", "must not be empty"));
+        }
+        if fork.text.as_ref().is_some_and(|text| inline::holds_bytes(&json!(text))) {
+            return Err(WriteError::invalid(
+                "text",
+                "must not contain a file as base64 or hexadecimal digits",
+            ));
+        }
+        if let Some(service) = &fork.service {
+            check_service(service, &snapshot)?;
+        }
+        self.handles.store.write_unless_refused(move |tx| Box::pin(write(tx, fork))).await
+    }
+}
+
+async fn write(tx: &mut Tx, fork: Fork) -> Result<Forked, Stopped<WriteError>> {
+    let refuse = |error| Err(Stopped::Refused(error));
+    let content = content(&fork);
+    if let Some(key) = &fork.key
+        && let Some(before) = posts::get(&mut tx.connection, key).await?
+    {
+        if before.content != content {
+            return refuse(WriteError::KeyReused);
+        }
+        let (message, _) = messages::with_state(&mut tx.connection, &before.message).await?;
+        return Ok(Forked {
+            task: message.task,
+            agent: message.to,
+            message: message.id,
+            from: fork.task,
+            turn: fork.turn,
+            duplicate: true,
+        });
+    }
+    let Some(original) = rows::read(&mut tx.connection, &fork.task).await? else {
+        return refuse(WriteError::NoTask(fork.task));
+    };
+    let change = Change { service: fork.service.map(|service| service.as_str().to_owned()), text: fork.text };
+    let kept = match fork::kept(original, fork.turn, &change) {
+        Ok(kept) => kept,
+        Err(Refused::NoTurn) => return refuse(WriteError::invalid("turn", "must be a turn of the task")),
+        Err(Refused::NotYours) => {
+            return refuse(WriteError::invalid(
+                "text",
+                "is possible only for a turn that your message began",
+            ));
+        }
+    };
+    let task = mint::task();
+    let names = names(tx, &kept.rows, &fork.task, &task).await?;
+    let id = |old: &str| names.ids.get(old).map_or_else(|| old.to_owned(), Clone::clone);
+    let (agent, message) = (AgentId::new(id(&kept.agent)), MessageId::new(id(&kept.message)));
+    let copy = fork::renamed(kept.rows, &names);
+    rows::write(tx, &task, &copy).await?;
+    tell(tx, &task, &fork.task, fork.turn, &copy).await?;
+    if let Some(key) = &fork.key {
+        let keyed = KeyedMessage { content, message: message.clone() };
+        posts::insert(tx, key, &keyed, &task).await?;
+    }
+    Ok(Forked { task, agent, message, from: fork.task, turn: fork.turn, duplicate: false })
+}
+
+/// Returns a hash of a fork. Two forks with the same hash count as the same fork.
+fn content(fork: &Fork) -> String {
+    let Fork { task, turn, service, text, key: _ } = fork;
+    let all = json!({"fork": task, "turn": turn, "service": service, "text": text});
+    BlobHash::of(all.to_string().as_bytes()).as_str().to_owned()
+}
+
+/// Chooses new ids for the rows of the copy.
+async fn names(tx: &mut Tx, rows: &Rows, old: &TaskId, new: &TaskId) -> Result<Names, Error> {
+    let Next { message, turn, approval } = rows::next(&mut tx.connection).await?;
+    let mut names = Names::default();
+    let mut taken = BTreeSet::new();
+    names.ids.insert(old.as_str().to_owned(), new.as_str().to_owned());
+    for row in &rows.agents {
+        // The new id keeps the readable beginning of the old id: the part before the last `-`.
+        let readable = row.id.rsplit_once('-').map_or(row.id.as_str(), |(readable, _)| readable);
+        let id = loop {
+            let id = mint::agent_like(&mut tx.connection, readable).await?;
+            if taken.insert(id.as_str().to_owned()) {
+                break id;
+            }
+        };
+        names.ids.insert(row.id.clone(), id.as_str().to_owned());
+    }
+    for row in &rows.roles {
+        let id = loop {
+            let id = mint::role(&mut tx.connection).await?;
+            if taken.insert(id.as_str().to_owned()) {
+                break id;
+            }
+        };
+        names.ids.insert(row.id.clone(), id.as_str().to_owned());
+    }
+    for (row, number) in rows.messages.iter().zip(message..) {
+        names.ids.insert(row.id.clone(), MessageId::from_sequence(number).as_str().to_owned());
+        names.messages.insert(row.seq, number);
+    }
+    names.turns = rows.turns.iter().map(|row| row.id).zip(turn..).collect::<HashMap<_, _>>();
+    names.approvals = rows.approvals.iter().map(|row| row.seq).zip(approval..).collect();
+    Ok(names)
+}
+
+/// Writes the events about the fork: one about the new task, one about the fork, and one about each active agent.
+async fn tell(tx: &mut Tx, task: &TaskId, from: &TaskId, turn: i64, copy: &Rows) -> Result<(), Error> {
+    events::append(tx, &Event::TaskStarted { task: task.clone() }).await?;
+    events::append(tx, &Event::TaskForked { task: task.clone(), from: from.clone(), turn }).await?;
+    for row in copy.agents.iter().filter(|row| row.ended_at.is_none()) {
+        let brief: serde_json::Value =
+            row.brief.as_deref().and_then(|brief| serde_json::from_str(brief).ok()).unwrap_or_default();
+        let event = Event::AgentCreated {
+            task: task.clone(),
+            agent: AgentId::new(row.id.clone()),
+            parent: AgentId::new(row.parent.clone().unwrap_or_default()),
+            role: RoleId::new(row.role.clone().unwrap_or_default()),
+            objective: brief["objective"].as_str().unwrap_or_default().chars().take(200).collect(),
+        };
+        events::append(tx, &event).await?;
+    }
+    Ok(())
+}

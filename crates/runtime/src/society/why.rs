@@ -1,0 +1,242 @@
+//! Explains an event, a task, an agent, an artifact or a message: reads the facts about it, and passes them to
+//! `polity_decide::why`, which builds the explanation.
+
+use super::Society;
+use polity_decide::why::{self, Able, Ended, Help, Known, OpenRequest};
+use polity_registry::Snapshot;
+use polity_routing::{FileTypes, Routable, Route, route};
+use polity_society::id::{AgentId, ArtifactId, CallId, MessageId, ServiceId, TaskId};
+use polity_society::message::MessageState;
+use polity_store::record::{Content, Record, ToolResult};
+use polity_store::view::doing::Moments;
+use polity_store::view::events::Side;
+use polity_store::view::{self as readings};
+use polity_store::{
+    Connection, Conversation, Error, agents, artifacts, contacts, events, messages, records, sent, tasks,
+};
+use polity_view::{
+    AgentFilter, AgentState, Event, EventFilter, EventKind, Fact, MAX_PAGE, Routing, SentRequest, Shown,
+    TaskState, Why, WhyFilter,
+};
+
+/// How many events of an agent are read to find the reason of a failure.
+const LOOK_BACK: u32 = 50;
+
+impl Society {
+    /// Explains a thing: an event by its number, or a task, an agent, an artifact or a message by its id. Returns
+    /// `None` if there is no such thing, or if there is nothing to explain about it.
+    pub async fn why(&self, id: &str, filter: &WhyFilter) -> Result<Option<Why>, Error> {
+        let snapshot = self.handles.registry.current();
+        let mut moment = self.handles.store.moment().await?;
+        let asked = Asking { connection: &mut moment, snapshot: &snapshot, filter };
+        asked.about(id).await
+    }
+}
+
+/// One call of [`Society::why`] in progress.
+struct Asking<'a> {
+    connection: &'a mut Connection,
+    snapshot: &'a Snapshot,
+    filter: &'a WhyFilter,
+}
+
+impl Asking<'_> {
+    async fn about(mut self, id: &str) -> Result<Option<Why>, Error> {
+        if let Ok(number) = id.parse() {
+            return self.event(number).await;
+        }
+        let task = TaskId::new(id);
+        if tasks::exists(self.connection, &task).await? {
+            return self.task(&task).await;
+        }
+        if agents::exists(self.connection, id).await? {
+            return self.agent(&AgentId::new(id)).await;
+        }
+        let message = MessageId::new(id);
+        if message.sequence().is_some() {
+            return self.message(&message).await;
+        }
+        let artifact = ArtifactId::new(id.strip_prefix("artifact:").unwrap_or(id));
+        self.artifact(&artifact).await
+    }
+
+    async fn event(&mut self, number: i64) -> Result<Option<Why>, Error> {
+        let Some(entry) = events::get(self.connection, number).await? else { return Ok(None) };
+        match &entry.event {
+            Event::TaskIdle { task, .. } => self.task(task).await,
+            Event::ModelAnswered { content, sent: Some(number), .. } => {
+                let Some(sent) = sent::get(self.connection, *number).await? else { return Ok(None) };
+                let described = content.iter().find(|shown| shown.routing == Routing::Described);
+                match described {
+                    Some(shown) => self.described(&sent, shown).await.map(Some),
+                    None => Ok(None),
+                }
+            }
+            event => {
+                let before = match event.agent() {
+                    Some(agent) => self.before(agent, event.task(), number).await?,
+                    None => Vec::new(),
+                };
+                let refusal = match event {
+                    Event::ToolCalled { task, agent, call: Some(call), error: Some(_), .. } => {
+                        let conversation = Conversation { agent: agent.clone(), task: task.clone() };
+                        self.refusal(&conversation, call).await?
+                    }
+                    _ => None,
+                };
+                Ok(why::event(event, &before, refusal))
+            }
+        }
+    }
+
+    /// Returns the newest events of an agent with numbers below `number`, oldest first. Only events that can explain a
+    /// failure are returned.
+    async fn before(
+        &mut self,
+        agent: &AgentId,
+        task: Option<&TaskId>,
+        number: i64,
+    ) -> Result<Vec<Event>, Error> {
+        let kinds = [
+            EventKind::ModelFailed,
+            EventKind::ModelAnswered,
+            EventKind::ServiceSkipped,
+            EventKind::TurnEnded,
+            EventKind::AgentParked,
+        ];
+        let filter = EventFilter {
+            task: task.cloned(),
+            agent: Some(agent.clone()),
+            kinds: kinds.iter().map(|kind| kind.as_str().to_owned()).collect(),
+        };
+        let page = readings::events::list(self.connection, Side::Before(number), &filter, LOOK_BACK).await?;
+        Ok(page.events.into_iter().map(|entry| entry.event).collect())
+    }
+
+    /// Returns the text of the refusal that an agent got for a call; `None` if the result of the call has no such text.
+    async fn refusal(&mut self, conversation: &Conversation, call: &CallId) -> Result<Option<String>, Error> {
+        let result = records::result_of(self.connection, conversation, call).await?;
+        Ok(result.and_then(|record| match record {
+            Record::ToolFinished { result, .. } => said(&result),
+            _ => None,
+        }))
+    }
+
+    async fn task(&mut self, task: &TaskId) -> Result<Option<Why>, Error> {
+        let Some(view) = readings::tasks::get(self.connection, task).await? else { return Ok(None) };
+        let (Some(outcome), TaskState::Idle) = (view.outcome, view.state) else { return Ok(None) };
+        let unanswered = messages::unanswered(self.connection, task).await?;
+        let open: Vec<OpenRequest> =
+            unanswered.into_iter().map(|(message, from, to)| OpenRequest { message, from, to }).collect();
+        let parked = polity_store::holds::of_task(self.connection, task).await?;
+        let of_root = self.before(&AgentId::root(), Some(task), i64::MAX).await?;
+        let ended = Ended {
+            task,
+            outcome,
+            stopped_by: view.stopped_by.as_deref(),
+            open: &open,
+            parked: &parked,
+            of_root: &of_root,
+        };
+        Ok(why::task(&ended, tasks::STOPPED_BY_USER))
+    }
+
+    async fn agent(&mut self, agent: &AgentId) -> Result<Option<Why>, Error> {
+        let Some(view) =
+            readings::agents::get(self.connection, &self.snapshot.catalogue, &Moments::default(), agent)
+                .await?
+        else {
+            return Ok(None);
+        };
+        match view.state {
+            AgentState::Paused => return Ok(Some(why::paused(agent))),
+            AgentState::Parked => {
+                if let Some(hold) = readings::agents::holds(self.connection, agent).await?.first() {
+                    let before = self.before(agent, Some(&hold.task), i64::MAX).await?;
+                    return Ok(Some(why::parked(agent, &hold.task, &hold.reason, &before)));
+                }
+            }
+            _ => {}
+        }
+        let before = self.before(agent, None, i64::MAX).await?;
+        Ok(why::struggling(&before))
+    }
+
+    async fn message(&mut self, id: &MessageId) -> Result<Option<Why>, Error> {
+        let texts = &self.snapshot.prompts.texts;
+        let found = readings::messages::by_id(self.connection, texts, std::slice::from_ref(id)).await?;
+        let Some(message) = found.get(id) else { return Ok(None) };
+        let (id, to) = (id.clone(), message.to.clone());
+        let chain = match message.state {
+            MessageState::Bounced => vec![Fact::Bounced { message: id, to: to.clone() }],
+            MessageState::Unanswered | MessageState::Failed => {
+                vec![Fact::Unanswered { message: id, from: message.from.clone(), to: to.clone() }]
+            }
+            _ => return Ok(None),
+        };
+        let mut why = Why { chain, remedies: Vec::new() };
+        if message.state != MessageState::Bounced && !to.is_user() {
+            let before = self.before(&to, Some(&message.task), i64::MAX).await?;
+            if let Some(failing) = why::struggling(&before) {
+                why.chain.extend(failing.chain);
+                why.remedies.extend(failing.remedies);
+            }
+        }
+        Ok(Some(why))
+    }
+
+    async fn artifact(&mut self, artifact: &ArtifactId) -> Result<Option<Why>, Error> {
+        let sent = match self.filter.sent {
+            Some(number) => sent::get(self.connection, number).await?,
+            None => sent::describing(self.connection, self.filter.agent.as_ref(), artifact).await?,
+        };
+        let Some(sent) = sent else { return Ok(None) };
+        let described = |shown: &&Shown| shown.artifact == *artifact && shown.routing == Routing::Described;
+        match sent.shown.iter().find(described) {
+            Some(shown) => self.described(&sent, shown).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn described(&mut self, sent: &SentRequest, shown: &Shown) -> Result<Why, Error> {
+        let stored = artifacts::get(self.connection, &shown.artifact).await?.map(|stored| stored.artifact);
+        let filename = stored.as_ref().and_then(|artifact| artifact.filename.clone());
+        let mut help = Help::default();
+        if let Some(row) = agents::get(self.connection, &sent.agent).await? {
+            (help.role, help.standing) = (row.role, Some(row.standing));
+        }
+        let Some(artifact) = stored else { return Ok(why::described(sent, shown, filename, &help)) };
+        let takes = |service: &&std::sync::Arc<polity_registry::Service>| {
+            let file_types = FileTypes::new(&service.file_types);
+            let route = route(&Routable::of(&artifact), &service.capabilities, &file_types);
+            service.id != sent.service && !matches!(route, Route::Describe(_))
+        };
+        let services = self.snapshot.catalogue.services().iter().filter(takes);
+        help.services = services.map(|service| service.id.clone()).collect::<Vec<ServiceId>>();
+        let known = contacts::of(self.connection, &sent.agent, &sent.task).await?;
+        let filter =
+            AgentFilter { task: Some(sent.task.clone()), limit: Some(MAX_PAGE), ..AgentFilter::default() };
+        let (agents, _) =
+            readings::agents::list(self.connection, &self.snapshot.catalogue, &Moments::default(), &filter)
+                .await?;
+        for agent in agents {
+            let Some(service) = agent.service.filter(|service| help.services.contains(service)) else {
+                continue;
+            };
+            let is_known = known.iter().any(|contact| contact.agent.id == agent.id);
+            let known = if is_known { Known::Yes } else { Known::No };
+            if agent.state != AgentState::Ended && agent.id != sent.agent {
+                help.able.push(Able { agent: agent.id, service, known });
+            }
+        }
+        Ok(why::described(sent, shown, filename, &help))
+    }
+}
+
+/// Returns the text of a result that refuses a call.
+fn said(result: &ToolResult) -> Option<String> {
+    let (ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. }) = result else {
+        return None;
+    };
+    value.get("message").and_then(|message| message.as_str()).map(str::to_owned)
+}
