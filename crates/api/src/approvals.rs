@@ -1,4 +1,5 @@
-//! `/api/approvals` and `/api/permissions`: questions whether an agent may make a call, and what the person has allowed.
+//! `/api/approvals` and `/api/permissions`: questions whether an agent may make a call, and what the person has
+//! allowed.
 
 use crate::extract::{Named, Wanted, json};
 use crate::openapi::{Routes, Verb};

@@ -1,6 +1,7 @@
 //! `/api/artifacts`: lists, stores and describes artifacts.
 
 mod content;
+mod page;
 mod range;
 mod shown;
 
@@ -14,7 +15,7 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use polity_runtime::NewArtifact;
 use polity_society::id::{ArtifactId, TaskId};
-use polity_view::{ArtifactFilter, ArtifactPage, ArtifactView};
+use polity_view::{ArtifactFilter, ArtifactPage, ArtifactUses, ArtifactView};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, json};
@@ -65,7 +66,14 @@ pub(crate) fn routes(routes: &mut Routes) {
             .gives::<ArtifactView>(200, "The artifact.")
             .refuses(&[404])
     });
+    routes.add(Verb::Get, "/api/artifacts/{id}/uses", "getUses", uses, |operation| {
+        operation
+            .summary("Where an artifact was used: messages that attach it, and models that were shown it.")
+            .gives::<ArtifactUses>(200, "The uses, newest first.")
+            .refuses(&[404])
+    });
     content::routes(routes);
+    page::routes(routes);
 }
 
 fn nothing() -> Problem {
@@ -86,6 +94,10 @@ async fn list(
 
 async fn get(State(shared): State<Arc<Shared>>, Named(name): Named) -> Result<Json<ArtifactView>, Problem> {
     shared.society.artifact(&id(&name)?).await?.map(Json).ok_or_else(nothing)
+}
+
+async fn uses(State(shared): State<Arc<Shared>>, Named(name): Named) -> Result<Json<ArtifactUses>, Problem> {
+    shared.society.artifact_uses(&id(&name)?).await?.map(Json).ok_or_else(nothing)
 }
 
 async fn put(

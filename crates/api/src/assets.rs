@@ -11,7 +11,7 @@ static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/web");
 
 /// The content security policy: the page may load and call only the daemon itself.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
-                      media-src 'self' blob:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; \
+                      media-src 'self' blob:; frame-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; \
                       base-uri 'none'";
 
 /// Serves the page of the live view.
@@ -47,7 +47,7 @@ async fn give(path: &str, headers: &HeaderMap) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Whether the value of `If-None-Match` contains this tag.
+/// Whether the value of `If-None-Match` contains this tag. If so, the client already has the content.
 pub(crate) fn names(known: &str, tag: &str) -> bool {
     known.split(',').map(str::trim).any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
 }

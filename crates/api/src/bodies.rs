@@ -24,8 +24,8 @@ const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 const COME_AGAIN: u16 = 10;
 /// Most memory that the values of one JSON body may take in addition to their texts, in bytes.
 pub(crate) const MOST_STRUCTURE: usize = 64 << 20;
-/// Bytes of memory to reserve for each byte of a JSON body: the body, its parsed texts, and the bytes that are
-/// decoded from base64 texts.
+/// Bytes of memory to reserve for each byte of a JSON body: the pieces that have arrived, the whole body that is joined
+/// from the pieces, its parsed texts, and the bytes that are decoded from base64 texts.
 const COPIES_OF_JSON: usize = 4;
 /// Bytes of memory to reserve for each byte of a file: the pieces that have arrived, and the whole file that is
 /// joined from the pieces.
@@ -63,7 +63,8 @@ pub(crate) async fn bound(State(budget): State<Budget>, request: Request, next: 
     let mut request = request.map(metered);
     request.extensions_mut().insert(share.clone());
     let response = next.run(request).await;
-    // The response of the handler says only that the body could not be read. `refused` contains the reason.
+    // If the body got no memory, the handler only reports that it could not read the body. The client gets the reason
+    // from `refused` instead.
     match refused.get() {
         Some(full) => refusal(*full).into_response(),
         None => response,
@@ -79,7 +80,7 @@ fn refusal(full: Full) -> Problem {
     }
 }
 
-/// How a body is read.
+/// How a handler reads a body: as JSON, or as the bytes of a file. The two ways need different amounts of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Json,
@@ -136,7 +137,7 @@ impl Meter {
 struct Metered {
     body: BodyDataStream,
     meter: Meter,
-    /// The reason why the budget has no memory for the body.
+    /// Gets the reason if the budget has no memory for a piece of the body.
     refused: Arc<OnceLock<Full>>,
 }
 
@@ -144,7 +145,7 @@ impl Metered {
     async fn next(mut self) -> Result<Option<(Bytes, Self)>, axum::Error> {
         let Some(piece) = self.body.next().await.transpose()? else { return Ok(None) };
         if let Err(full) = self.meter.add(&piece).await {
-            // If a reason is stored already, it stays.
+            // `set` fails if an earlier piece has stored a reason. The earlier reason then stays.
             let _ = self.refused.set(full);
             return Err(axum::Error::new(full));
         }

@@ -12,12 +12,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use polity_society::id::{AgentId, TaskId};
-use polity_view::{DEFAULT_PAGE, EventFilter, EventKind, EventPage};
+use polity_view::{DEFAULT_PAGE, EventFilter, EventKind, EventPage, Glimpse};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
+use stream::Live;
 pub(crate) use stream::MOST_STREAMS;
 
 const EVENT_STREAM: &str = "text/event-stream";
@@ -39,6 +40,10 @@ pub(crate) struct EventsQuery {
     agent: Option<AgentId>,
     /// Only events of these kinds, separated by commas, such as `message_accepted,task_idle`.
     kind: Option<String>,
+    /// `true` for a stream that also tells what the agents are doing at this moment, and what their models say while it
+    /// arrives. Such a frame has the event `glimpse`, no id, and a `Glimpse` as its data; it is not stored, and may be lost.
+    #[serde(default)]
+    live: bool,
 }
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -49,7 +54,7 @@ pub(crate) fn routes(routes: &mut Routes) {
             .query::<EventsQuery>()
             .header("Last-Event-ID", "For a stream: the number of the last event received.", number)
             .gives::<EventPage>(200, "The events.")
-            .gives_content(200, "The events.", EVENT_STREAM, json!({"type": "string"}))
+            .gives_frames::<Glimpse>(200, EVENT_STREAM)
             .refuses(&[400])
     });
 }
@@ -72,8 +77,10 @@ async fn events(
         (Some(_), Some(_)) => return Err(Problem::bad_request("give `after` or `before`, not both")),
         (after, None) if wants_stream(&headers) => {
             let after = stream::last_event_id(&headers)?.or(after).unwrap_or_default();
-            return stream::open(&shared, after, filter).await;
+            let live = if wanted.live { Live::Wanted } else { Live::Unwanted };
+            return stream::open(&shared, after, filter, live).await;
         }
+        _ if wanted.live => return Err(Problem::bad_request("only a stream can be `live`")),
         (after, None) => shared.society.events_after(after.unwrap_or_default(), limit, &filter).await?,
         (None, Some(before)) => shared.society.events_before(before, limit, &filter).await?,
     };

@@ -1,6 +1,6 @@
-//! Access control. Every request except `GET /healthz` needs the token, or the cookie of a browser that has shown the
-//! token. Even with a valid token or cookie, the guard refuses a request that names a foreign host or comes from a
-//! foreign page.
+//! Access control. Every request except `GET /healthz` and a login needs the token, or the cookie of a browser that has
+//! shown the token. Even with a valid token or cookie, the guard refuses a request that names a foreign host or comes
+//! from a foreign page.
 //!
 //! [`Guard::judge`] reads only the head of a request and returns a verdict. [`stand`] passes or refuses the request.
 
@@ -21,7 +21,7 @@ use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
 use token::Tickets;
 
-/// The paths that need no token.
+/// The paths that need no token. The handler of `/login` itself checks the token or the ticket.
 const HEALTH: &str = "/healthz";
 const LOGIN: &str = "/login";
 
@@ -107,10 +107,10 @@ impl Guard {
     }
 }
 
-/// Whether the headers of the browser say that our page or the person sent the request, or that somebody followed a
-/// link. Also returns `true` if the browser sends none of these headers. The check is needed because a page on
-/// another port of this machine belongs to the same *site*, so the browser attaches our cookie to the requests of
-/// that page.
+/// Whether our page or the person sent the request, or the person followed a link. The browser tells this in the
+/// headers `Sec-Fetch-Site` and `Sec-Fetch-Dest`. Also returns `true` if `Sec-Fetch-Site` is missing. The check is
+/// needed because browsers treat a page on another port of this machine as the same *site*, and attach our cookie to
+/// the requests of that page.
 fn is_of_our_page(headers: &HeaderMap) -> bool {
     let says = |name: &'static str| headers.get(name).map(HeaderValue::as_bytes);
     match says("sec-fetch-site") {
@@ -162,14 +162,15 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
         HeaderName::from_static("cross-origin-opener-policy"),
         HeaderValue::from_static("same-origin"),
     );
-    // With `no-referrer`, browsers would send `Origin: null` for our own login form.
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    // With the value `no-referrer`, browsers would send `Origin: null` for our own login form, and the guard would
+    // refuse the login.
+    headers.entry(header::REFERRER_POLICY).or_insert(HeaderValue::from_static("same-origin"));
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
-/// Whether the request asks for the page itself. The answer may then be the login form, because a person sees the
-/// answer in a browser.
+/// Whether the request asks for the page of the live view. A request without a valid token then gets the login form,
+/// because a person sees the answer in a browser.
 fn wants_page(request: &Request) -> bool {
     request.uri().path() == "/" && matches!(*request.method(), Method::GET | Method::HEAD)
 }

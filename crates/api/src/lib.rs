@@ -20,22 +20,28 @@ mod assets;
 mod bodies;
 mod events;
 mod extract;
+mod gc;
 mod guard;
 mod health;
 mod login;
 mod login_form;
 mod messages;
 mod metrics;
+mod now;
 mod openapi;
 mod problem;
 mod read_only;
 mod readiness;
 mod roles;
+mod search;
+mod sent;
 mod server;
 mod services;
 mod shared;
+mod shutdown;
 mod tasks;
 mod upload;
+mod why;
 mod workspaces;
 
 pub use guard::{Guard, Hosts, Token};
@@ -57,9 +63,11 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// The signals that tell the API that the daemon is shutting down.
+/// The signals between the API and the process that serves it about shutting down.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
+    /// Cancelled when a client asks the daemon to end. The process that serves the routes then begins to shut down.
+    pub asked: CancellationToken,
     /// Cancelled when the daemon accepts no new work; `GET /readyz` then reports the daemon as unavailable.
     pub draining: CancellationToken,
     /// Cancelled when streams must end and connections must close.
@@ -101,6 +109,7 @@ fn routes(society: Arc<Society>, guard: Option<Arc<Guard>>, ending: Ending) -> R
     router.with_state(Arc::new(Shared {
         society,
         guard,
+        asked: ending.asked,
         draining: ending.draining,
         ending: ending.closing,
         uploads: Semaphore::new(upload::AT_ONCE),
@@ -126,17 +135,23 @@ pub fn description() -> Value {
 
 fn declared() -> openapi::Routes {
     let mut routes = openapi::Routes::new();
+    now::routes(&mut routes);
     tasks::routes(&mut routes);
     workspaces::routes(&mut routes);
     approvals::routes(&mut routes);
     agents::routes(&mut routes);
     messages::routes(&mut routes);
+    search::routes(&mut routes);
+    why::routes(&mut routes);
+    sent::routes(&mut routes);
     artifacts::routes(&mut routes);
     roles::routes(&mut routes);
     services::routes(&mut routes);
     events::routes(&mut routes);
+    gc::routes(&mut routes);
     login::routes(&mut routes);
     health::routes(&mut routes);
+    shutdown::routes(&mut routes);
     metrics::routes(&mut routes);
     routes.add(openapi::Verb::Get, "/api/openapi.json", "description", describe, |operation| {
         operation.summary("This document.").gives_content(

@@ -134,7 +134,7 @@ async fn open(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Result<J
         tracing::error!(%error, "the system returned no random bytes");
         Problem::defect()
     })?;
-    // The guard has checked the host.
+    // The guard has checked that the host is a name of this daemon, so the address may contain it.
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).ok_or_else(Problem::defect)?;
     Ok(Json(Session { url: format!("http://{host}/login?ticket={ticket}") }))
 }

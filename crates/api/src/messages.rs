@@ -1,6 +1,6 @@
 //! `/api/messages`: reads messages, and accepts messages from the person.
 
-mod post;
+pub(crate) mod post;
 
 use crate::extract::{Named, Wanted};
 use crate::openapi::{Routes, Verb};

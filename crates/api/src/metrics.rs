@@ -45,24 +45,17 @@ async fn metrics(
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], figures.written()))
 }
 
-const STATES: [(AgentState, &str); 7] = [
-    (AgentState::Asking, "asking"),
-    (AgentState::Thinking, "thinking"),
-    (AgentState::Queued, "queued"),
-    (AgentState::Waiting, "waiting"),
-    (AgentState::Parked, "parked"),
-    (AgentState::Paused, "paused"),
-    (AgentState::Idle, "idle"),
-];
+/// The number of agents in each state, in the order of `AgentState::ALL`.
+type Counts = [u64; AgentState::ALL.len()];
 
 /// Counts the agents in each state, root included. Agents that have ended are not counted.
-async fn agents(shared: &Shared) -> Result<[u64; STATES.len()], Problem> {
-    let mut counts = [0; STATES.len()];
+async fn agents(shared: &Shared) -> Result<Counts, Problem> {
+    let mut counts = Counts::default();
     let mut filter = AgentFilter { limit: Some(MAX_PAGE), ..AgentFilter::default() };
     loop {
         let page = shared.society.agents(&filter).await?;
         for agent in page.agents.iter().filter(|agent| !agent.id.is_user()) {
-            if let Some(at) = STATES.iter().position(|(state, _)| *state == agent.state) {
+            if let Some(at) = AgentState::ALL.iter().position(|state| *state == agent.state) {
                 counts[at] += 1;
             }
         }
@@ -79,10 +72,10 @@ type Gauge = (&'static str, &'static str, fn(&ServiceView) -> f64);
 /// The data from which all metrics are computed.
 struct Figures {
     uptime: Duration,
-    /// Tasks of the asynchronous runtime.
+    /// Number of tasks of the asynchronous runtime, which have nothing to do with the tasks of the society.
     jobs: usize,
     facts: DataFacts,
-    agents: [u64; STATES.len()],
+    agents: Counts,
     services: Vec<ServiceView>,
     usage: UsageView,
     config: ConfigView,
@@ -124,8 +117,9 @@ impl Figures {
     fn society(&self, out: &mut Exposition) {
         let facts = &self.facts;
         out.family("polity_agents", Sort::Gauge, "Agents that have not ended.");
-        for ((_, state), count) in STATES.iter().zip(self.agents) {
-            out.sample(&[("state", state)], count as f64);
+        let live = |state: &&AgentState| **state != AgentState::Ended;
+        for (state, count) in AgentState::ALL.iter().zip(self.agents).filter(|(state, _)| live(state)) {
+            out.sample(&[("state", state.as_str())], count as f64);
         }
         out.family("polity_tasks", Sort::Gauge, "Tasks.");
         out.sample(&[("state", "open")], facts.open_tasks as f64);

@@ -31,7 +31,7 @@ pub(crate) enum Verb {
 /// Who may call a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Clients with the token or a session.
+    /// Clients with the token, or with the cookie of a login.
     Known,
     /// Everybody.
     Anybody,
@@ -56,7 +56,7 @@ impl Routes {
         Self { router: Router::new(), paths: Map::new(), schemas: settings.into_generator() }
     }
 
-    /// Adds a route. Its id is the name of the operation in the document.
+    /// Adds a route. `id` names the operation in the OpenAPI document.
     pub(crate) fn add<H, T>(
         &mut self,
         verb: Verb,
@@ -199,6 +199,12 @@ impl<'a> Operation<'a> {
             content.insert(content_type.to_owned(), json!({"schema": schema}));
         }
         self
+    }
+
+    /// Declares a stream of frames. Some of its frames contain a `T`, so the document defines `T`.
+    pub(crate) fn gives_frames<T: JsonSchema>(self, status: u16, content_type: &str) -> Self {
+        self.schemas.subschema_for::<T>();
+        self.gives_content(status, "The frames.", content_type, json!({"type": "string"}))
     }
 
     /// Declares a response without a body.

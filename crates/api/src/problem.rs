@@ -29,7 +29,7 @@ impl Problem {
         Self { status, code, detail: detail.into(), details: None, retry_after: None }
     }
 
-    /// The route does not accept the request.
+    /// The request does not have the form that the route requires.
     pub(crate) fn bad_request(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_arguments", detail)
     }
@@ -39,7 +39,7 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", detail)
     }
 
-    /// The rules of the society refuse the request. `code` is one of the error codes in the contract.
+    /// The rules of the society refuse the request. `code` is a stable error code for programs.
     pub(crate) fn refused(
         status: StatusCode,
         code: &'static str,

@@ -60,7 +60,8 @@ mod tests {
         check(999, Some("full"), (None, 1)).await;
         check(1000, Some("full"), (Some("full"), 2)).await;
         check(1999, None, (Some("full"), 2)).await;
-        // A caller that waited for the check of another caller passes an earlier time than that check.
+        // If caller A waits while caller B checks, the `now` of A is earlier than the check. A then uses the result of
+        // B.
         check(500, None, (Some("full"), 2)).await;
         check(2000, None, (None, 3)).await;
     }

@@ -1,5 +1,5 @@
-//! `/api/services`, `/api/servers`, `/api/config` and `/api/usage`: model services, MCP servers, configuration and token
-//! usage.
+//! `/api/services`, `/api/servers`, `/api/config` and `/api/usage`: model services, MCP servers, configuration and
+//! token usage.
 
 use crate::extract::{Named, Wanted};
 use crate::openapi::{Routes, Verb};
@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use polity_society::id::ServiceId;
 use polity_view::{ConfigView, ServerView, ServiceView, UsageFilter, UsageView};
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 pub(crate) fn routes(routes: &mut Routes) {
@@ -29,6 +30,16 @@ pub(crate) fn routes(routes: &mut Routes) {
         operation
             .summary("The configuration in force, and the problems in its files.")
             .gives::<ConfigView>(200, "The configuration, without secrets.")
+    });
+    routes.add(Verb::Get, "/api/config/in-force", "getConfigInForce", in_force, |operation| {
+        operation
+            .summary("All that the configuration in force declares, without secrets, as `polity config show` prints it.")
+            .gives_content(
+                200,
+                "The configuration with its revision and the problems of its files.",
+                "application/json",
+                json!({"type": "object"}),
+            )
     });
     routes.add(Verb::Post, "/api/config/reload", "reloadConfig", reload, |operation| {
         operation
@@ -59,6 +70,10 @@ async fn servers(State(shared): State<Arc<Shared>>) -> Json<Vec<ServerView>> {
 
 async fn config(State(shared): State<Arc<Shared>>) -> Json<ConfigView> {
     Json(shared.society.config())
+}
+
+async fn in_force(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    Json(shared.society.config_in_force())
 }
 
 async fn reload(State(shared): State<Arc<Shared>>) -> Json<ConfigView> {

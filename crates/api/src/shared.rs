@@ -14,6 +14,8 @@ pub(crate) struct Shared {
     pub(crate) society: Arc<Society>,
     /// Logs browsers in; `None` if no browser can reach the routes.
     pub(crate) guard: Option<Arc<Guard>>,
+    /// Cancelled by the API when a client asks the daemon to end.
+    pub(crate) asked: CancellationToken,
     /// Cancelled when the process must end. From then on, the process accepts no new work.
     pub(crate) draining: CancellationToken,
     /// Cancelled when endless responses, such as event streams, must end.

@@ -1,15 +1,22 @@
-//! `/api/tasks`: lists and stops tasks.
+//! `/api/tasks`: lists, forks and stops tasks.
 
 use crate::agents::steering::steered;
-use crate::extract::{Named, Wanted};
+use crate::extract::{Named, Wanted, json};
+use crate::messages::post::key;
 use crate::openapi::{Routes, Verb};
 use crate::problem::Problem;
 use crate::shared::Shared;
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use polity_runtime::{Fork, MAX_KEY_BYTES};
 use polity_society::id::TaskId;
-use polity_view::{Steered, TaskFilter, TaskPage, TaskView};
+use polity_view::{Forked, NewFork, Steered, TaskFilter, TaskPage, TaskView};
+use serde_json::json as value;
 use std::sync::Arc;
+
+/// Maximum size of the body of a fork request, in bytes. It fits the longest allowed prompt and all other fields.
+const MOST_BYTES: usize = 4 << 20;
 
 pub(crate) fn routes(routes: &mut Routes) {
     routes.add(Verb::Get, "/api/tasks", "listTasks", list, |operation| {
@@ -28,6 +35,31 @@ pub(crate) fn routes(routes: &mut Routes) {
             .gives::<Steered>(200, "The agents that had work in the task.")
             .refuses(&[404])
     });
+    routes.add(Verb::Post, "/api/tasks/{id}/fork", "forkTask", fork, |operation| {
+        let key = value!({"type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES});
+        operation
+            .summary(
+                "Begins a task that has everything of another task up to a turn, and begins this turn again.",
+            )
+            .header("Idempotency-Key", "Under the same key, the same fork is made only once.", key)
+            .takes::<NewFork>()
+            .gives::<Forked>(201, "The new task was stored and will not be lost.")
+            .gives::<Forked>(200, "The fork was made before, under the same key.")
+            .refuses(&[400, 404, 408, 409, 413, 415, 422])
+    });
+}
+
+async fn fork(
+    State(shared): State<Arc<Shared>>,
+    Named(id): Named,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<(StatusCode, Json<Forked>), Problem> {
+    let key = key(&headers)?;
+    let NewFork { turn, service, text } = json(request, MOST_BYTES).await?;
+    let forked = shared.society.fork(Fork { task: TaskId::new(id), turn, service, text, key }).await?;
+    let status = if forked.duplicate { StatusCode::OK } else { StatusCode::CREATED };
+    Ok((status, Json(forked)))
 }
 
 async fn stop(State(shared): State<Arc<Shared>>, Named(id): Named) -> Result<Json<Steered>, Problem> {

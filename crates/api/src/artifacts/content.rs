@@ -82,13 +82,13 @@ async fn content(
 }
 
 /// Opens the bytes of an artifact after verifying them against their hash.
-async fn opened(shared: &Shared, id: &ArtifactId) -> Result<std::fs::File, Problem> {
+pub(super) async fn opened(shared: &Shared, id: &ArtifactId) -> Result<std::fs::File, Problem> {
     let content = shared.society.artifact_content(id).await?.ok_or_else(nothing)?;
     Ok(content.file.file)
 }
 
-/// Builds a response with `length` bytes of a file, beginning at the start of the range.
-async fn part(
+/// Builds a response with `length` bytes of a file. The first of these bytes is at the start of the range `wanted`.
+pub(super) async fn part(
     file: std::fs::File,
     wanted: RangeInclusive<u64>,
     length: u64,
@@ -119,6 +119,6 @@ fn decorated(
     Ok(response)
 }
 
-fn value(text: String) -> Result<HeaderValue, Problem> {
+pub(super) fn value(text: String) -> Result<HeaderValue, Problem> {
     HeaderValue::try_from(text).map_err(|_| Problem::defect())
 }

@@ -12,7 +12,7 @@ pub(super) enum Begin {
 /// Chooses the beginning of a stream for a client that requests the events after the number `after`. `oldest` and
 /// `newest` are the numbers of the stored events; `oldest` is `None` if all have been deleted.
 pub(super) fn begin(after: i64, oldest: Option<i64>, newest: i64) -> Begin {
-    // If all events have been deleted, the next event will be the oldest.
+    // The number just before the oldest event. If all events have been deleted, the next event will be the oldest.
     let before_oldest = oldest.map_or(newest, |oldest| oldest - 1);
     if after > newest {
         // The client got this number from other data: since then, a backup was restored or the data directory was

@@ -9,9 +9,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures::{Stream, StreamExt, stream};
-use polity_runtime::Society;
+use polity_runtime::{Glimpses, Society};
 use polity_view::Entry;
-use polity_view::EventFilter;
+use polity_view::{EventFilter, Glimpse};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const MOST_STREAMS: usize = 64;
 /// The value of `Retry-After` for a client that got no stream, in seconds.
 const COME_AGAIN: u16 = 5;
-/// Events per read.
+/// Number of events that one read of the database returns.
 const PAGE: u32 = 200;
 /// Interval at which the stream sends keep-alive comments. A client that gets no comment knows that its connection is
 /// broken.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
-/// How long the stream waits after a new event, so that it reads this event and further events together.
+/// After a new event, the stream waits this long, so that one read also finds the events that follow immediately.
 const TOGETHER: Duration = Duration::from_millis(30);
 /// How long the client should wait before it reconnects.
 const COME_BACK: Duration = Duration::from_secs(1);
@@ -35,13 +35,33 @@ const COME_BACK: Duration = Duration::from_secs(1);
 /// Returns the number in `Last-Event-ID`.
 pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<i64>, Problem> {
     let Some(value) = headers.get(HeaderName::from_static("last-event-id")) else { return Ok(None) };
-    // A browser sends an empty value if the stream has brought no event with a number so far.
+    // If the stream has not sent an event with a number yet, the browser reconnects with an empty value.
     let text = value.to_str().unwrap_or("?").trim();
     if text.is_empty() {
         return Ok(None);
     }
     let number = text.parse().ok().filter(|number: &i64| *number >= 0);
     number.map(Some).ok_or_else(|| Problem::bad_request("`Last-Event-ID` must be the number of an event"))
+}
+
+/// Whether a stream also tells what the agents are doing at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Live {
+    Wanted,
+    Unwanted,
+}
+
+/// What a stream sends next.
+enum Batch {
+    Entries(Vec<Entry>),
+    Glimpses(Vec<Glimpse>),
+}
+
+/// Whether there may be events that the stream has not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unread {
+    Perhaps,
+    Nothing,
 }
 
 /// The state of a stream.
@@ -51,17 +71,27 @@ struct Position {
     ending: CancellationToken,
     after: i64,
     filter: EventFilter,
+    unread: Unread,
+    /// The source of glimpses, which tell what the agents are doing at this moment; `None` if the client does not want
+    /// them.
+    glimpses: Option<Glimpses>,
     _place: OwnedSemaphorePermit,
 }
 
 /// Opens a stream of all events after a number, including future events, until the daemon shuts down. If events are
 /// missing in between, the stream begins with a `reset`.
-pub(super) async fn open(shared: &Shared, after: i64, filter: EventFilter) -> Result<Response, Problem> {
+pub(super) async fn open(
+    shared: &Shared,
+    after: i64,
+    filter: EventFilter,
+    live: Live,
+) -> Result<Response, Problem> {
     let place = Arc::clone(&shared.streams).try_acquire_owned().map_err(|_| {
         let detail = format!("{MOST_STREAMS} event streams are already open; close one");
         Problem::busy(detail, COME_AGAIN)
     })?;
-    // Also asks the database, because a client may know an event that the watch channel has not announced yet.
+    // Besides the watch channel, ask the database for the newest event, because a client may know an event that the
+    // watch channel has not announced yet.
     let last = shared.society.events_before(i64::MAX, 1, &EventFilter::default()).await?;
     let newest = last.events.last().map_or(0, |entry| entry.seq).max(*shared.society.newest_event().borrow());
     let (after, told) = match begin(after, last.oldest, newest) {
@@ -73,12 +103,22 @@ pub(super) async fn open(shared: &Shared, after: i64, filter: EventFilter) -> Re
         newest: shared.society.newest_event(),
         ending: shared.ending.clone(),
         after,
+        glimpses: match live {
+            Live::Wanted => Some(shared.society.glimpses(&filter)),
+            Live::Unwanted => None,
+        },
         filter,
+        unread: Unread::Perhaps,
         _place: place,
     };
-    let pages =
-        stream::unfold(position, async |mut position| position.page().await.map(|page| (page, position)));
-    let events = pages.flat_map(|page| stream::iter(page.into_iter().map(written)));
+    let batches =
+        stream::unfold(position, async |mut position| position.next().await.map(|batch| (batch, position)));
+    let events = batches.flat_map(|batch| {
+        stream::iter(match batch {
+            Batch::Entries(entries) => entries.into_iter().map(written).collect::<Vec<_>>(),
+            Batch::Glimpses(glimpses) => glimpses.into_iter().map(glimpsed).collect(),
+        })
+    });
     let first = stream::once(async { Ok(Event::default().retry(COME_BACK)) });
     Ok(respond(first.chain(stream::iter(told)).chain(events)))
 }
@@ -99,42 +139,62 @@ fn respond(events: impl Stream<Item = Result<Event, axum::Error>> + Send + 'stat
 }
 
 impl Position {
-    /// Waits for the next events; `None` at the end of the stream.
-    async fn page(&mut self) -> Option<Vec<Entry>> {
+    /// Waits for the next events or glimpses; `None` at the end of the stream.
+    async fn next(&mut self) -> Option<Batch> {
         loop {
-            // Mark the newest event as seen before the read. Then an event that is written during the read causes
-            // another read.
-            self.newest.mark_unchanged();
-            let read = tokio::select! {
-                () = self.ending.cancelled() => return None,
-                read = self.society.events_after(self.after, PAGE, &self.filter) => read,
-            };
-            match read {
-                Ok(page) => {
-                    // Advances even if no event matched, so that the next read skips this page.
-                    self.after = page.next.max(self.after);
-                    if !page.events.is_empty() {
-                        return Some(page.events);
-                    }
-                }
-                Err(error) => {
-                    // The stream ends here. The client reconnects with the number of its last event.
-                    tracing::warn!(error = %polity_view::in_full(&error), "an event stream failed");
-                    return None;
-                }
+            if self.unread == Unread::Perhaps
+                && let Some(entries) = self.read().await?
+            {
+                return Some(Batch::Entries(entries));
             }
+            let glimpses = async {
+                match &mut self.glimpses {
+                    Some(glimpses) => glimpses.next().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
+                biased;
                 () = self.ending.cancelled() => return None,
-                woken = woken(&mut self.newest) => woken?,
+                woken = woken(&mut self.newest, &mut self.unread) => woken?,
+                glimpses = glimpses => return Some(Batch::Glimpses(glimpses)),
+            }
+        }
+    }
+
+    /// Reads the next events. Returns `Some(None)` if there are none, and `None` at the end of the stream.
+    async fn read(&mut self) -> Option<Option<Vec<Entry>>> {
+        // Mark the newest event as seen before the read. Then an event that is written during the read causes
+        // another read.
+        self.newest.mark_unchanged();
+        let read = tokio::select! {
+            () = self.ending.cancelled() => return None,
+            read = self.society.events_after(self.after, PAGE, &self.filter) => read,
+        };
+        match read {
+            Ok(page) => {
+                // Advance even if no event of the page matched the filter, so that the next read skips this page.
+                self.after = page.next.max(self.after);
+                if page.events.is_empty() {
+                    self.unread = Unread::Nothing;
+                    return Some(None);
+                }
+                Some(Some(page.events))
+            }
+            Err(error) => {
+                // The stream ends here. The client reconnects with the number of its last event.
+                tracing::warn!(error = %polity_view::in_full(&error), "an event stream failed");
+                None
             }
         }
     }
 }
 
 /// Waits for a new event and then [`TOGETHER`], so that one read finds all events that were written at about the same
-/// time.
-async fn woken(newest: &mut watch::Receiver<i64>) -> Option<()> {
+/// time. The caller may drop this future while it waits: `unread` then tells whether there is a new event.
+async fn woken(newest: &mut watch::Receiver<i64>, unread: &mut Unread) -> Option<()> {
     newest.changed().await.ok()?;
+    *unread = Unread::Perhaps;
     tokio::time::sleep(TOGETHER).await;
     Some(())
 }
@@ -144,6 +204,12 @@ fn written(entry: Entry) -> Result<Event, axum::Error> {
     let json = serde_json::to_value(&entry).map_err(axum::Error::new)?;
     let kind = json.get("event").and_then(serde_json::Value::as_str).unwrap_or("message").to_owned();
     Event::default().id(entry.seq.to_string()).event(kind).json_data(json)
+}
+
+/// Turns a glimpse, which tells what an agent is doing at this moment, into a frame of the stream. The frame has no id,
+/// because nobody can ask for a glimpse again.
+fn glimpsed(glimpse: Glimpse) -> Result<Event, axum::Error> {
+    Event::default().event("glimpse").json_data(glimpse)
 }
 
 #[cfg(test)]
@@ -161,7 +227,7 @@ mod tests {
             }
         });
         let (begun, mut wake_ups, mut last) = (Instant::now(), 0, 0);
-        while woken(&mut newest).await.is_some() {
+        while woken(&mut newest, &mut Unread::Nothing).await.is_some() {
             last = *newest.borrow_and_update();
             wake_ups += 1;
         }

@@ -100,7 +100,8 @@ async fn post(
     Ok((status, Json(posted)))
 }
 
-fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+/// Returns the idempotency key of a request.
+pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some(key) = headers.get(KEY) else { return Ok(None) };
     let key = key.to_str().ok().filter(|key| (1..=MAX_KEY_BYTES).contains(&key.len()));
     let key = key.ok_or_else(|| {

@@ -67,7 +67,7 @@ impl Crowd {
     }
 
     fn strangers(&self) -> MutexGuard<'_, Strangers> {
-        // A panic elsewhere cannot leave the map half changed.
+        // A panic of another thread cannot leave the map half changed, so the map is usable even after a panic.
         self.strangers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -80,13 +80,14 @@ struct Connection {
     crowd: Arc<Crowd>,
     number: u64,
     evicted: CancellationToken,
-    /// The place of a known connection; `None` for a stranger.
+    /// The permit of a known connection, which counts against the maximum number of known connections; `None` for a
+    /// stranger.
     known: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl Connection {
     fn known(&self) -> MutexGuard<'_, Option<OwnedSemaphorePermit>> {
-        // A panic elsewhere cannot leave the permit half set.
+        // A panic of another thread cannot leave this value half changed, so the value is usable even after a panic.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,7 +121,7 @@ impl Place {
 
 /// Makes the connection of a request known. The caller has seen that the request carries the token.
 pub(crate) async fn admit(request: &Extensions) -> Result<(), Problem> {
-    // A request from inside this process came over no socket, so it has no place.
+    // A request from inside this process came over no socket. So it has no place in the crowd, and needs none.
     match request.get::<Place>().cloned() {
         Some(place) => place.admit().await,
         None => Ok(()),

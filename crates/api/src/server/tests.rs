@@ -107,7 +107,7 @@ async fn the_oldest_stranger_makes_room_and_whoever_is_known_stays() {
     }
     assert_eq!(evicted, [true, true, false, false]);
     assert!(!is_evicted(known.clone()).await);
-    // The only place for known connections is taken.
+    // `known` has taken the only place for known connections, so a stranger cannot become known.
     assert!(admit(&request(&strangers[3])).await.is_err());
     admit(&request(&known)).await.unwrap();
     drop(known);

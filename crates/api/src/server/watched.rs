@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Time limit for reading the rest of a body after the handler has dropped the body.
 pub(super) const REST_WITHIN: Duration = Duration::from_secs(10);
 
-/// A body that reports when it is dropped before its end.
+/// A body that reports when a handler drops it before its end.
 pub(super) struct Watched {
     body: Incoming,
     progress: Progress,

@@ -54,7 +54,7 @@ async fn a_body_that_trickles_does_not_keep_its_place() {
     let kind = "multipart/form-data; boundary=x".parse().unwrap();
     form_of.headers_mut().insert(axum::http::header::CONTENT_TYPE, kind);
     assert_eq!(form(form_of, u64::MAX, "file").await.map(drop).map_err(status), Err(408));
-    // The server reads a body that arrives fast enough up to the size limit.
+    // A body that arrives fast enough is refused only when it exceeds the size limit.
     let fast = whole(coming(LEAST_RATE as usize, Duration::from_secs(1)), LEAST_RATE * 100).await;
     assert_eq!(fast.map_err(status), Err(413));
 }

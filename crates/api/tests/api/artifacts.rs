@@ -112,6 +112,37 @@ async fn nothing_that_is_stored_runs_in_a_browser() {
 }
 
 #[tokio::test]
+async fn a_page_for_a_frame_runs_nothing_and_contacts_nobody() {
+    let daemon = Daemon::start().await;
+    let markup =
+        b"<meta http-equiv=refresh content=0><link rel=preconnect href=//a.example><script>1</script>";
+    for (filename, content_type) in
+        [("a.html", "text/html"), ("a.svg", "image/svg+xml"), ("a.htm", "text/plain")]
+    {
+        let id = stored(&daemon, filename, content_type, markup).await;
+        let answer = daemon.get(&format!("/api/artifacts/{id}/page")).await;
+        assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+        let policy = answer.header("content-security-policy");
+        assert!(policy.starts_with("sandbox; default-src 'none'; "), "{policy}");
+        assert!(!policy.contains("allow-") && policy.ends_with("frame-ancestors 'self'"), "{policy}");
+        assert_eq!(answer.header("x-dns-prefetch-control"), "off");
+        assert_eq!(answer.header("referrer-policy"), "no-referrer");
+        assert_eq!(
+            answer.text(),
+            "<x-meta http-equiv=refresh content=0><x-link rel=preconnect href=//a.example><script>1</script>"
+        );
+    }
+    let pdf = stored(&daemon, "a.pdf", "application/pdf", b"%PDF-1.4\n%%EOF").await;
+    let answer = daemon.get(&format!("/api/artifacts/{pdf}/page")).await;
+    assert_eq!((answer.header("content-type"), &answer.body[..5]), ("application/pdf", &b"%PDF-"[..]));
+    assert!(answer.header("content-security-policy").starts_with("default-src 'none'; "));
+    let text = stored(&daemon, "a.txt", "text/plain", b"<b>a</b>").await;
+    let refused = daemon.get(&format!("/api/artifacts/{text}/page")).await;
+    refused.assert_problem(422, "invalid_arguments");
+    daemon.stop().await;
+}
+
+#[tokio::test]
 async fn uploads_are_bounded() {
     let directory = tempfile::tempdir().unwrap();
     let settings = r#"{"limits": {"maxArtifactBytes": 1000}}"#;
@@ -122,7 +153,7 @@ async fn uploads_are_bounded() {
     assert_eq!(daemon.upload(path, "text/plain", &fits).await.status, 201);
     daemon.upload(path, "text/plain", &too_large).await.assert_problem(413, "body_too_large");
 
-    // A body without a length and without an end: the server stops reading it at the limit.
+    // The body has no declared length and never ends. The server stops reading it at the limit.
     let endless = futures::stream::repeat_with(|| Ok::<_, Infallible>(Bytes::from_static(&[b'x'; 100])));
     let request = asked("POST", path).body(Body::from_stream(endless)).unwrap();
     daemon.send(request).await.assert_problem(413, "body_too_large");

@@ -3,6 +3,8 @@
 use crate::support::{Daemon, HOST, NAME, PAGE, TOKEN, asked, bare};
 use axum::body::Body;
 use axum::http::{Request, header};
+use base64::prelude::{BASE64_STANDARD, Engine};
+use sha2::{Digest, Sha256};
 
 fn login(token: &str) -> Request<Body> {
     let request = bare("POST", "/login").header(header::HOST, HOST).header(header::ORIGIN, PAGE);
@@ -16,10 +18,19 @@ async fn the_token_opens_the_page() {
     let without = daemon.send(bare("GET", "/").header(header::HOST, HOST).body(Body::empty()).unwrap()).await;
     assert_eq!(without.status, 401);
     assert!(without.text().contains("<form method=\"post\" action=\"/login\">"));
-    assert!(without.header("content-security-policy").starts_with("default-src 'none'"));
+    let policy = without.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'"));
+    // The policy allows the style of the login form and no other style.
+    let style = without
+        .text()
+        .split_once("<style>")
+        .and_then(|(_, rest)| Some(rest.split_once("</style>")?.0.to_owned()));
+    let hash = BASE64_STANDARD.encode(Sha256::digest(style.expect("a style")));
+    assert!(policy.contains(&format!("style-src 'sha256-{hash}'")), "{policy}, not {hash}");
+    assert!(without.text().contains("polity view") && without.text().contains("欢迎"));
 
     assert_eq!(without.header("cross-origin-opener-policy"), "same-origin");
-    // Only a request for the page gets the login form.
+    // Only a GET or HEAD request for the page gets the login form.
     let posted = bare("POST", "/").header(header::HOST, HOST).body(Body::empty()).unwrap();
     daemon.send(posted).await.assert_problem(401, "unauthorized");
 

@@ -40,6 +40,8 @@ async fn whoever_only_reads_is_told_the_same_and_asked_for_no_token() {
         "/api/messages?order=newest&limit=2",
         "/api/messages?limit=none",
         "/api/artifacts",
+        "/api/search?q=what&limit=3",
+        "/api/search?q=%22%20NEAR(*",
         "/api/services",
         "/api/servers",
         "/api/config",

@@ -58,6 +58,10 @@ async fn every_route_is_good_for_something() {
     assert_eq!(tasks["tasks"][0]["title"], "What is in this?");
     assert_eq!(daemon.get(&format!("/api/tasks/{task}")).await.ok()["outcome"], "answered");
 
+    let now = daemon.get("/api/now?limit=5").await.ok();
+    assert_eq!((&now["running"], &now["stuck"]), (&json!(true), &json!([])));
+    assert!(now["asOf"].as_i64().unwrap() > 0);
+
     let reader = hired(&daemon).await;
     let (agent, role) = (reader["id"].as_str().unwrap(), reader["roleId"].as_str().unwrap());
     let seeing = daemon.get("/api/agents?capability=vision&direction=input").await.ok();
@@ -77,6 +81,17 @@ async fn every_route_is_good_for_something() {
     let preview = daemon.get(&format!("/api/agents/root/request?task={task}")).await.ok();
     assert!(preview["request"]["messages"].as_array().is_some_and(|messages| messages.len() > 1));
     assert!(daemon.get(&format!("/api/agents/{agent}/request?full=true")).await.ok()["request"].is_object());
+
+    let replied = said["entries"].as_array().unwrap().iter().chain(earlier["entries"].as_array().unwrap());
+    let sent = replied.filter_map(|entry| entry["sent"].as_i64()).next().unwrap();
+    let sent = daemon.get(&format!("/api/sent/{sent}")).await.ok();
+    assert_eq!((&sent["agent"], &sent["outcome"]), (&json!("root"), &json!("answered")));
+    assert!(sent["body"].as_str().unwrap().starts_with("{\"model\":"), "{sent}");
+
+    let pictures = daemon.get(&format!("/api/artifacts?task={task}&kind=image")).await.ok();
+    let picture = pictures["artifacts"][0]["id"].as_str().unwrap();
+    let why = daemon.get(&format!("/api/why/{picture}?agent=root")).await.ok();
+    assert_eq!(why["chain"][0]["fact"], "described", "{why}");
 
     let stopped = daemon.call("POST", &format!("/api/tasks/{task}/stop")).await.ok();
     assert_eq!(stopped["agents"], json!([]), "no agent works in it any more");
@@ -102,11 +117,22 @@ async fn every_route_is_good_for_something() {
         assert_eq!(daemon.call("POST", &path).await.ok()["agents"], expect, "{step}");
     }
 
+    let found = daemon.get(&format!("/api/search?q=WHAT%20is&kind=task&task={task}&limit=5")).await.ok();
+    assert_eq!(found["hits"][0]["id"], task);
+    let snippet = found["hits"][0]["snippet"].as_array().unwrap();
+    assert_eq!(snippet[..2], [json!({"text": "What", "hit": true}), json!({"text": " "})]);
     let artifacts = daemon.get(&format!("/api/artifacts?task={task}&kind=image")).await.ok();
     let picture = artifacts["artifacts"][0]["id"].as_str().unwrap();
     assert_eq!(daemon.get(&format!("/api/artifacts/{picture}")).await.ok()["mimeType"], "image/png");
     let content = daemon.get(&format!("/api/artifacts/{picture}/content")).await;
     assert_eq!(&content.body[..], PICTURE);
+    let uses = daemon.get(&format!("/api/artifacts/{picture}/uses")).await.ok();
+    assert_eq!(uses["messages"].as_array().unwrap().last().unwrap()["from"], "user");
+    let ways: Vec<_> = uses["shown"].as_array().unwrap().iter().map(|shown| &shown["routing"]).collect();
+    assert!(ways.contains(&&json!("described")) && ways.contains(&&json!("image_url")), "{ways:?}");
+    let html = daemon.upload("/api/artifacts?filename=a.html", "text/html", b"<b>a</b>").await.json();
+    let page = daemon.get(&format!("/api/artifacts/{}/page", html["id"].as_str().unwrap())).await;
+    assert_eq!(page.text(), "<b>a</b>");
     let stored = daemon.upload("/api/artifacts?filename=a.txt", "text/plain", b"hello").await;
     assert_eq!(stored.status, 201);
 
@@ -117,6 +143,9 @@ async fn every_route_is_good_for_something() {
     );
     assert_eq!(daemon.get("/api/servers").await.ok(), json!([]));
     let config = daemon.get("/api/config").await.ok();
+    let freed = daemon.call("POST", "/api/gc?dryRun=true").await.ok();
+    assert_eq!(freed["stored"]["files"], 0, "what was stored lately stays: {freed}");
+    assert_eq!(daemon.get("/api/config/in-force").await.ok()["revision"], config["revision"]);
     assert_eq!(daemon.call("POST", "/api/config/reload").await.ok()["revision"], config["revision"]);
     assert!(
         daemon.get(&format!("/api/usage?task={task}")).await.ok()["total"]["calls"].as_u64().unwrap() > 0
@@ -131,12 +160,20 @@ async fn every_route_is_good_for_something() {
     assert_eq!(daemon.get("/healthz").await.status, 200);
     assert_eq!(daemon.get("/readyz").await.status, 200);
 
+    let fork = json!({"turn": earlier["entries"][0]["turn"], "text": "What is it?"});
+    let forked = daemon.send_json("POST", &format!("/api/tasks/{task}/fork"), &fork).await;
+    assert_eq!((forked.status.as_u16(), &forked.json()["from"]), (201, &json!(task)));
+    daemon.idle().await;
+
     let session = daemon.call("POST", "/api/session").await.ok();
     let ticket = session["url"].as_str().unwrap().split_once("/login").unwrap().1.to_owned();
     assert_eq!(daemon.get(&format!("/login{ticket}")).await.status, 303);
     let form = asked("POST", "/login").header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
     let form = form.body(Body::from(format!("token={}", crate::support::TOKEN))).unwrap();
     assert_eq!(daemon.send(form).await.status, 303);
+    let leaving = daemon.call("POST", "/api/shutdown").await;
+    assert_eq!((leaving.status.as_u16(), &leaving.json()["pid"]), (202, &json!(std::process::id())));
+    assert!(daemon.ending.asked.is_cancelled());
     let other = busy_with_files().await;
     daemon.assert_all_succeeded(&other);
     other.stop().await;
@@ -150,6 +187,9 @@ async fn what_is_not_there_is_not_found() {
         "/api/tasks/nothing",
         "/api/agents/nobody",
         "/api/agents/nobody/contacts",
+        "/api/sent/999",
+        "/api/sent/nothing",
+        "/api/why/nothing",
         "/api/agents/nobody/conversation",
         "/api/agents/root/conversation?task=nothing",
         "/api/agents/nobody/request",
@@ -158,6 +198,8 @@ async fn what_is_not_there_is_not_found() {
         "/api/messages/nothing",
         "/api/artifacts/nothing1",
         "/api/artifacts/nothing1/content",
+        "/api/artifacts/nothing1/page",
+        "/api/artifacts/nothing1/uses",
         "/api/services/nothing",
         "/api/roles/nothing",
         "/api/approvals/nothing",
@@ -200,6 +242,7 @@ async fn what_makes_no_sense_is_refused() {
         "/api/artifacts?kind=spoon",
         "/api/usage?user=me",
         "/api/events?after=1&before=2",
+        "/api/events?live=true",
     ] {
         daemon.get(path).await.assert_problem(400, "invalid_arguments");
     }

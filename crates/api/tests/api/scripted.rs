@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// What the model does with one request.
+/// The model's answer to one request.
 pub(crate) enum Say {
     /// The model calls a tool.
     Call(&'static str, Value),
@@ -26,7 +26,12 @@ pub(crate) enum Say {
 struct Scripted(Mutex<VecDeque<Say>>);
 
 impl ChatModel for Scripted {
-    fn call<'a>(&'a self, _: &'a Endpoint, _: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        _: &'a Request,
+        _: &'a dyn polity_llm::Listener,
+    ) -> BoxFuture<'a, Result<Reply, CallError>> {
         let next = self.0.lock().unwrap().pop_front().unwrap_or(Say::Done);
         let reply = match next {
             Say::Done => Reply { text: Some("done".to_owned()), ..Reply::default() },
@@ -42,7 +47,7 @@ impl ChatModel for Scripted {
     }
 }
 
-/// Returns a call that makes a file.
+/// Returns the tool call that creates a file.
 pub(crate) fn create(path: &str, text: &str) -> Say {
     Say::Call("str_replace_editor", json!({"command": "create", "path": path, "file_text": text}))
 }

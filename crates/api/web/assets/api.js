@@ -13,7 +13,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Turns an unsuccessful answer into an error. Calls `leave` if the session has ended. */
+/** Turns an unsuccessful answer into an error. If the session has ended, calls `leave`, which loads the login form. */
 export async function refusal(response, leave) {
   if (response.status === 401) leave();
   const problem = await response.json().catch(() => ({}));
@@ -40,7 +40,10 @@ export function path(parts, ...ids) {
   return parts.reduce((all, part, at) => all + encodeURIComponent(ids[at - 1]) + part);
 }
 
-/** Returns an object with a function for each route. These functions call `leave` when the session has ended. */
+/**
+ * Returns an object with a function for each route. When the session has ended, these functions call `leave`, which
+ * loads the login form.
+ */
 export function connect(leave) {
   async function send(method, target, options = {}) {
     let response;
@@ -63,7 +66,7 @@ export function connect(leave) {
     return text === "" ? null : JSON.parse(text);
   };
 
-  /** Reads all agents, page by page. `asOf` is the number of the last event that the data includes. */
+  /** Reads all agents, page by page. Their data include the changes by every event up to the number `asOf`. */
   async function agents() {
     const all = new Map();
     let asOf = Infinity;
@@ -82,8 +85,17 @@ export function connect(leave) {
     agent: (id) => get(path`/api/agents/${id}`),
     conversation: (id, task, before) => get(path`/api/agents/${id}/conversation`, { task, before, limit: 60 }),
     request: (id, task) => get(path`/api/agents/${id}/request`, { task }),
+    sent: (number) => get(path`/api/sent/${number}`),
+    why: (id, filter) => get(path`/api/why/${id}`, filter),
+    patchRole: (id, changes) => send("PATCH", path`/api/roles/${id}`, {
+      headers: { "Content-Type": "application/json" }, body: JSON.stringify(changes),
+    }),
+    fork: (id, fork, key) => post(path`/api/tasks/${id}/fork`, {
+      headers: { "Content-Type": "application/json", "Idempotency-Key": key }, body: JSON.stringify(fork),
+    }),
     stopTask: (id) => post(path`/api/tasks/${id}/stop`),
     steer: (id, verb, scope) => post(address(path`/api/agents/${id}/` + verb, { scope })),
+    task: (id) => get(path`/api/tasks/${id}`),
     tasks: (after) => get("/api/tasks", { limit: 200, after }),
     /** Reads all questions that wait for an answer, oldest first. */
     openApprovals: async () => {
@@ -101,15 +113,19 @@ export function connect(leave) {
     }),
     workspace: (id, agent, at) => get(path`/api/tasks/${id}/workspace`, { agent, path: at }),
     changes: (id, commit) => get(path`/api/tasks/${id}/changes`, { commit }),
-    /** Reads the newest events about calls: of all agents, or of `agent` if it is given. */
+    /** Reads the newest events about calls. If `agent` is given, reads only the calls of this agent. */
     calls: async (agent) => (await get("/api/events", { agent, kind: CALL_KINDS.join(","), before: Number.MAX_SAFE_INTEGER, limit: 500 })).events,
     permissions: () => get("/api/permissions"),
     removePermission: (id) => send("DELETE", path`/api/permissions/${id}`),
+    search: (filter) => get("/api/search", filter),
+    /** Reads the cards and the stuck items that the home page shows. */
+    now: () => get("/api/now", { limit: 60 }),
     messages: (filter) => get("/api/messages", filter),
     message: (id) => get(path`/api/messages/${id}`),
     shown: (id) => post(path`/api/messages/${id}/shown`),
     artifacts: (filter) => get("/api/artifacts", filter),
     artifact: (id) => get(path`/api/artifacts/${id}`),
+    uses: (id) => get(path`/api/artifacts/${id}/uses`),
     services: () => get("/api/services"),
     config: () => get("/api/config"),
     reload: () => post("/api/config/reload"),
@@ -130,13 +146,18 @@ export function connect(leave) {
       const response = await send("GET", contentOf(id), { headers: { Accept: "*/*", Range: `bytes=0-${bytes - 1}` } });
       const buffer = await response.arrayBuffer();
       const whole = response.status === 200 || Number(response.headers.get("Content-Range")?.split("/")[1]) <= bytes;
-      // The last character may be cut in the middle. The decoder then leaves this character out.
+      // The range may end in the middle of a character. The decoder then leaves this character out.
       return { text: new TextDecoder("utf-8").decode(buffer, { stream: !whole }), whole };
     },
   };
 }
 
-/** Returns the path of an artifact's bytes. */
+/** Returns the path of the route that serves an artifact's bytes. */
 export function contentOf(id) {
   return path`/api/artifacts/${id}/content`;
+}
+
+/** Returns the path of the route that serves an HTML page, an SVG picture or a PDF for a frame. */
+export function pageOf(id) {
+  return path`/api/artifacts/${id}/page`;
 }

@@ -30,7 +30,7 @@ export function afterEvents(calls, entries) {
 
 function apply(calls, own, entry) {
   if (!entry.tool) {
-    // The turn has ended, so the page will get no result of its running calls.
+    // The turn has ended, so the page will get no result of its running calls. They count as dropped.
     for (const [key, call] of calls) {
       const isOver = call.state === "running" && call.agent === entry.agent && call.task === entry.task;
       if (isOver && call.seq < entry.seq) own().set(key, { ...call, state: "dropped", seq: entry.seq });

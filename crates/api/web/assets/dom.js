@@ -1,5 +1,10 @@
 // Creates elements by function calls. Text from models becomes text nodes, never markup: this file parses no HTML.
 
+import { visible } from "./visible.js";
+
+/** The attributes whose values people see, or hear from a screen reader. */
+const READ = new Set(["title", "alt", "aria-label", "placeholder"]);
+
 const SVG = "http://www.w3.org/2000/svg";
 
 /** Creates an element: `h("p.note", {title: "…", onclick: f}, "text", child, [more])`. */
@@ -17,11 +22,11 @@ function set(element, name, value) {
   if (name.startsWith("on")) listen(element, name.slice(2), value);
   else if (name === "class") for (const one of value.split(" ").filter(Boolean)) element.classList.add(one);
   else if (name === "value" || name === "checked" || name === "selected") element[name] = value;
-  else element.setAttribute(name, value === true ? "" : String(value));
+  else element.setAttribute(name, value === true ? "" : READ.has(name) ? visible(String(value)) : String(value));
 }
 
-// The current event handlers of each element. An element's listener calls the handler that it finds here, so `morph`
-// can replace the handler of an existing element.
+// The current event handlers of each element. The listener of an element looks up its handler here, so `morph` can
+// replace the handler of an existing element.
 const HANDLERS = new WeakMap();
 
 function listen(element, type, handler) {
@@ -43,12 +48,15 @@ export function handlersOf(element, handlers) {
   return HANDLERS.get(element) ?? {};
 }
 
-/** Appends children. Skips `null`, `undefined` and `false`; flattens arrays. */
+/**
+ * Appends children to an element. Skips `null`, `undefined` and `false`, and flattens arrays. Makes control characters
+ * in texts visible.
+ */
 export function append(element, children) {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
     if (Array.isArray(child)) append(element, child);
-    else element.append(child);
+    else element.append(typeof child === "string" ? visible(child) : child);
   }
   return element;
 }
@@ -76,9 +84,12 @@ export function icon(name) {
 
 // SVG paths on a grid of 16 by 16. A path that begins with `!` is filled; all other paths are strokes.
 const SHAPES = {
-  // States. The shapes are all different, so that a person can recognize a state without its colour.
+  // States of agents. All shapes differ, so that a person can recognize a state without its colour.
   thinking: ["M8 2a6 6 0 1 1-6 6", "!M8 6.3a1.7 1.7 0 1 1 0 3.4a1.7 1.7 0 1 1 0-3.4"],
   asking: ["M2 3h12v8H8.5L5 14v-3H2z", "M8 4.8v2.6M8 9v.1"],
+  running: ["M2 3h12v10H2z", "M4.5 6l2 2-2 2M8 10.5h3.5"],
+  retrying: ["M13 8a5 5 0 1 1-1.6-3.7", "M13.5 2v3h-3", "M8 5.5V8l1.5 1.5"],
+  ready: ["!M6 4.5l5 3.5-5 3.5z", "M8 2a6 6 0 1 1 0 12a6 6 0 1 1 0-12"],
   queued: ["M2 4h12v8.5H2z", "M2.3 4.5L8 9l5.7-4.5"],
   waiting: ["M4.5 2h7M4.5 14h7", "M5.5 2v2.5L8 8l2.5-3.5V2M5.5 14v-2.5L8 8l2.5 3.5V14"],
   parked: ["M8 2.2L14.5 13.5H1.5z", "M8 6.5v3.2M8 11.5v.1"],
@@ -111,6 +122,8 @@ const SHAPES = {
   question: ["M5.5 6a2.5 2.5 0 1 1 3.6 2.2c-.8.4-1.1.8-1.1 1.8M8 12.3v.1"],
   key: ["M10.5 2.5a3 3 0 1 1 0 6a3 3 0 1 1 0-6", "M8.3 7.7L2.5 13.5M4 12l1.7 1.7"],
   // Pages.
+  search: ["M7 2.5a4.5 4.5 0 1 1 0 9a4.5 4.5 0 1 1 0-9", "M10.3 10.3L14 14"],
+  now: ["M8 2a6 6 0 1 1 0 12a6 6 0 1 1 0-12", "M8 5v3.2l2.2 1.6"],
   society: ["M8 5.5v2.5M8 8H4v2.5M8 8h4v2.5", "M8 2a1.7 1.7 0 1 1 0 3.4a1.7 1.7 0 1 1 0-3.4", "M4 10.6a1.7 1.7 0 1 1 0 3.4a1.7 1.7 0 1 1 0-3.4", "M12 10.6a1.7 1.7 0 1 1 0 3.4a1.7 1.7 0 1 1 0-3.4"],
   conversation: ["M2 3h12v8H8l-3 3v-3H2z"],
   timeline: ["M4 2v12", "M7 4h7M7 8h5M7 12h6", "!M4 3a1 1 0 1 1 0 2a1 1 0 1 1 0-2M4 7a1 1 0 1 1 0 2a1 1 0 1 1 0-2M4 11a1 1 0 1 1 0 2a1 1 0 1 1 0-2"],

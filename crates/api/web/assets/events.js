@@ -10,7 +10,7 @@ export const GROUPS = {
     "role_created", "role_changed", "contact_added", "deadlock_found",
   ],
   turns: ["turn_started", "turn_ended"],
-  tasks: ["task_started", "task_idle", "task_forgotten", "limit_reached"],
+  tasks: ["task_started", "task_forked", "task_idle", "task_forgotten", "limit_reached"],
   configuration: ["config_taken", "config_refused"],
 };
 
@@ -26,7 +26,10 @@ export function groupOf(entry) {
 /** Maximum number of characters of a text that the timeline keeps and shows. */
 const SHOWN = 600;
 
-/** Shortens the texts of an event to what the timeline shows, because the page may keep the event for a long time. */
+/**
+ * Shortens the texts of an event to the part that the timeline shows, because the page may keep the event for a long
+ * time.
+ */
 export function brief(entry) {
   const next = { ...entry };
   for (const field of ["text", "objective", "reason", "failure", "arguments", "head"]) {
@@ -38,7 +41,9 @@ export function brief(entry) {
   return next;
 }
 
-/** Copies the beginning of a text. A mere slice of the string would keep the whole text in memory. */
+/**
+ * Returns the first `SHOWN` characters of a text as a new string. A plain slice would keep the whole text in memory.
+ */
 function cut(text) {
   return text.length <= SHOWN ? text : JSON.parse(JSON.stringify(Array.from(text.slice(0, SHOWN + 1)).slice(0, -1).join("")));
 }

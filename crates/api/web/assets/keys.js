@@ -2,7 +2,7 @@
 
 /** All shortcuts, in the order of the help. `does` is the name of the action, and also the key of its text. */
 export const SHORTCUTS = [
-  { keys: ["1", "…", "6"], does: "page" },
+  { keys: ["1", "…", "7"], does: "page" },
   { keys: ["t"], does: "tree" },
   { keys: ["/"], does: "find" },
   { keys: ["w"], does: "write" },
@@ -29,7 +29,7 @@ export function meaning(event, letters = true) {
   if (event.repeat || event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return null;
   if (event.key === "Escape") return { does: "close" };
   if (event.writing || !letters) return null;
-  if (/^[1-6]$/.test(event.key)) return { does: "page", number: Number(event.key) };
+  if (/^[1-7]$/.test(event.key)) return { does: "page", number: Number(event.key) };
   return Object.hasOwn(ACTIONS, event.key) ? { does: ACTIONS[event.key] } : null;
 }
 

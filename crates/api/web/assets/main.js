@@ -18,6 +18,8 @@ import { mountConversation } from "./views/conversation.js";
 import { mountDetail } from "./views/detail.js";
 import { askScope, askStopTask, showHelp } from "./views/dialogs.js";
 import { mountFrame } from "./views/frame.js";
+import { mountSearch } from "./views/search.js";
+import { mountNow } from "./views/now.js";
 import { mountServices } from "./views/services.js";
 import { nameOf } from "./views/shared.js";
 import { mountTasks } from "./views/tasks.js";
@@ -33,17 +35,20 @@ const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 5000;
 
 const api = connect(() => location.assign("/"));
+const preferences = read();
 const store = new Store({
   route: parse(location.hash),
-  task: null,
+  task: preferences.task,
   agent: null,
   groups: new Set(),
-  tree: { closed: new Set(), states: new Set(["asking", "thinking", "queued", "waiting", "parked", "paused", "idle"]), text: "", at: "root" },
+  tree: { closed: new Set(), states: new Set(preferences.states), text: "", at: "root" },
   agentTab: "overview",
   put: new Set(),
   foldedProblems: null,
+  search: "",
 });
-const preferences = read();
+// The message box continues with the task that the person had chosen when the page was closed.
+store.write({ ...store.draft, task: preferences.task });
 const names = new Map();
 let reread = null;
 let app = null;
@@ -60,9 +65,9 @@ function build() {
   const banners = mountBanners(app);
   const tree = mountTree(app);
   const pages = {
-    conversation: mountConversation(app), timeline: mountTimeline(app), tasks: mountTasks(app),
+    now: mountNow(app), conversation: mountConversation(app), timeline: mountTimeline(app), tasks: mountTasks(app),
     artifacts: mountArtifacts(app), services: mountServices(app),
-    approvals: mountApprovals(app),
+    approvals: mountApprovals(app), search: mountSearch(app),
   };
   const composer = mountComposer(app);
   const detail = mountDetail(app);
@@ -110,13 +115,21 @@ const actions = {
     location.hash = write({ page: store.ui.route.page, detail: null });
     document.body.classList.remove("wide-detail");
   },
-  chooseTask: (task) => store.look({ task }),
+  chooseTask(task) {
+    store.look({ task });
+    actions.prefer({ task });
+  },
+  /** Changes and stores preferences. */
+  prefer(change) {
+    Object.assign(preferences, change);
+    keep(preferences);
+  },
   filterAgent(agent) {
     store.look({ agent });
     actions.go("timeline");
   },
   showComposer() {
-    if (!["conversation", "timeline"].includes(store.ui.route.page)) actions.go("conversation");
+    if (!["now", "conversation", "timeline"].includes(store.ui.route.page)) actions.go("conversation");
   },
   compose({ to, task }) {
     const narrow = matchMedia("(max-width: 900px)").matches;
@@ -125,7 +138,8 @@ const actions = {
     setTimeout(() => views.composer.address(to, task), 60);
   },
   sent(posted) {
-    if (store.ui.task && store.ui.task !== posted.task) store.look({ task: posted.task });
+    if (store.ui.task && store.ui.task !== posted.task) actions.chooseTask(posted.task);
+    for (const warning of posted.warnings ?? []) actions.say(warning.text, "warning");
     if (posted.duplicate) actions.say(app.t("write.duplicate"));
     else if (store.ui.route.page !== "conversation" || posted.to !== "root") actions.say(app.t("write.sent", { name: app.nameOf(posted.to) }));
   },
@@ -178,10 +192,15 @@ const actions = {
       case "page":
         actions.go(PAGES[number - 1]);
         return requestAnimationFrame(() => requestAnimationFrame(() => views[PAGES[number - 1]].focus()));
-      case "tree":
       case "find":
+        actions.go("search");
+        // Show the search page before setting the focus, because a hidden field cannot get the focus.
+        store.look({ route: parse(location.hash) });
+        store.flush();
+        return views.search.focus();
+      case "tree":
         if (matchMedia("(max-width: 900px)").matches) actions.go("society");
-        return requestAnimationFrame(() => requestAnimationFrame(() => (does === "tree" ? views.tree.focus() : views.tree.find())));
+        return requestAnimationFrame(() => requestAnimationFrame(() => views.tree.focus()));
       case "write":
         return store.ui.route.detail?.kind === "agent" && agent !== "user"
           ? actions.compose({ to: agent, task: store.ui.task }) : (actions.showComposer(), setTimeout(() => views.composer.focus(), 60));
@@ -232,6 +251,14 @@ async function begin() {
   }
 }
 
+async function isThere(task) {
+  try {
+    return !(await api.task(task)).forgottenAt;
+  } catch (error) {
+    return error.status !== 404;
+  }
+}
+
 actions.applyTheme();
 build();
 addEventListener("hashchange", () => store.look({ route: parse(location.hash) }));
@@ -247,6 +274,11 @@ document.addEventListener("keydown", (event) => {
 
 reread = keepFresh(store, api);
 const last = await begin();
+// The stored task may belong to another society, or the daemon may have deleted it. The page then shows all tasks.
+if (last !== null && store.ui.task && !(await isThere(store.ui.task))) {
+  actions.chooseTask(null);
+  if (store.draft.task) store.write({ ...store.draft, task: null });
+}
 if (last !== null) {
   follow({
     last, presence, page: (filter) => api.events(filter), leave: () => location.assign("/"),
@@ -254,6 +286,7 @@ if (last !== null) {
       actions.learn(entries);
       store.events(entries.map(brief));
     },
+    onglimpses: (glimpses) => store.dispatch({ type: "glimpses", glimpses }),
     onreset: () => {
       store.dispatch({ type: "reset" });
       return begin();

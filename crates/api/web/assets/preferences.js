@@ -1,27 +1,55 @@
-// The person's preferences in this browser: theme, language, and whether letters are shortcuts. The browser's local
-// storage keeps them, if the browser allows it.
+// The person's preferences in this browser: theme, language, whether letters are shortcuts, the filters of lists, and
+// the task to which the views are limited. The local storage of the browser keeps them, if the browser allows it.
+
+import { STATES } from "./state.js";
 
 const NAME = "polity-preferences";
 
-/** Reads the preferences. If the person has not chosen, the theme is `auto` and the language is empty. */
+/**
+ * The states of agents that the tree hides until the person chooses others. The preferences store the hidden states,
+ * not the shown ones, so that a state that a later version adds is shown.
+ */
+const HIDDEN = ["ended"];
+
+const DEFAULTS = {
+  theme: "auto", language: "", letters: true, states: shown(HIDDEN), taskState: "", searchKind: "", showOver: false, task: null,
+};
+
+/**
+ * Reads the preferences. The default theme is `auto`. The default language is empty, which means the browser's
+ * language.
+ */
 export function read() {
   try {
     const kept = JSON.parse(localStorage.getItem(NAME) ?? "{}");
+    const text = (name) => (typeof kept[name] === "string" ? kept[name] : DEFAULTS[name]);
     return {
       theme: ["light", "dark"].includes(kept.theme) ? kept.theme : "auto",
-      language: typeof kept.language === "string" ? kept.language : "",
+      language: text("language"),
       letters: kept.letters !== false,
+      states: Array.isArray(kept.hidden) ? shown(kept.hidden) : DEFAULTS.states,
+      taskState: text("taskState"),
+      searchKind: text("searchKind"),
+      showOver: kept.showOver === true,
+      task: text("task"),
     };
   } catch {
-    return { theme: "auto", language: "", letters: true };
+    return { ...DEFAULTS };
   }
 }
 
 /** Stores the preferences. If the browser has no storage, they are lost when the page is closed. */
 export function keep(preferences) {
   try {
-    localStorage.setItem(NAME, JSON.stringify(preferences));
+    const { states, ...others } = preferences;
+    const hidden = STATES.filter((state) => !states.includes(state));
+    localStorage.setItem(NAME, JSON.stringify({ ...others, hidden }));
   } catch {
     // The page works without stored preferences.
   }
+}
+
+/** Returns the states that are not hidden. */
+function shown(hidden) {
+  return STATES.filter((state) => !hidden.includes(state));
 }

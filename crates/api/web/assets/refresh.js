@@ -33,7 +33,8 @@ export function keepFresh(store, api) {
     const { begins } = store.model;
     try {
       const action = await read[part]();
-      // If a reset came during the read, the result of the read is outdated.
+      // If the event stream was reset during the read, all parts are read again, so the result of this read is
+      // outdated.
       if (begins === store.model.begins) store.dispatch(action);
       known[part] = stale;
     } catch {

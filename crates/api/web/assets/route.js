@@ -1,12 +1,12 @@
-// The current page and detail in the address: `#/timeline`, `#/timeline/agent/reader-7k2f`.
+// The current page and the open detail, as the address contains them: `#/timeline`, `#/timeline/agent/reader-7k2f`.
 
 /**
- * The pages of the main column. The page `society` shows the tree of agents. On wide screens, a separate column shows
- * the tree.
+ * The pages of the main column; the first is the home page. The page `society` shows the tree of agents on narrow
+ * screens. Wide screens show the tree in a separate column.
  */
-export const PAGES = ["conversation", "timeline", "tasks", "artifacts", "services", "approvals", "society"];
+export const PAGES = ["now", "conversation", "timeline", "tasks", "artifacts", "services", "approvals", "society", "search"];
 
-const DETAILS = ["agent", "message", "artifact", "task"];
+const DETAILS = ["agent", "message", "artifact", "task", "sent", "why"];
 
 /** Parses the part of an address after the `#`. An unknown page becomes the first page. */
 export function parse(hash) {

@@ -36,6 +36,6 @@ function read(lines) {
     else if (field === "id") id = value;
     else if (field === "event") event = value;
   }
-  // A `reset` counts as an event even if it has no data.
+  // The event `reset` is returned even if it has no data. Any other block without data is ignored.
   return data.length > 0 || event === "reset" ? { id, event, data: data.join("\n") } : null;
 }

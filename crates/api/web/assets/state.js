@@ -8,12 +8,13 @@
 // restored. The page may have missed events while it had no connection, so it rereads everything.
 
 import { afterEvents } from "./calls.js";
+import { AT_WORK, afterGlimpses, atThisMoment } from "./live.js";
 
 /**
  * The states of an agent, in order of precedence: if several states apply to an agent, the page shows the state that
  * comes first in this list.
  */
-export const STATES = ["asking", "thinking", "queued", "waiting", "parked", "paused", "idle", "ended"];
+export const STATES = ["asking", ...AT_WORK, "waiting", "parked", "paused", "idle", "ended"];
 
 /** Maximum number of roles whose names the page remembers. It needs them to name newly hired agents. */
 const ROLES = 2000;
@@ -31,6 +32,7 @@ export function initial() {
     approvals: [],
     permissions: [],
     calls: new Map(),
+    moments: new Map(),
     roles: new Map(),
     seq: 0,
     connection: "connecting",
@@ -51,7 +53,9 @@ export function reduce(model, action) {
     case "ready":
       return { ...model, ready: true, seq: Math.max(model.seq, action.seq) };
     case "agents":
-      return { ...model, agents: agentsRead(model.agents, action.agents) };
+      return { ...model, agents: agentsRead(model, action.agents) };
+    case "glimpses":
+      return glimpsed(model, action.glimpses);
     case "tasks":
       return { ...model, tasks: new Map(action.tasks.map((task) => [task.id, task])) };
     case "services":
@@ -73,6 +77,9 @@ export function reduce(model, action) {
 
 function connected(model, connection) {
   if (model.connection === connection) return model;
+  // While the connection is lost, the page cannot learn when an agent finishes what it is doing. So it discards all
+  // `moments`, which contain what agents are doing.
+  if (connection !== "live") model = { ...model, moments: new Map() };
   if (connection !== "live" || model.connection !== "lost" || !model.ready) return { ...model, connection };
   const stale = Object.fromEntries(Object.entries(model.stale).map(([part, times]) => [part, times + 1]));
   return { ...model, connection, stale, returns: model.returns + 1 };
@@ -88,17 +95,35 @@ function begunAnew(model) {
  * Merges the agents from a read into the known agents. If the page already has newer data of an agent, the newer data
  * stays.
  */
-function agentsRead(known, read) {
+function agentsRead({ agents: known, moments }, read) {
   const agents = new Map();
   for (const agent of read) {
     const before = known.get(agent.id);
-    agents.set(agent.id, before && before.asOf > agent.asOf ? before : agent);
+    agents.set(agent.id, before && before.asOf > agent.asOf ? before : atThisMoment(agent, moments));
   }
-  const until = Math.min(...read.map((agent) => agent.asOf));
+  const until = read.reduce((least, agent) => Math.min(least, agent.asOf), Infinity);
   for (const agent of known.values()) {
     if (!agents.has(agent.id) && agent.asOf > until) agents.set(agent.id, agent);
   }
   return agents;
+}
+
+/** Applies glimpses, which tell what agents are doing at this moment. */
+function glimpsed(model, glimpses) {
+  const moments = afterGlimpses(model.moments, glimpses);
+  const agents = new Map(model.agents);
+  for (const id of new Set(glimpses.map((glimpse) => glimpse.agent))) {
+    const agent = agents.get(id);
+    if (!agent || !AT_WORK.includes(agent.state)) continue;
+    // If `moments` no longer contains the agent, the agent still has work until an event reports the end of its turn.
+    agents.set(id, atThisMoment({ ...agent, ...works(agent) }, moments));
+  }
+  return { ...model, moments, agents };
+}
+
+/** Returns the state of an agent that has work, if only events are known and no glimpse. */
+function works(agent) {
+  return { state: "ready", doing: agent.doing?.state === "ready" ? agent.doing : undefined };
 }
 
 function happened(model, entries) {
@@ -112,7 +137,10 @@ function happened(model, entries) {
   return next;
 }
 
-/** Returns functions that change parts of the next model. Each part is copied once, before its first change. */
+/**
+ * Returns functions that change parts of the next model. Each part is copied once, before its first change, so the
+ * current model stays as it is.
+ */
 function changes(model, next) {
   const own = (part) => {
     if (next[part] === model[part]) next[part] = part === "stale" ? { ...model.stale } : new Map(model[part]);
@@ -131,7 +159,7 @@ function apply(next, change, entry) {
   const touch = (id, changed) => {
     const agent = next.agents.get(id);
     if (!agent || agent.asOf >= entry.seq) return;
-    change.set("agents", id, { ...agent, ...changed(agent), asOf: entry.seq });
+    change.set("agents", id, atThisMoment({ ...agent, ...changed(agent), asOf: entry.seq }, next.moments));
   };
   const touchTask = (id, changed) => {
     const task = next.tasks.get(id);
@@ -155,41 +183,42 @@ function apply(next, change, entry) {
       if (!next.agents.has(entry.agent)) change.set("agents", entry.agent, newAgent(next, entry));
       return stale("agents", "tasks");
     case "agent_ended":
-      touch(entry.agent, () => ({ state: "ended", endedAt: entry.at, waitsFor: [] }));
+      touch(entry.agent, () => ({ state: "ended", doing: since("ended", entry), endedAt: entry.at, waitsFor: [] }));
       return stale("agents");
     case "agent_paused":
-      touch(entry.agent, (agent) => ({ state: agent.state === "ended" ? "ended" : "paused" }));
+      touch(entry.agent, (agent) => (agent.state === "ended" ? {} : { state: "paused", doing: since("paused", entry) }));
       return stale("agents");
     case "agent_parked":
-      touch(entry.agent, (agent) => ({ state: halted(agent) ? agent.state : "parked" }));
+      touch(entry.agent, (agent) => (halted(agent) ? {} : { state: "parked", doing: undefined }));
       return stale("agents", "tasks");
     case "agent_resumed":
     case "agent_stopped":
-      touch(entry.agent, (agent) => ({ state: agent.state === "ended" ? "ended" : resting(agent) }));
+      touch(entry.agent, (agent) => (agent.state === "ended" ? {} : resting(agent)));
       return stale("agents", "tasks", "questions");
     case "message_accepted":
       if (entry.to === "user" || entry.from === "user") stale("questions", "tasks");
       if (entry.to !== "user") touchTask(entry.task, { state: "open", outcome: undefined, ...titled(next, entry) });
       touch(entry.to, (agent) => ({
         waiting: agent.waiting + (entry.to === "user" ? 0 : 1),
-        state: ["idle", "waiting"].includes(agent.state) && entry.to !== "user" ? "queued" : agent.state,
+        ...(RESTS.includes(agent.state) && !asksAboutCall(agent) && entry.to !== "user" ? works(agent) : {}),
       }));
       return stale("agents");
     case "turn_started":
       touch(entry.agent, (agent) => ({
         waiting: Math.max(0, agent.waiting - 1),
-        state: halted(agent) ? agent.state : "thinking",
+        ...(halted(agent) || AT_WORK.includes(agent.state) ? {} : works(agent)),
       }));
       return stale("agents");
     case "approval_requested":
-      touch(entry.agent, (agent) => ({ state: halted(agent) ? agent.state : "asking" }));
+      touch(entry.agent, (agent) => (halted(agent) ? {}
+        : { state: "asking", doing: { ...since("asking", entry), task: entry.task, about: { approval: entry.approval } } }));
       return stale("agents", "tasks", "approvals");
     case "approval_ended":
-      touch(entry.agent, (agent) => ({ state: agent.state === "asking" ? "thinking" : agent.state }));
+      touch(entry.agent, (agent) => (asksAboutCall(agent) ? works(agent) : {}));
       next.approvals = next.approvals.filter((one) => one.id !== entry.approval);
       return stale("agents", "tasks", "approvals");
     case "turn_ended":
-      touch(entry.agent, (agent) => ({ state: ["thinking", "asking"].includes(agent.state) ? resting(agent) : agent.state }));
+      touch(entry.agent, (agent) => (AT_WORK.includes(agent.state) || asksAboutCall(agent) ? resting(agent) : {}));
       return stale("agents");
     case "model_answered":
       touch(entry.agent, (agent) => ({ usage: spent(agent.usage, entry.usage) }));
@@ -211,10 +240,23 @@ function halted(agent) {
   return agent.state === "ended" || agent.state === "paused" || agent.state === "parked";
 }
 
-/** Returns the state of an agent after its turn. */
+/** The states in which an agent begins to work as soon as a message arrives. */
+const RESTS = ["idle", "waiting", "asking"];
+
+/** Whether the agent waits because the person must allow a call. The turn of such an agent has not ended. */
+function asksAboutCall(agent) {
+  return agent.state === "asking" && agent.doing?.about?.question === undefined;
+}
+
+function since(state, entry) {
+  return { state, since: entry.at };
+}
+
+/** Estimates the state of an agent whose turn has ended. The next read replaces this estimate with the exact state. */
 function resting(agent) {
-  if (agent.waiting > 0) return "queued";
-  return agent.waitsFor.length > 0 ? "waiting" : "idle";
+  if (agent.waiting > 0) return works(agent);
+  if (agent.waitsFor.includes("user")) return { state: "asking", doing: { state: "asking", about: { question: "" } } };
+  return { state: agent.waitsFor.length > 0 ? "waiting" : "idle", doing: undefined };
 }
 
 function spent(usage, tokens) {
@@ -241,16 +283,16 @@ function newTask(entry) {
   };
 }
 
-/** Returns the title of a task if this message is the prompt of the task: the first line of the prompt. */
+/** If a message is the prompt of its task, returns the first line of the message as the title of the task. */
 function titled(next, entry) {
   const first = entry.from === "user" && entry.to === "root" && next.tasks.get(entry.task)?.title === "";
   return first ? { title: entry.text.split("\n", 1)[0].slice(0, 120) } : {};
 }
 
-/** Counts the agents in each state, without the person. */
-export function counts(agents) {
+/** Counts the agents in each state, without the person. If a task is given, counts only its agents and root. */
+export function counts(agents, task = null) {
   const all = Object.fromEntries(STATES.map((state) => [state, 0]));
-  for (const agent of agents.values()) if (agent.id !== "user") all[agent.state] += 1;
+  for (const agent of agents.values()) if (agent.id !== "user" && (!task || !agent.task || agent.task === task)) all[agent.state] += 1;
   return all;
 }
 

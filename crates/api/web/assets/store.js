@@ -21,7 +21,8 @@ export class Store {
 
   /** Applies an action to the model. */
   dispatch(action) {
-    // Events from before a reset are outdated.
+    // After a reset of the event stream, the page reads all data again. So the queued events from before the reset are
+    // outdated.
     if (action.type === "reset") this.waiting = [];
     this.model = reduce(this.model, action);
     this.ask();

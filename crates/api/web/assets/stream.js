@@ -64,10 +64,10 @@ function comesBack(presence, signal, patience) {
 
 /**
  * Follows the events after `last` until `signal` aborts. If the server cannot continue after `last`, calls `onreset`.
- * `onreset` rereads everything, and returns the number of the event after which `follow` continues, or `null` to
- * stop.
+ * `onreset` rereads everything, and returns the number of the event after which `follow` continues, or `null` to stop.
+ * If `onglimpses` is given, it is called with glimpses, which tell what agents are doing at this moment.
  */
-export async function follow({ last, page, leave, onentries, onstate, onreset, signal, presence }) {
+export async function follow({ last, page, leave, onentries, onglimpses, onstate, onreset, signal, presence }) {
   let at = last;
   let pause = FIRST_PAUSE_MS;
   const take = (entries) => {
@@ -94,9 +94,12 @@ export async function follow({ last, page, leave, onentries, onstate, onreset, s
     }
   };
 
-  /** Reads a stream until it ends. Returns `true` if the server ended it with a reset. */
+  /**
+   * Reads a stream until it ends. Returns `true` if the server has sent `reset`, because it cannot continue after
+   * `last`.
+   */
   const listen = async (stop, heard) => {
-    const response = await fetch(address("/api/events", { after: at }), {
+    const response = await fetch(address("/api/events", { after: at, live: onglimpses ? true : undefined }), {
       headers: { Accept: "text/event-stream", "Last-Event-ID": String(at) }, signal: stop, cache: "no-store",
     });
     if (!response.ok) throw await refusal(response, leave);
@@ -112,10 +115,13 @@ export async function follow({ last, page, leave, onentries, onstate, onreset, s
       rest = read.rest;
       const anew = read.blocks.findIndex((block) => block.event === "reset");
       const blocks = anew < 0 ? read.blocks : read.blocks.slice(0, anew);
-      const { taken, asks } = arrange(at, blocks.map((block) => JSON.parse(block.data)));
+      const glimpses = blocks.filter((block) => block.event === "glimpse").map((block) => JSON.parse(block.data));
+      if (glimpses.length > 0) onglimpses?.(glimpses);
+      const entries = blocks.filter((block) => block.event !== "glimpse").map((block) => JSON.parse(block.data));
+      const { taken, asks } = arrange(at, entries);
       take(taken);
       if (anew >= 0) return true;
-      // The pages that `catchUp` reads also contain the events after the gap.
+      // `catchUp` reads all newer events, including the missing events.
       if (asks) await catchUp();
     }
   };

@@ -1,6 +1,9 @@
 // The agents as rows of a tree. Pure functions.
 
-/** Maps each agent to its children, in the order of hiring. The key `""` stands for agents without a known parent. */
+/**
+ * Maps the id of each agent to its children, in the order of hiring, with ended children last. The key `""` stands for
+ * agents without a known parent.
+ */
 export function childrenOf(agents) {
   const children = new Map();
   for (const agent of agents.values()) {
@@ -9,8 +12,13 @@ export function childrenOf(agents) {
     if (!children.has(parent)) children.set(parent, []);
     children.get(parent).push(agent);
   }
-  for (const list of children.values()) list.sort((a, b) => order(a) - order(b) || (a.id < b.id ? -1 : 1));
+  for (const list of children.values()) list.sort((a, b) => finished(a) - finished(b) || order(a) - order(b) || (a.id < b.id ? -1 : 1));
   return children;
+}
+
+/** The first sort key of an agent: agents that have ended come after all others. */
+function finished(agent) {
+  return agent.state === "ended" ? 1 : 0;
 }
 
 function order(agent) {

@@ -3,7 +3,7 @@
 
 /** Maximum number of events to hold. */
 export const BOUND = 3000;
-/** Events per read. */
+/** Number of events that one read returns. */
 export const PAGE = 250;
 
 /**
@@ -58,8 +58,9 @@ export function newer(window, page, asked) {
 
 /**
  * Adds live events if the window reaches up to the newest event. Otherwise only counts the live events, because the
- * page reads them later. If the window gets too long, `watching` decides which events are dropped: for `end` (the
- * person sees the newest events) the oldest events, for `middle` the newest events.
+ * page reads them later. While a read is running (`loading`), keeps the live events in `meanwhile`. If the window gets
+ * too long, `watching` decides which events are dropped: for `end` (the person sees the newest events) the oldest
+ * events, for `middle` the newest events.
  */
 export function live(window, entries, watching) {
   if (entries.length === 0) return window;

@@ -6,12 +6,17 @@ import { passes } from "../draft.js";
 import { clock } from "../format.js";
 import { refill } from "../morph.js";
 import { kept } from "../reading.js";
+import { momentsOf } from "../live.js";
 import { callCard } from "./calls.js";
+import { askFork } from "./dialogs.js";
+import { arriving, doingLine } from "./doing.js";
+import { requestBody } from "./request.js";
 import { typeName } from "./sentence.js";
 import {
-  button, capabilities, code, facts, nothing, preview, routingChip, section, spent, stateMark, time, titleOf, trouble,
-  value, who, detailLink,
+  button, capabilities, code, facts, nothing, preview, routingChip, section, spent, time, titleOf, trouble,
+  value, who, whyLink, detailLink,
 } from "./shared.js";
+import { written } from "./written.js";
 
 const TABS = ["overview", "history", "request"];
 const REREAD_MS = 400;
@@ -27,6 +32,7 @@ export function showAgent(app, id, title, body, signal) {
   let hasCalls = id === "user";
   let seen;
   let seenCalls = null;
+  let seenMoments = null;
   let returns = 0;
   const offered = id === "user" ? [] : TABS;
   if (!offered.includes(tab)) tab = "overview";
@@ -36,8 +42,9 @@ export function showAgent(app, id, title, body, signal) {
   // For the user, this view shows only an overview, so it has no tabs.
   const tabs = offered.length === 0 ? null : h("div.tabs", { role: "tablist", "aria-label": t("agent.parts"), onkeydown: ontabkey });
   const panel = h("div.panel", tabs ? { role: "tabpanel", id: "agent-panel", tabindex: "0" } : {});
+  const answer = h("div.answer");
   const calls = h("div.calls");
-  append(fill(body), [head, calls, tabs, panel]);
+  append(fill(body), [head, answer, calls, tabs, panel]);
 
   const load = kept(async () => {
     try {
@@ -64,12 +71,14 @@ export function showAgent(app, id, title, body, signal) {
 
   function drawHead() {
     const known = store.model.agents.get(id);
-    const agent = known ? { ...detail, state: known.state, usage: known.usage, waiting: known.waiting } : detail;
+    const agent = known
+      ? { ...detail, state: known.state, doing: known.doing, usage: known.usage, waiting: known.waiting } : detail;
     refill(title, agent.name ?? (id === "user" ? t("you") : agent.role), " ", h("span.id", {}, id));
     const ended = agent.state === "ended";
-    const waits = agent.waitsFor.length > 0
+    const waits = agent.waitsFor.length > 0 && agent.state !== "waiting"
       ? h("span.dim", {}, t.parts("waits.for", { who: agent.waitsFor.flatMap((one, at) => [at > 0 ? ", " : "", who(app, one)]) }).flat()) : null;
-    refill(head, h("p.lead", {}, stateMark(app, agent.state), waits),
+    const halted = ["paused", "parked", "retrying"].includes(agent.state);
+    refill(head, h("p.lead", {}, doingLine(app, agent), waits, halted ? whyLink(app, id) : null),
       detail.holds.map((hold) => h("p.trouble", {}, t("agent.hold", { task: titleOf(app, hold.task), reason: hold.reason }))),
       id === "user" ? null : h("div.actions", {},
         ended ? null : button(t("write.to.agent"), () => app.compose({ to: id, task: task ?? undefined }), { class: "primary" }, "conversation"),
@@ -200,30 +209,54 @@ export function showAgent(app, id, title, body, signal) {
     return [taskChoice(), h("p.dim.small", {}, t("agent.history.what")), more, list];
   }
 
-  function entry({ seq, turn, at, record }) {
+  function entry({ seq, turn, at, sent, record }) {
     return h("article.record", { class: `record-${record.record}`, "data-seq": seq },
       h("header", {}, h("strong", {}, t.has(`record.${record.record}`) ? t(`record.${record.record}`) : record.record),
-        h("span.spring"), h("span.dim.small", { title: t("turn") }, `#${turn}`), time(app, at, clock(at))),
-      recordBody(record));
+        h("span.spring"), sent ? detailLink(app, "sent", sent, { class: "quiet-link small" }, t("sent.number", { n: sent })) : null,
+        record.record === "heard" && forkable(turn, seq) ? button(t("fork"), () => forkAt(turn, record), { class: "quiet fork-here" }, "reload") : null,
+        h("span.dim.small", { title: t("turn") }, `#${turn}`), time(app, at, clock(at))),
+      recordBody(record, seq));
   }
 
-  function recordBody(record) {
+  /** For each turn, the smallest number of its records that this view has read so far. */
+  const begins = new Map();
+
+  function forkable(turn, seq) {
+    if (!begins.has(turn) || begins.get(turn) > seq) begins.set(turn, seq);
+    return begins.get(turn) === seq;
+  }
+
+  /** Forks the task: begins a new task with a copy of everything before this turn, and runs the turn again. */
+  async function forkAt(turn, record) {
+    const said = typeof record.message === "object" && record.message.from === "user" ? record.message.text : null;
+    try {
+      const answer = await askFork(app, await api.services(), said);
+      if (!answer) return;
+      const forked = await api.fork(task, { turn, ...answer }, crypto.randomUUID());
+      app.say(t("fork.done"));
+      app.chooseTask(forked.task);
+    } catch (error) {
+      app.say(app.explain(error), "bad");
+    }
+  }
+
+  function recordBody(record, seq) {
     switch (record.record) {
       case "heard": {
         const message = record.message;
         if (typeof message !== "object") return h("p.dim", {}, t("record.removed", { id: String(message) }));
         return [h("p.small", {}, who(app, message.from), " ", h("span.tag", {}, typeName(app, message.type)), " ",
           detailLink(app, "message", message.id, { class: "quiet-link" }, message.id)),
-        h("div.prose", {}, message.text),
+        written(app, message.id, message.text),
         message.attachments.length > 0 ? h("div.attachments", {}, message.attachments.map((one) => preview(app, one))) : null];
       }
       case "replied":
-        return [record.text ? h("div.prose", {}, record.text) : null,
+        return [record.text ? written(app, `${id} ${seq}`, record.text) : null,
           (record.calls ?? []).map((call) => h("details.call", {}, h("summary", {}, h("code", {}, call.name), " ", h("span.id", {}, call.id)), code(call.arguments?.object ?? call.arguments)))];
       case "tool_finished":
         return h("details.call", {}, h("summary", {}, h("span.id", {}, record.call)), code(record.result.json ?? record.result));
       case "compacted":
-        return h("div.prose", {}, record.summary);
+        return written(app, `${id} ${seq}`, record.summary);
       case "failed":
       case "stopped":
         return h("div.prose", {}, record.reason);
@@ -245,24 +278,7 @@ export function showAgent(app, id, title, body, signal) {
         [t("request.tokens"), t("request.estimate", { n: found.estimatedTokens })],
         [t("request.shown"), found.shown.length > 0 ? h("span.chips", {}, found.shown.map((one) => routingChip(app, one))) : null]),
       button(t("reload"), () => drawPanel(), {}, "reload"),
-      ...requestBody(found.request)];
-  }
-
-  /** Shows the body of a request: first each message, then the whole body as JSON. */
-  function requestBody(body) {
-    const messages = Array.isArray(body?.messages) ? body.messages : [];
-    return [section(t("request.messages", { n: messages.length }), h("div.history", {}, messages.map((message) =>
-      h("article.record", { class: `role-${message.role}` },
-        h("header", {}, h("strong", {}, message.role), message.tool_call_id ? h("span.id", {}, message.tool_call_id) : null),
-        parts(message.content),
-        (message.tool_calls ?? []).map((call) => h("details.call", {}, h("summary", {}, h("code", {}, call.function?.name ?? "")), code(call.function?.arguments ?? call))))))),
-    section(t("request.json"), append(h("details.call"), [h("summary", {}, t("request.json.show")), code(body)]))];
-  }
-
-  function parts(content) {
-    if (content === null || content === undefined) return null;
-    if (typeof content === "string") return h("div.prose", {}, content);
-    return content.map((part) => (part.type === "text" ? h("div.prose", {}, part.text) : code(part)));
+      ...requestBody(app, found.request)];
   }
 
   return {
@@ -271,13 +287,20 @@ export function showAgent(app, id, title, body, signal) {
         seenCalls = model.calls;
         drawCalls(model);
       }
+      if (seenMoments !== model.moments) {
+        seenMoments = model.moments;
+        refill(answer, momentsOf(model.moments, id).map((moment) => arriving(app, moment)).filter(Boolean));
+      }
       const now = model.agents.get(id) ?? null;
-      const concerns = seen === undefined || now !== seen || returns !== model.returns
+      const before = seen;
+      seen = now;
+      // The agent's current action changes often. It does not affect the data that the page has read, so only the head
+      // is redrawn.
+      if (now !== before && detail) drawHead();
+      const concerns = before === undefined || now?.asOf !== before?.asOf || returns !== model.returns
         || entries.some((one) => one.owner === id || one.agent === id || one.to === id);
       if (!concerns) return;
-      seen = now;
       ({ returns } = model);
-      if (detail) drawHead();
       load();
     },
   };

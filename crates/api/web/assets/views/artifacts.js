@@ -34,7 +34,7 @@ export function mountArtifacts(app) {
     }, icon(one), t(`kind.${one}`))));
   }
 
-  /** Reads the newest artifacts; `more` reads older artifacts. */
+  /** Reads the newest artifacts. The function `more` reads older artifacts. */
   const load = kept(async () => {
     generation += 1;
     const mine = generation;

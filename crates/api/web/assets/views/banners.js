@@ -32,7 +32,8 @@ export function mountBanners(app) {
   const approvals = h("div.banner.approvals-banner", { role: "region", "aria-label": t("page.approvals"), hidden: true });
   const problems = h("div.banner.problems-banner", { role: "region", "aria-label": t("config.problems"), hidden: true });
   const said = h("div.said", { role: "status", "aria-live": "polite" });
-  const element = h("div.banners", {}, lost, problems, approvals, questions, said);
+  const rehearsal = h("div.banner.rehearsal-banner", { role: "status", hidden: true });
+  const element = h("div.banners", {}, lost, rehearsal, problems, approvals, questions, said);
 
   function drawQuestions(all, ui) {
     const open = all.filter((message) => !ui.put.has(message.id));
@@ -55,7 +56,14 @@ export function mountBanners(app) {
       button(t("approvals.look"), () => app.act({ does: "approval" }), { class: "primary small" })));
   }
 
+  /** Warns that only rehearsal models answer, so that nobody takes a rehearsed answer for a real one. */
+  function drawRehearsal(config) {
+    rehearsal.hidden = config?.isRehearsal !== true;
+    if (!rehearsal.hidden) refill(rehearsal, h("strong", {}, t("rehearsal")), " ", h("span", {}, t("rehearsal.more")));
+  }
+
   function drawProblems(config, ui) {
+    drawRehearsal(config);
     const all = config?.problems ?? [];
     const key = JSON.stringify(all);
     problems.hidden = all.length === 0 || (ui.foldedProblems === key && !all.some((one) => one.severity === "error"));

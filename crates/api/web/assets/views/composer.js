@@ -157,7 +157,7 @@ export function mountComposer(app) {
     }
   }
 
-  /** Generates a random key. */
+  /** Generates a random key for a draft. */
   function key() {
     return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
   }

@@ -6,14 +6,14 @@ import { kept } from "../reading.js";
 import { caughtUp, furtherBack, newestOf, nothingSaid } from "../talk.js";
 import { button, detailLink, filterChip, nothing, preview, time, titleOf, trouble, who } from "./shared.js";
 import { typeName } from "./sentence.js";
+import { written } from "./written.js";
 
 const PAGE = 40;
-const LONG = 6000;
 
 export function mountConversation(app) {
   const { store, t, api } = app;
   let held = nothingSaid();
-  // `undefined` means that nothing was read yet; `null` means all tasks.
+  // The task whose messages are shown. `undefined` means that nothing was read yet; `null` means all tasks.
   let task;
   let generation = 0;
   let anew = true;
@@ -25,8 +25,8 @@ export function mountConversation(app) {
   const start = h("div.conversation-start");
   const list = h("div.messages", { role: "log", "aria-label": t("page.conversation") });
   const scroll = h("div.scroll", { tabindex: "0" }, start, list);
-  // Pictures load later than the text, and the message box can grow. If the end of the list was visible before the
-  // change, it stays visible.
+  // Pictures load later than the text, and the message box can grow. If the end of the list was visible before such a
+  // change (`stuck`), it stays visible.
   let stuck = true;
   scroll.addEventListener("scroll", () => {
     if (scroll.clientHeight === 0) return;
@@ -41,7 +41,7 @@ export function mountConversation(app) {
     if (held.behind) load();
     else toEnd();
     toNow.hidden = true;
-  }, { class: "to-now", hidden: true }, "down");
+  }, { class: "to-newest", hidden: true }, "down");
   const element = h("section.page.page-conversation", { "aria-label": t("page.conversation") }, chosen,
     h("div.scroll-holder", {}, scroll, toNow));
 
@@ -159,20 +159,10 @@ export function mountConversation(app) {
         open ? h("span.badge.ask", {}, t("asks")) : null,
         h("span.spring"),
         detailLink(app, "message", message.id, { class: "quiet-link" }, time(app, message.createdAt))),
-      longText(message.text),
+      written(app, message.id, message.text),
       message.attachments.length > 0
         ? h("div.attachments", {}, message.attachments.map((artifact) => preview(app, artifact))) : null,
       open ? button(t("answer"), () => app.compose({ to: message.from, task: message.task }), { class: "primary small" }) : null);
-  }
-
-  function longText(text) {
-    if (text.length <= LONG) return h("div.prose", {}, text);
-    const body = h("div.prose", {}, `${text.slice(0, LONG)}…`);
-    const more = button(t("show.whole", { n: text.length }), () => {
-      body.textContent = text;
-      more.remove();
-    }, { class: "link" });
-    return [body, more];
   }
 
   /** Tells the daemon that the person has seen the held messages, if this page is visible. */

@@ -1,19 +1,21 @@
-// The detail column next to the page: an agent, a message, an artifact or a task.
+// The detail column next to the page. It shows an agent, a message, an artifact, a task, a request or an explanation.
 
 import { h, fill } from "../dom.js";
 import { showAgent } from "./agent.js";
 import { showArtifact } from "./artifact.js";
 import { showMessage } from "./message.js";
+import { showSent } from "./sent.js";
 import { iconButton } from "./shared.js";
 import { showTask } from "./task.js";
+import { showWhy } from "./why.js";
 
-const KINDS = { agent: showAgent, message: showMessage, artifact: showArtifact, task: showTask };
+const KINDS = { agent: showAgent, message: showMessage, artifact: showArtifact, task: showTask, sent: showSent, why: showWhy };
 
 export function mountDetail(app) {
   const { t } = app;
   let shown = null;
   let view = null;
-  // Aborting this controller ends the reads of the previous detail view.
+  // Aborts when the detail view is closed or replaced by another, which ends its reads.
   let open = new AbortController();
 
   const title = h("h2", { tabindex: "-1" });

@@ -36,6 +36,27 @@ export async function askScope(app, id, verb, below) {
   return ask(dialog);
 }
 
+/**
+ * Asks how to run a turn again: with which service and, if the turn began with a message of the person, with which new
+ * text. Resolves to the answer, or to `null` if the person cancels.
+ */
+export async function askFork(app, services, text) {
+  const { t } = app;
+  const service = h("select", { "aria-label": t("service") }, h("option", { value: "" }, t("fork.same")),
+    services.map((one) => h("option", { value: one.id }, one.id)));
+  const written = text === null ? null : h("textarea", { "aria-label": t("fork.text"), rows: "6" });
+  if (written) written.value = text;
+  const dialog = h("dialog.fork", { "aria-labelledby": "ask-title" });
+  append(dialog, [
+    h("h2", { id: "ask-title" }, t("fork")), h("p.dim", {}, t("fork.what")),
+    h("label", {}, t("service"), service), written,
+    h("div.actions", {}, button(t("fork.do"), () => dialog.close("fork"), { class: "primary", autofocus: true }),
+      button(t("cancel"), () => dialog.close(""))),
+  ]);
+  if (await ask(dialog) !== "fork") return null;
+  return { service: service.value || undefined, text: written && written.value !== text ? written.value : undefined };
+}
+
 /** Asks before a task is stopped. Resolves to whether to stop the task. */
 export async function askStopTask(app, title) {
   const { t } = app;

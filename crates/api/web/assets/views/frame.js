@@ -55,7 +55,7 @@ export function mountFrame(app, { banners, tree, pages, composer, detail }) {
           else link.removeAttribute("aria-current");
         }
         for (const [page, view] of Object.entries(pages)) view.element.hidden = page !== ui.route.page && !(ui.route.page === "society" && page === "conversation");
-        composer.element.hidden = !["conversation", "timeline", "society"].includes(ui.route.page);
+        composer.element.hidden = !["now", "conversation", "timeline", "society"].includes(ui.route.page);
       }
       if (before[1] !== model.connection) {
         connection.className = `connection is-${model.connection}`;

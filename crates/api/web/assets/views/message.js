@@ -4,8 +4,10 @@ import { h, fill } from "../dom.js";
 import { passes } from "../draft.js";
 import { refill } from "../morph.js";
 import { kept } from "../reading.js";
+import { jsonTree } from "./json.js";
 import { typeName } from "./sentence.js";
-import { code, detailLink, facts, preview, section, time, titleOf, trouble, who } from "./shared.js";
+import { detailLink, facts, preview, section, time, titleOf, trouble, who, whyLink } from "./shared.js";
+import { written } from "./written.js";
 
 export function showMessage(app, id, title, body, signal) {
   const { t, api } = app;
@@ -29,14 +31,15 @@ export function showMessage(app, id, title, body, signal) {
     const links = (others) => others?.length ? others.flatMap((other, at) => [at > 0 ? ", " : "", link(other)]) : null;
     refill(body,
       h("p.lead", {}, who(app, message.from), h("span.arrow", {}, "→"), who(app, message.to)),
-      h("div.prose.boxed", {}, message.text),
+      written(app, message.id, message.text, { class: "boxed" }),
       message.attachments.length > 0
         ? section(t("attachments"), h("div.attachments", {}, message.attachments.map((one) => preview(app, one)))) : null,
-      message.payload ? section(t("message.payload"), code(message.payload)) : null,
+      message.payload ? section(t("message.payload"), jsonTree(app, message.payload)) : null,
       section(t("facts"), facts(
         [t("message.type"), typeName(app, message.type)],
         [t("task"), titleOf(app, message.task)],
-        [t("message.state"), t.has(`message.state.${message.state}`) ? t(`message.state.${message.state}`) : message.state],
+        [t("message.state"), [t.has(`message.state.${message.state}`) ? t(`message.state.${message.state}`) : message.state, " ",
+          ["unanswered", "failed", "bounced"].includes(message.state) ? whyLink(app, message.id) : null]],
         [t("message.expects"), t(`message.expects.${message.expects}`)],
         [t("message.finality"), message.finality === "interim" ? t("message.interim") : null],
         [t("message.replies"), links(message.inReplyTo)],

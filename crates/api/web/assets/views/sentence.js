@@ -32,15 +32,15 @@ export function textOf(entry) {
 }
 
 /**
- * Returns small links to the artifacts of an event. For an answer of a model, each link also shows in which form the
- * model got the artifact.
+ * Returns small links to the artifacts of an event. If the event is an answer of a model, each link also tells how the
+ * model got the artifact, for example as text or as a picture.
  */
 export function chipsOf(app, entry) {
   switch (entry.event) {
     case "message_accepted":
       return (entry.attachments ?? []).map((id) => artifactIdChip(app, id));
     case "model_answered":
-      return (entry.content ?? []).map((shown) => routingChip(app, shown));
+      return (entry.content ?? []).map((shown) => routingChip(app, shown, entry.sent));
     case "artifact_stored":
       return [artifactChip(app, artifactOf(entry))];
     default:
@@ -57,6 +57,13 @@ export function chipCount(entry) {
 export function isTrouble(entry) {
   return ["model_failed", "agent_parked", "deadlock_found", "message_bounced", "limit_reached", "config_refused",
     "artifact_unreadable"].includes(entry.event) || Boolean(entry.failure) || Boolean(entry.error);
+}
+
+/** Whether the daemon can explain why an event happened. */
+export function isExplained(entry) {
+  return ["model_failed", "service_skipped", "agent_parked", "agent_paused", "limit_reached", "message_bounced"].includes(entry.event)
+    || (entry.event === "turn_ended" && Boolean(entry.failure)) || (entry.event === "tool_called" && Boolean(entry.error))
+    || (entry.event === "task_idle" && entry.outcome !== "answered");
 }
 
 /** Builds the description of a stored artifact from its event. */
@@ -79,6 +86,8 @@ export function sentence(app, entry) {
         entry.type === "general" ? null : h("span.tag", {}, typeName(app, entry.type)),
         entry.inReplyTo ? h("span.tag.quiet", {}, t("message.answer")) : null,
         entry.finality === "interim" && entry.to === "user" ? h("span.tag.quiet", {}, t("message.interim")) : null];
+    case "task_forked":
+      return t.parts(key, { task: strong(titleOf(app, entry.task)), from: strong(titleOf(app, entry.from)), turn: `#${entry.turn}` });
     case "task_idle":
       return t.parts(key, { task: strong(titleOf(app, entry.task)), outcome: t(`outcome.${entry.outcome}`) });
     case "agent_created":

@@ -47,14 +47,27 @@ export function time(app, at, text) {
     text ?? moment(at, Date.now(), app.t.language));
 }
 
-/** Shows how a model got an artifact: as text, as a picture, as sound, as a file, or as a description. */
-export function routingChip(app, shown) {
+/**
+ * Shows how a model got an artifact: as text, as a picture, as sound, as a file, or as a description. A click opens the
+ * artifact. If the request with the number `sent` contained only a description, a click opens the explanation instead.
+ */
+export function routingChip(app, shown, sent) {
   const shape = { text: "text", image_url: "image", input_audio: "audio", file: "document", described: "described" };
   const words = app.t.has(`routing.${shown.routing}`) ? app.t(`routing.${shown.routing}`) : shown.routing;
-  return detailLink(app, "artifact", shown.artifact,
+  const explains = shown.routing === "described" && sent;
+  const [kind, id] = explains ? ["why", `artifact:${shown.artifact}@${sent}`] : ["artifact", shown.artifact];
+  return detailLink(app, kind, id,
     { class: `chip routing routing-${shown.routing}`, title: app.t("routing.title", { routing: shown.routing }) },
     icon(shape[shown.routing] ?? "other"), h("span.chip-name", {}, app.nameOfArtifact(shown.artifact)),
-    h("span.chip-note", {}, words));
+    h("span.chip-note", {}, words), explains ? h("span.why-mark", {}, app.t("why")) : null);
+}
+
+/**
+ * Creates the link "Why?" to the explanation of an event, a task, an agent or a message. `id` is the number of the
+ * event or the id.
+ */
+export function whyLink(app, id) {
+  return detailLink(app, "why", String(id), { class: "why-link" }, app.t("why"));
 }
 
 /** Shows an artifact as a small link with its name and size. */
@@ -70,7 +83,7 @@ export function artifactIdChip(app, id) {
     h("span.chip-name", {}, app.nameOfArtifact(id)));
 }
 
-/** Shows a preview of an artifact: a picture, a player for sound or video, or for other kinds a small link. */
+/** Shows a preview of an artifact: an image, a player for sound or video, or a small link for any other kind. */
 export function preview(app, artifact) {
   app.knowArtifact(artifact);
   const name = artifact.filename ?? artifact.id;
@@ -89,7 +102,7 @@ export function preview(app, artifact) {
   return artifactChip(app, artifact);
 }
 
-/** Shows the tokens of requests and of answers, and their cost if the cost is known. */
+/** Shows the number of tokens sent to and received from models, and the cost if it is known. */
 export function spent(app, usage) {
   const tokens = app.t("tokens", { in: short(usage.promptTokens), out: short(usage.completionTokens) });
   return h("span.spent", { title: app.t("tokens.title", usage) },
@@ -143,7 +156,7 @@ export function iconButton(name, shape, onclick, properties = {}) {
   return h("button.bare", { type: "button", title: name, "aria-label": name, onclick, ...properties }, icon(shape));
 }
 
-/** Shows why something could not be read, with a button to try again. */
+/** Shows the error of a failed read, with a button that tries again. */
 export function trouble(app, error, again) {
   return h("div.trouble", { role: "alert" }, icon("parked"), h("span", {}, app.explain(error)),
     again ? button(app.t("again"), again) : null);
@@ -155,7 +168,7 @@ export function filterChip(app, text, remove) {
     h("span.name", {}, text), icon("close"));
 }
 
-/** Shows this text in place of an empty list. */
+/** Shows a text in place of an empty list. */
 export function nothing(text, ...more) {
   return h("div.nothing", {}, h("p", {}, text), more);
 }

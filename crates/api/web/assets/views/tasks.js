@@ -1,4 +1,4 @@
-// The page with the tasks and the state of each.
+// The page with all tasks and the state of each task.
 
 import { h, icon } from "../dom.js";
 import { short } from "../format.js";
@@ -7,7 +7,7 @@ import { button, iconButton, nothing, spent, time } from "./shared.js";
 
 export function mountTasks(app) {
   const { store, t, api } = app;
-  let state = "";
+  let state = app.preferences.taskState;
   let text = "";
   let before = null;
   let more = [];
@@ -22,14 +22,22 @@ export function mountTasks(app) {
   const states = h("select", {
     "aria-label": t("task.state"), onchange: () => {
       state = states.value;
+      app.prefer({ taskState: state });
       draw(store.model, store.ui);
     },
   }, h("option", { value: "" }, t("task.any")), ["open", "answered", "awaits_user", "unanswered", "no_model", "limited"].map((one) =>
     h("option", { value: one }, t(one === "open" ? "task.open" : `outcome.${one}`))));
+  states.value = state;
   const rows = h("tbody");
+  const overRows = h("tbody.over", { hidden: true });
+  const fold = h("button.link", { type: "button", "aria-expanded": "false", onclick: () => {
+    app.prefer({ showOver: !app.preferences.showOver });
+    draw(store.model, store.ui);
+  } });
+  const foldRow = h("tbody.fold", { hidden: true }, h("tr", {}, h("td", { colspan: "6" }, fold)));
   const foot = h("div.foot");
   const table = h("table.tasks", {}, h("thead", {}, h("tr", {},
-    ["task.state", "task", "task.agents", "usage", "task.begun"].map((key) => h("th", { scope: "col" }, t(key))), h("td"))), rows);
+    ["task.state", "task", "task.agents", "usage", "task.begun"].map((key) => h("th", { scope: "col" }, t(key))), h("td"))), rows, foldRow, overRows);
   const element = h("section.page.page-tasks", { "aria-label": t("page.tasks") },
     h("div.pane-head", {}, h("h2", {}, t("page.tasks")), states, search),
     h("div.scroll", { tabindex: "0" }, h("div.table-holder", {}, table), foot));
@@ -53,7 +61,30 @@ export function mountTasks(app) {
     const sorted = [...all.values()].sort((a, b) => b.createdAt - a.createdAt);
     const chosen = sorted.filter((task) => (state === "" || standing(task) === state)
       && (text === "" || `${task.title} ${task.id}`.toLowerCase().includes(text)));
-    refill(rows, chosen.slice(0, 500).map((task) => h("tr", {
+    // Active tasks come first. Finished tasks are folded, unless the person has chosen a state or entered a search
+    // text.
+    const chosenFew = chosen.slice(0, 500);
+    const folds = state === "" && text === "" && chosenFew.some(isActive);
+    const active = folds ? chosenFew.filter(isActive) : chosenFew;
+    const over = folds ? chosenFew.filter((task) => !isActive(task)) : [];
+    foldRow.hidden = over.length === 0;
+    overRows.hidden = !app.preferences.showOver;
+    fold.textContent = t("tasks.over", { n: over.length });
+    fold.setAttribute("aria-expanded", String(app.preferences.showOver));
+    refill(rows, active.map((task) => row(task, ui)));
+    refill(overRows, over.map((task) => row(task, ui)));
+    const last = more.length > 0 ? next : model.tasks.size >= 200 ? "first" : null;
+    refill(foot, chosen.length === 0 ? nothing(t("tasks.none")) : null,
+      last ? button(t("more"), () => readMore(last === "first" ? undefined : last)) : null);
+  }
+
+  /** Whether a task is open or has questions that wait for the person. */
+  function isActive(task) {
+    return task.state === "open" || task.waitingForUser > 0;
+  }
+
+  function row(task, ui) {
+    return h("tr", {
       "data-key": task.id, class: `task-${standing(task)}${task.id === ui.task ? " chosen" : ""}`,
     },
     h("td", {}, h("span", { class: `outcome outcome-${standing(task)}` }, icon(SHAPES[standing(task)]),
@@ -69,10 +100,7 @@ export function mountTasks(app) {
     h("td", {}, time(app, task.createdAt)),
     h("td", {}, task.state === "open"
       ? iconButton(t("task.stop"), "stop", () => app.stopTask(task), { class: "bare danger" }) : null,
-    iconButton(t("task.files.of"), "document", () => app.open("task", task.id, { focus: true }), { class: "bare task-files" })))));
-    const last = more.length > 0 ? next : model.tasks.size >= 200 ? "first" : null;
-    refill(foot, chosen.length === 0 ? nothing(t("tasks.none")) : null,
-      last ? button(t("more"), () => readMore(last === "first" ? undefined : last)) : null);
+    iconButton(t("task.files.of"), "document", () => app.open("task", task.id, { focus: true }), { class: "bare task-files" })));
   }
 
   return {

@@ -8,13 +8,15 @@ import { refill } from "../morph.js";
 import { VirtualList } from "../virtual.js";
 import { PAGE, empty, live, newer, newest, older, oldest } from "../window.js";
 import { timer } from "./calls.js";
-import { chipCount, chipsOf, isTrouble, sentence, textOf } from "./sentence.js";
-import { button, filterChip, iconButton, nothing, time, titleOf, trouble } from "./shared.js";
+import { chipCount, chipsOf, isExplained, isTrouble, sentence, textOf } from "./sentence.js";
+import { button, filterChip, iconButton, nothing, time, titleOf, trouble, whyLink } from "./shared.js";
 
 const LINE = 30;
 const TEXT_LINE = 20;
 const CHIPS = 30;
-/** Pixels of a row's width that its text cannot use, because the time column and the margins take them. */
+/**
+ * The part of a row's width, in pixels, that the time column and the margins take. The text of the row cannot use it.
+ */
 const BESIDE = 110;
 /** A number greater than every event number. A read of the events before this number returns the newest page. */
 const END = Number.MAX_SAFE_INTEGER;
@@ -46,7 +48,7 @@ export function mountTimeline(app) {
 
   const groups = h("div.chips", { role: "group", "aria-label": t("filter.kind") });
   const chosen = h("div.chips");
-  const toNow = button("", () => load("newest"), { class: "to-now", hidden: true }, "down");
+  const toNow = button("", () => load("newest"), { class: "to-newest", hidden: true }, "down");
   const head = h("div.pane-head.timeline-head", {}, h("div.filters", {}, chosen, groups),
     h("span.spring"),
     iconButton(t("timeline.oldest"), "up", () => load("oldest")),
@@ -86,6 +88,7 @@ export function mountTimeline(app) {
       "data-seq": entry.seq,
     },
     h("div.event-line", {}, time(app, entry.at, clock(entry.at)), h("span.event-what", {}, sentence(app, entry)),
+      isExplained(entry) ? whyLink(app, entry.seq) : null,
       h("span.seq", {}, entry.seq)),
     text ? h("div.event-text", {
       class: entry.event === "message_accepted" ? "openable" : "",

@@ -6,6 +6,8 @@ import { short } from "../format.js";
 import { STATES, counts } from "../state.js";
 import { rowsOf, step } from "../tree.js";
 import { VirtualList } from "../virtual.js";
+import { timer } from "./calls.js";
+import { detailsOf, silenceOf } from "./doing.js";
 
 const ROW = 34;
 
@@ -62,7 +64,8 @@ export function mountTree(app) {
         look({ at: agent.id });
         app.open("agent", agent.id);
       },
-      title: waitsText(agent),
+      title: [detailsOf(app, agent.doing, Date.now()), silenceOf(app, agent.doing, Date.now()), waitsText(agent)]
+        .filter(Boolean).join("; "),
     },
     h("span", {
       class: row.children > 0 ? `twist${row.open ? " open" : ""}` : "twist none",
@@ -77,10 +80,16 @@ export function mountTree(app) {
     row.hidden > 0 ? h("span.tag", { title: t("tree.hidden", { n: row.hidden }) }, `+${row.hidden}`) : null,
     asks ? h("span.badge.ask", { title: t("asks") }, icon("question")) : null,
     agent.waiting > 0 ? h("span.badge", { title: t("unread", { n: agent.waiting }) }, icon("queued"), short(agent.waiting)) : null,
-    h("span.tree-model", { title: agent.service ?? "" }, agent.model ?? agent.service ?? ""));
+    h("span.tree-model", { title: agent.service ?? "" }, lasts(agent) ?? agent.model ?? agent.service ?? ""));
     item.style.setProperty("--level", Math.min(row.level, 10) - 1);
     item.dataset.at = at;
     return item;
+  }
+
+  /** Shows how long an agent has been in its state. Returns `null` for an agent that is idle or has ended. */
+  function lasts(agent) {
+    const since = agent.doing?.since;
+    return since === undefined || ["idle", "ended"].includes(agent.state) ? null : timer(since);
   }
 
   function waitsText(agent) {
@@ -132,7 +141,7 @@ export function mountTree(app) {
   }
 
   function drawLegend(model, view) {
-    const all = counts(model.agents);
+    const all = counts(model.agents, store.ui.task);
     refill(legend, STATES.map((state) => h("button", {
       type: "button", class: `legend-state state-${state}`, "aria-pressed": String(view.states.has(state)),
       title: t(`state.${state}.what`),
@@ -141,6 +150,7 @@ export function mountTree(app) {
         if (states.has(state)) states.delete(state);
         else states.add(state);
         look({ states });
+        app.prefer({ states: [...states] });
       },
     }, icon(state), h("span", {}, t(`state.${state}`)), h("span.count", {}, short(all[state])))));
   }
@@ -155,12 +165,11 @@ export function mountTree(app) {
   return {
     element,
     focus: () => list.element.focus(),
-    find: () => search.focus(),
     current: () => rows[selected()]?.agent.id ?? null,
     update(model, ui) {
       const now = [model.agents, ui.tree, ui.task];
       if (now.some((one, at) => one !== before[at])) {
-        const counted = before[0] !== model.agents || before[1]?.states !== ui.tree.states;
+        const counted = before[0] !== model.agents || before[1]?.states !== ui.tree.states || before[2] !== ui.task;
         if (counted) drawLegend(model, ui.tree);
         rows = rowsOf(model.agents, { ...ui.tree, task: ui.task });
         empty.hidden = rows.length > 0 || !model.ready;

@@ -1,0 +1,57 @@
+// Keeps what agents are doing at this moment. The event stream reports this in glimpses. Glimpses are not stored and
+// may be lost, so they only add details to agents that have work according to the API. Pure functions.
+
+/**
+ * The states of an agent that has work and waits neither for another agent nor for the person. The first state is the
+ * most important one.
+ */
+export const AT_WORK = ["thinking", "running", "retrying", "queued", "ready"];
+
+/** Maximum number of characters to keep of an answer that is arriving. */
+const KEPT = 20_000;
+
+/** Returns the moments after further glimpses. A moment is what an agent is doing in one task. */
+export function afterGlimpses(moments, glimpses) {
+  const next = new Map(moments);
+  for (const { agent, task, doing, said } of glimpses) {
+    const key = `${agent} ${task}`;
+    if (!doing) {
+      next.delete(key);
+      continue;
+    }
+    const before = doing.state === "thinking" ? next.get(key)?.saying : undefined;
+    next.set(key, { agent, task, doing, saying: said ? heard(before, said) : before });
+  }
+  return next;
+}
+
+function heard(before, said) {
+  const known = before?.answer === said.answer ? before : { answer: said.answer, text: "", reasoning: "", calls: [] };
+  return {
+    answer: said.answer,
+    text: joined(known.text, said.text, said.textSkipped),
+    reasoning: joined(known.reasoning, said.reasoning, said.reasoningSkipped),
+    calls: said.calls ?? known.calls,
+  };
+}
+
+function joined(before, piece = "", skipped = false) {
+  const text = before + (skipped ? "…" : "") + piece;
+  return text.length > KEPT ? `…${text.slice(text.length - KEPT / 2)}` : text;
+}
+
+/** Returns the moments of an agent: what it is doing in each of its tasks. The most important moment comes first. */
+export function momentsOf(moments, id) {
+  const own = [...moments.values()].filter((moment) => moment.agent === id);
+  return own.sort((a, b) => AT_WORK.indexOf(a.doing.state) - AT_WORK.indexOf(b.doing.state));
+}
+
+/**
+ * Gives an agent the state from the most important of its moments, which tell what it is doing in its tasks. An agent
+ * without work is returned unchanged.
+ */
+export function atThisMoment(agent, moments) {
+  const [moment] = momentsOf(moments, agent.id);
+  if (moment && AT_WORK.includes(agent.state)) return { ...agent, state: moment.doing.state, doing: moment.doing };
+  return agent;
+}

@@ -1,0 +1,75 @@
+// Describes in words what is stuck, the remedies, and what agents did last. Pure functions.
+// The parameter `who` turns the id of a party into its name or a link.
+
+/** Describes what is stuck, as a list of texts and links. */
+export function stuckParts(t, item, who) {
+  switch (item.stuck) {
+    case "question":
+      return t.parts("now.stuck.question", { agent: who(item.agent) });
+    case "approval":
+      return t.parts("now.stuck.approval", { agent: who(item.agent), tool: item.tool });
+    case "request":
+      return t.parts(`now.stuck.request.${item.cause}`, { from: who(item.from), to: who(item.to) });
+    case "parked":
+      return item.askedBy?.length > 0
+        ? t.parts("now.stuck.parked.asked", { agent: who(item.agent), whom: listed(item.askedBy.map(who)) }).flat()
+        : t.parts("now.stuck.parked", { agent: who(item.agent) });
+    case "service":
+      return [...t.parts(`now.stuck.service.${item.trouble}`, { service: item.service }),
+        ...(item.agents.length > 0 ? t.parts("now.stuck.service.agents", { whom: listed(item.agents.map(who)) }).flat() : [])];
+    default:
+      return t.parts("now.stuck.answered", { whom: listed([...new Set(item.requests.map((one) => one.agent))].map(who)) }).flat();
+  }
+}
+
+/** Returns the text of a stuck question or request, or the reason of a failure. */
+export function quoteOf(item) {
+  return item.text || item.reason || "";
+}
+
+/**
+ * Describes what an agent did last, for example that it heard a message or called tools, as a list of texts and links.
+ */
+export function lastParts(t, last, who) {
+  const said = last.text ? t("now.last.text", { text: last.text }) : "";
+  switch (last.did) {
+    case "heard":
+      return [...t.parts("now.last.heard", { from: who(last.from ?? "system") }), said];
+    case "called":
+      return [t("now.last.called", { tools: (last.tools ?? []).join(", ") }), said];
+    case "failed":
+      return [t("now.last.failed"), said];
+    default:
+      return [t("now.last.said"), said];
+  }
+}
+
+/**
+ * Returns the actions that carry out a remedy, each with the text of its button. If the person must choose, there is
+ * one action for each choice.
+ */
+export function actionsOf(t, remedy, item, nameOf) {
+  switch (remedy.remedy) {
+    case "write":
+      return [{ does: "write", label: item.stuck === "question" ? t("answer") : t("now.write", { to: nameOf(remedy.to) }), to: remedy.to, task: remedy.task }];
+    case "decide":
+      return [{ does: "decide", label: t("approvals.look"), approval: remedy.approval }];
+    case "resume":
+      return [{ does: "resume", label: t("now.resume", { agent: nameOf(remedy.agent) }), agent: remedy.agent }];
+    case "service":
+      return remedy.services.map((service) => ({
+        does: "service", label: t("now.service", { service, role: remedy.name }), role: remedy.role, service, resume: remedy.resume,
+      }));
+    case "stop_agent":
+      return [{ does: "stopAgent", label: t("now.stop", { name: nameOf(remedy.agent) }), agent: remedy.agent }];
+    case "stop_task":
+      return [{ does: "stopTask", label: t("task.stop"), task: remedy.task }];
+    default:
+      return [];
+  }
+}
+
+/** Puts commas between the members of a list. */
+function listed(members) {
+  return members.flatMap((one, at) => (at === 0 ? [one] : [", ", one]));
+}

@@ -1,0 +1,132 @@
+// The detail view "Why?": an explanation as a chain of facts with links, and the remedies.
+
+import { fill, h } from "../dom.js";
+import { refill } from "../morph.js";
+import { kept } from "../reading.js";
+import { passes } from "../draft.js";
+import { size } from "../format.js";
+import { artifactIdChip, button, code, detailLink, section, titleOf, trouble, who } from "./shared.js";
+
+export function showWhy(app, id, title, body, signal) {
+  const { t, api } = app;
+  let shown = false;
+  let returns = null;
+  const [about, sent] = id.split("@");
+  fill(title, t("why"));
+
+  const load = kept(async () => {
+    try {
+      draw(await api.why(about, { sent }));
+    } catch (error) {
+      if (!shown) fill(body, trouble(app, error, load));
+      if (passes(error)) throw error;
+    }
+  }, { delay: 0, signal });
+
+  function draw(why) {
+    shown = true;
+    refill(body,
+      h("ol.why", {}, why.chain.map((fact) => h("li", { class: `fact-${fact.fact}` }, factParts(app, fact)))),
+      why.remedies?.length > 0 ? section(t("why.remedies"), h("ul.plain.remedies", {}, why.remedies.map((one) =>
+        h("li", { "data-remedy": one.remedy }, remedyRow(one))))) : null);
+  }
+
+  function remedyRow(one) {
+    const words = h("span", {}, t.parts(`remedy.${one.remedy}`, valuesOf(app, one)));
+    const act = actionOf(one);
+    return [words, " ", act ? button(t(`remedy.${one.remedy}.do`), act, { class: "primary" }) : null];
+  }
+
+  /**
+   * Returns the click handler for a remedy's button, or `null` if the person can carry out the remedy only outside this
+   * page.
+   */
+  function actionOf(one) {
+    switch (one.remedy) {
+      case "introduce":
+        return () => tried(() => api.write({ to: one.to, task: one.task,
+          payload: { message_type: "introduction_response", target_agent: { id: one.agent }, usage_hint: t("remedy.introduce.text", { service: one.service }) } },
+        crypto.randomUUID()));
+      case "use_service":
+        return () => tried(() => api.patchRole(one.role, { serviceId: one.service }));
+      case "resume":
+        return () => app.steer(one.agent, "resume");
+      case "hire":
+      case "answer":
+      case "write":
+        return () => app.compose({ to: one.agent, task: one.task });
+      default:
+        return null;
+    }
+  }
+
+  async function tried(act) {
+    try {
+      await act();
+      app.say(t("remedy.done"));
+      load();
+    } catch (error) {
+      app.say(app.explain(error), "bad");
+    }
+  }
+
+  return {
+    update(model) {
+      if (returns === model.returns) return;
+      ({ returns } = model);
+      load();
+    },
+  };
+}
+
+/** Returns a fact as text and links. */
+export function factParts(app, fact) {
+  const { t } = app;
+  const values = valuesOf(app, fact);
+  switch (fact.fact) {
+    case "not_shown":
+      return t.parts(`why.because.${fact.because.because}`, { ...valuesOf(app, fact.because), service: values.service, revision: values.revision });
+    case "said":
+      return [h("q", {}, fact.text)];
+    case "then":
+      return [t(`next.${fact.next}`)];
+    case "task_ended":
+      return t.parts("why.task_ended", { ...values, outcome: t(`outcome.${fact.outcome}`) });
+    case "attempt_failed":
+      return [...t.parts("why.attempt_failed", { ...values, kind: t(`failure.${fact.kind}`), attempt: fact.attempt }),
+        fact.sent ? [" ", sentLink(app, fact.sent)] : null, code(fact.reason)];
+    default:
+      return t.parts(`why.${fact.fact}`, values);
+  }
+}
+
+function sentLink(app, number) {
+  return detailLink(app, "sent", number, {}, app.t("sent.number", { n: number }));
+}
+
+const some = (ids, shown) => ids.flatMap((one, at) => [at > 0 ? ", " : "", shown(one)]);
+
+/** Maps each field of a fact or a remedy to its value, as text or as a link. */
+function valuesOf(app, what) {
+  const strong = (text) => h("strong", {}, text);
+  const party = (id) => who(app, id);
+  const capability = (name) => (app.t.has(`capability.${name}`) ? app.t(`capability.${name}`) : name);
+  const shapes = {
+    agent: party, to: party, from: party,
+    contacts: (ids) => h("span", {}, some(ids, party)),
+    artifact: (one) => artifactIdChip(app, one),
+    message: (one) => detailLink(app, "message", one, {}, one),
+    task: (one) => strong(titleOf(app, one)),
+    service: strong, fallback: strong,
+    services: (ids) => h("span", {}, some(ids, strong)),
+    takes: (names) => names.map(capability).join(", "),
+    capability,
+    sent: (number) => sentLink(app, number),
+    tool: (name) => h("code", {}, name), code: (name) => h("code", {}, name), limit: (name) => h("code", {}, name),
+    encoded: size,
+  };
+  return Object.fromEntries(Object.entries(what).map(([name, value]) => {
+    const shape = name === "limit" && typeof value === "number" ? size : shapes[name];
+    return [name, shape ? shape(value) : value];
+  }));
+}
