@@ -5,9 +5,9 @@ use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// The end of the help text: it lists the commands that need a daemon and those that do not.
-const DAEMON: &str = "Commands that only read (agents, agent, tasks, messages, artifacts, artifact get, approvals, services, \
-                      usage, events, export) ask the daemon; if no daemon serves the data directory, they read it themselves. \
-                      send, chat, watch, view, approve, deny, stop, pause, resume, \
+const DAEMON: &str = "Commands that only read (status, agents, agent, tasks, messages, search, artifacts, artifact get, \
+                      approvals, services, usage, events, why, export) ask the daemon; if no daemon serves the data directory, they read it themselves. \
+                      send, fork, chat, watch, view, approve, deny, stop, pause, resume, shutdown, \
                       artifact put, config reload and events --follow \
                       need a daemon: polity serve.";
 
@@ -44,6 +44,11 @@ pub(crate) enum Command {
     ///
     /// Exit codes: 0 accepted; 2 bad usage, no daemon, or refused; with --wait the exit codes of `polity run`.
     Send(remote::send::Arguments),
+    /// Begin a new task that has everything of a task up to a turn, and begin this turn again: with another service,
+    /// another prompt or another answer.
+    ///
+    /// The task itself stays unchanged. Needs a daemon: polity serve.
+    Fork(remote::fork::Arguments),
     /// Talk with root: root gets the lines that you write, and messages to you are shown as they arrive.
     ///
     /// A line that begins with / is a command to the chat; /help lists these commands. If standard input is a pipe,
@@ -53,6 +58,10 @@ pub(crate) enum Command {
     ///
     /// The command keeps running when the daemon is restarted. On a terminal, q quits and the arrow keys scroll.
     Watch(remote::watch::Arguments),
+    /// Show which daemon serves the data directory, who is at work, and what is stuck and how to help.
+    ///
+    /// Without a daemon, it says so, and shows what is left to do.
+    Status(remote::status::Arguments),
     /// List the agents as a tree.
     Agents(remote::agents::Arguments),
     /// Show one agent: its role, brief and contacts; or its conversation; or the next request to its model.
@@ -61,6 +70,8 @@ pub(crate) enum Command {
     Tasks(remote::tasks::Arguments),
     /// List messages, newest last.
     Messages(remote::messages::Arguments),
+    /// Find prompts, messages, agents and artifacts by their words, newest last.
+    Search(remote::search::Arguments),
     /// List artifacts, newest last.
     Artifacts(remote::artifacts::Arguments),
     /// Fetch or store one artifact.
@@ -72,6 +83,10 @@ pub(crate) enum Command {
     Usage(remote::usage::Arguments),
     /// List past events, or follow new ones; following needs a daemon.
     Events(remote::events::Arguments),
+    /// Explain why something is as it is: a described artifact, a failure, a parked agent, a task without an answer.
+    ///
+    /// Names the reasons as a chain of facts, and what can be done about it.
+    Why(remote::why::Arguments),
     /// Write a whole task into one file, as Markdown for people or as JSON for programs.
     ///
     /// Needs no daemon.
@@ -90,13 +105,18 @@ pub(crate) enum Command {
     Pause(remote::steer::Arguments),
     /// Resume an agent and all its descendants, whether paused or parked.
     Resume(remote::steer::Arguments),
+    /// Ask the daemon to end, and wait until it has ended.
+    ///
+    /// The daemon first lets the work in progress finish, within the grace period of app.json. The next start continues
+    /// the rest. Exit codes: 0 the daemon has ended; 2 no daemon serves the data directory.
+    Shutdown(remote::shutdown::Arguments),
     /// Check, show or reload the configuration.
     #[command(subcommand)]
     Config(config_command::ConfigCommand),
     /// Check or back up the stored data.
     #[command(subcommand)]
     Db(db::DbCommand),
-    /// Free disk space; no other polity may use the data directory meanwhile.
+    /// Free disk space. If a daemon serves the data directory, the daemon does it; no `polity run` may use the directory.
     ///
     /// Removes stored bytes that no artifact needs, and events beyond the limits of `retention` in app.json. With
     /// --older-than, the command also removes artifacts. The command removes what agents and people have said only if
@@ -105,8 +125,8 @@ pub(crate) enum Command {
     /// Find problems with the configuration, the services and the data directory, and advise what to do.
     ///
     /// Reads the configuration; asks each service which models it has, and makes one or two small calls to it; checks
-    /// the data directory, the database and the ports. Exits with 2 if there is a problem, and with 0 if there are only
-    /// hints and warnings.
+    /// the data directory, the database and the ports. Exits with 1 if there is a problem, with 0 if there are only hints
+    /// and warnings, and with 2 if the command line is wrong.
     Doctor(doctor::DoctorArguments),
     /// Speak MCP over standard input and output, for an editor or an assistant that starts this command as its MCP
     /// server.

@@ -1,17 +1,21 @@
-//! Reads the configuration for the commands that need it. For commands that keep running, also watches the files.
+//! Reads the configuration for the commands that need it. For commands that keep running, this module also watches the
+//! configuration files for changes.
 
 use crate::failure::Failure;
-use polity_llm::{Endpoint, Inquirer};
-use polity_registry::{Discovered, Environment, Problem, Registry, Service, Watch};
+use polity_llm::{Inquirer, ServerKind};
+use polity_registry::{Discovered, Environment, Problem, Registry, Watch};
 use polity_society::id::ServiceId;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A model server on this machine must answer within this time, or the search does not find it.
-const DISCOVERY: Duration = Duration::from_millis(300);
+/// When polity searches for a model server on this machine, it finds only servers that answer within this time. A busy
+/// server may need more than a second. The long limit seldom delays the search: a port on which no program listens
+/// refuses at once. Only a program that accepts the connection and says nothing costs this time.
+pub(crate) const DISCOVERY: Duration = Duration::from_secs(2);
 
-/// Makes a registry shareable and watches its files for changes. To stop watching, drop the returned [`Watch`].
+/// Makes a registry shareable and watches the configuration files, from which the registry gets the configuration in
+/// force, for changes. To stop watching, drop the returned [`Watch`].
 pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {
     let registry = Arc::new(registry);
     match Watch::start(&registry) {
@@ -31,28 +35,16 @@ pub(crate) async fn read(dir: &Path) -> Result<(Registry, Vec<Problem>), Failure
     Ok(Registry::load(dir, environment, Box::new(|| Box::pin(discover()))).await?)
 }
 
-/// Searches for a model server on this machine.
-async fn discover() -> Option<Discovered> {
+/// Searches for a model server on this machine, and asks it what its models can do.
+pub(crate) async fn discover() -> Option<Discovered> {
     let found = polity_llm::discover(DISCOVERY).await?;
-    let model = found.models.into_iter().next()?;
-    let service = Service::new(ServiceId::new("local"), Endpoint::new(&found.base_url, &model));
-    let context_window = match Inquirer::new(DISCOVERY) {
-        Ok(inquirer) => polity_probe::window(&inquirer, &service, DISCOVERY).await,
-        Err(_) => None,
-    };
-    Some(Discovered {
-        server_name: found.server.to_string(),
-        base_url: found.base_url,
-        model,
-        context_window,
-    })
+    let inquirer = Inquirer::new(DISCOVERY).ok()?;
+    polity_probe::look(&inquirer, &found, DISCOVERY).await
 }
 
 /// Returns a warning if the context window of a service is small.
-pub(crate) fn small_window(id: &ServiceId, tokens: Option<u64>) -> Option<String> {
-    // The kind of server (such as Ollama) is unknown here. The doctor determines the kind and gives
-    // more specific advice.
-    let finding = polity_probe::small_window(tokens?, polity_probe::Server::Other)?;
+pub(crate) fn small_window(id: &ServiceId, tokens: Option<u64>, base_url: &str) -> Option<String> {
+    let finding = polity_probe::small_window(id, tokens?, ServerKind::usual_at(base_url))?;
     let advice = finding.advice.unwrap_or_default();
-    Some(format!("service {id}: {}: {advice} (`polity doctor` tells how)", finding.what))
+    Some(format!("service {id}: {}: {advice}", finding.what))
 }

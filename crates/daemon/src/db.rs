@@ -79,7 +79,7 @@ fn summary(data: &Path, checked: &Checked) -> String {
         Rows::OfOlderSchema => "rows: not read, because an older polity wrote them".to_owned(),
         Rows::Unreadable => "rows: not read".to_owned(),
     };
-    // Writing to a string cannot fail.
+    // Writing to a string cannot fail, so the result is ignored.
     let _ = write!(summary, "; {rows}; artifacts: {}", files(checked.stored));
     if checked.unneeded.files > 0 {
         let _ =

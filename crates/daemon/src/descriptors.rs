@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-/// Maximum soft limit that polity sets. Some programs that agents run try every descriptor number below their soft
-/// limit, so a huge limit would make these programs slow.
+/// The highest soft limit of open files that polity sets. Some programs that agents run try every descriptor number
+/// below their soft limit, so a huge limit would make these programs slow.
 const MOST: u64 = 1 << 20;
 /// Number of file descriptors that must be free when polity starts.
 const FOR_A_START: usize = 32;
@@ -14,7 +14,8 @@ const FOR_A_START: usize = 32;
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
-/// Raises the soft limit of open files to the hard limit. Systems start programs with a soft limit that is much lower.
+/// Raises the soft limit of open files to the hard limit. Most systems start programs with a soft limit that is much
+/// lower than the hard limit.
 pub(crate) fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = maximum.map_or(MOST, |maximum| maximum.min(MOST));
@@ -25,9 +26,8 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// Waits until files can be opened, for five seconds at most: other processes may use up the descriptors of the
-/// system for a moment. If no files can be opened after five seconds, the start continues and fails with the usual
-/// error.
+/// Waits at most five seconds until files can be opened, because other processes may use up the descriptors of the
+/// system for a moment. If no files can be opened by then, the start continues, and its first `open` reports the error.
 pub(crate) fn wait_for_room() {
     let has_room = || {
         let opened: io::Result<Vec<File>> = (0..FOR_A_START).map(|_| File::open("/dev/null")).collect();

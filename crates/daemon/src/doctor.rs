@@ -9,8 +9,9 @@ mod report;
 mod sandbox;
 mod services;
 
-use crate::failure::{Failure, USAGE};
+use crate::failure::Failure;
 use crate::places;
+use crate::running::Running;
 use crate::values::duration;
 use clap::Args;
 use polity_llm::Inquirer;
@@ -39,7 +40,8 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "60s")]
     pub(crate) timeout: Duration,
 
-    /// Where app.json and llmservices.json are [default: as for `polity run`].
+    /// Where app.json and llmservices.json are [default: the directory of the daemon that serves the data directory;
+    /// without a daemon, as for `polity run`].
     #[arg(long, value_name = "DIR")]
     pub(crate) config: Option<PathBuf>,
 
@@ -52,6 +54,10 @@ pub(crate) struct DoctorArguments {
 const CONNECT: Duration = Duration::from_secs(5);
 /// Time limit for a question to a server about itself, such as its list of models.
 const QUESTION: Duration = Duration::from_secs(10);
+
+/// The exit code if the doctor found a problem. It differs from the exit code of wrong usage, because the command
+/// itself worked.
+const FOUND: u8 = 1;
 
 /// Whether the doctor contacts servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,14 +80,16 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
     let inquirer = Inquirer::new(CONNECT).map_err(|error| Failure::Defect(polity_view::in_full(&error)))?;
     let times = polity_probe::Times { question: QUESTION.min(arguments.timeout), call: arguments.timeout };
     let data_path = places::data_path(arguments.data)?;
-    let config = places::config(arguments.config);
+    let running = Running::looked_at(Some(data_path.clone()), arguments.config.as_ref()).await?;
+    let of_daemon = running.as_ref().and_then(Running::directory);
+    let config = places::config(arguments.config.or(of_daemon));
 
     let configured = async {
         let config = match &config {
             Ok(config) => config,
             Err(failure) => return Ok((vec![configuration::missing(failure)], Vec::new(), Discover::Off)),
         };
-        let (section, registry) = configuration::look(config, network).await;
+        let (section, registry) = configuration::look(config, network, running.as_ref()).await;
         let Some(registry) = registry else { return Ok((vec![section], Vec::new(), Discover::Off)) };
         let snapshot = registry.current();
         let (examined, corrections) = services::look(&snapshot.catalogue, &inquirer, network, times).await?;
@@ -94,13 +102,22 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
     sections.append(&mut of_data);
     sections.push(ports::look(&data_path, &inquirer, network, discover).await);
     sections.push(of_sandbox);
-    if let (Mode::Mend, Ok(config)) = (mode, &config) {
-        match mend::services(&config.path, &corrections) {
+    if let Ok(config) = &config {
+        let planned = mend::plan(&config.path, &corrections);
+        if let Ok(plan) = &planned {
+            // The report advises `--fix` only for what it really corrects.
+            sections.iter_mut().for_each(|section| plan.advise(section));
+        }
+        let carried_out = match mode {
+            Mode::Mend => planned.and_then(mend::Plan::carry_out),
+            Mode::Look => Ok(Vec::new()),
+        };
+        match carried_out {
             Ok(changes) => mended.extend(changes),
             Err(finding) => sections.push(Section::new("mending", "llmservices.json", vec![finding])),
         }
     }
     let report = Report { sections, mended, mode };
     report.print(arguments.json)?;
-    Ok(if report.worst() == Severity::Problem { USAGE } else { 0 })
+    Ok(if report.worst() == Severity::Problem { FOUND } else { 0 })
 }

@@ -53,6 +53,9 @@ pub(crate) enum Failure {
         "`{0}` is not an artifact reference: these look like artifact:mmpqmm6wc2, and `polity artifacts` lists them"
     )]
     NoReference(String),
+    /// The user asked for a request of one agent, but another agent made the request with this number.
+    #[error("request {number} was made by the agent {agent}: polity agent {agent} --sent {number}")]
+    NotItsRequest { number: i64, agent: polity_society::id::AgentId },
     /// There is nothing to export.
     #[error("there is no task yet; give a prompt first: polity run \"…\"")]
     NoTask,
@@ -95,6 +98,9 @@ pub(crate) enum Failure {
     /// The data directory, or a file of the daemon in it, cannot be read or written.
     #[error("cannot use the data directory {path}: {source}; choose one that you can write to with --data")]
     Data { path: PathBuf, source: std::io::Error },
+    /// No daemon serves the data directory, so none can be asked to end.
+    #[error("no daemon serves {0}; there is nothing to end")]
+    NothingServes(PathBuf),
     /// Another process has locked the data directory.
     #[error(
         "another polity is using the data directory {0}; stop it, or choose another directory with --data"
@@ -181,7 +187,7 @@ impl Failure {
         if error.kind() == std::io::ErrorKind::BrokenPipe { Self::OutputClosed } else { Self::Output(error) }
     }
 
-    /// Returns the exit code as the contract defines it.
+    /// Returns the exit code as docs/contract.md defines it.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Attachment { .. }
@@ -194,6 +200,7 @@ impl Failure {
             | Self::NoHome(..)
             | Self::Data { .. }
             | Self::InUse(_)
+            | Self::NothingServes(_)
             | Self::Listen { .. }
             | Self::OpenToOthers(_)
             | Self::NoToken(_)
@@ -207,6 +214,7 @@ impl Failure {
             | Self::AlreadyThere(_)
             | Self::Incomplete { .. }
             | Self::NoReference(_)
+            | Self::NotItsRequest { .. }
             | Self::NoTask
             | Self::RootPaused(_)
             | Self::NothingToResume(_) => USAGE,
@@ -231,8 +239,8 @@ impl Failure {
     }
 }
 
-/// Returns the exit code for an error of the client. The user can correct a missing daemon or a refused request, so the
-/// code for these is [`USAGE`].
+/// Returns the exit code for an error of the client that calls the daemon. The user can correct a missing daemon or a
+/// refused request, so the code for these is [`USAGE`].
 fn of_client(error: &polity_client::Error) -> u8 {
     match error {
         polity_client::Error::Refused(problem) if problem.status == 500 => DEFECT,

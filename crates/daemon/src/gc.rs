@@ -1,15 +1,17 @@
-//! `polity gc`: removes data that nobody needs.
+//! `polity gc`: removes data that nobody needs. If a daemon serves the data directory, the daemon does it.
 
 use crate::db::files;
 use crate::failure::Failure;
 use crate::output::bytes;
 use crate::output::{complain, print};
 use crate::places::{self, Care};
+use crate::running::Running;
 use crate::values::age;
 use clap::Args;
 use polity_registry::{Environment, Registry, Severity};
-use polity_store::maintenance::{self, Freed, Mode, Trash, Unwanted};
-use std::path::PathBuf;
+use polity_store::maintenance::{self, Amount, Freed, Mode, Trash, Unwanted};
+use polity_view::{AmountView, FreeingFilter};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// `polity gc`
@@ -39,8 +41,12 @@ pub(crate) struct GcArguments {
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {
-    // Call this function before `places::data`, which would create a missing directory. `polity gc` must report
-    // a missing directory instead.
+    let data = places::data_path(arguments.data.clone())?;
+    if let Some(running) = Running::find(&data).await {
+        return beside(&running, &data, &arguments).await;
+    }
+    // Call `places::cared_for` before `places::data`, which would create a missing directory. `polity gc` must report a
+    // missing directory instead.
     let cared_for = places::cared_for(arguments.data.clone(), Care::Clean)?;
     let config = places::config(arguments.config)?.path;
     // This command calls no service, so it searches for services neither in the environment nor on this machine.
@@ -58,13 +64,40 @@ pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {
     };
     let mode = if arguments.dry_run { Mode::Count } else { Mode::Remove };
     let freed = maintenance::free(&data.path, &unwanted, mode).await?;
-    print(&summary(&freed, mode))?;
-    if mode == Mode::Remove && unwanted.trash == Trash::Kept && freed.stored.files > 0 {
-        let trash = maintenance::trash(&data.path);
-        print(&format!("the stored bytes are kept for 7 days in {}", trash.display()))?;
-    }
+    tell(&freed, mode, unwanted.trash, &data.path)?;
     drop(cared_for);
     Ok(0)
+}
+
+/// Lets the daemon remove the data, within the limits of `retention` in the daemon's configuration.
+async fn beside(running: &Running, data: &Path, arguments: &GcArguments) -> Result<u8, Failure> {
+    let wanted = FreeingFilter {
+        older_than_seconds: arguments.older_than.map(|age| age.as_secs()),
+        empty_trash: arguments.empty_trash,
+        dry_run: arguments.dry_run,
+    };
+    complain(&format!("the daemon that runs on {} does this", data.display()));
+    let freed = running.client.free(&wanted).await?;
+    let amount = |amount: AmountView| Amount { files: amount.files, bytes: amount.bytes };
+    let freed = Freed {
+        artifacts: freed.artifacts,
+        stored: amount(freed.stored),
+        trash: amount(freed.trash),
+        events: freed.events,
+        database_before: freed.database_before,
+        database_after: freed.database_after,
+    };
+    let mode = if arguments.dry_run { Mode::Count } else { Mode::Remove };
+    tell(&freed, mode, if arguments.empty_trash { Trash::Emptied } else { Trash::Kept }, data)?;
+    Ok(0)
+}
+
+fn tell(freed: &Freed, mode: Mode, trash: Trash, data: &Path) -> Result<(), Failure> {
+    print(&summary(freed, mode))?;
+    if mode == Mode::Remove && trash == Trash::Kept && freed.stored.files > 0 {
+        print(&format!("the stored bytes are kept for 7 days in {}", maintenance::trash(data).display()))?;
+    }
+    Ok(())
 }
 
 fn summary(freed: &Freed, mode: Mode) -> String {

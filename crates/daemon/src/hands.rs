@@ -1,4 +1,4 @@
-//! The tools of agents that act outside the society.
+//! The tools with which agents act outside the society, for example run commands and read web pages.
 
 use crate::servers::ConfiguredServers;
 use crate::servers::sandboxed::Launchers;
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
-/// The first argument of the processes that set up the sandbox of a command.
+/// The argument with which polity starts itself in a new process, to set up the sandbox of a command there.
 pub(crate) const SANDBOX_ARGUMENT: &str = "sandbox-enter";
 
 /// The subdirectory of the data directory in which MCP servers in sandboxes have their home directories.
 const SERVERS: &str = "servers";
 
-/// Makes a path absolute, because the processes that get it run in other directories.
+/// Makes a path absolute, because the processes that receive the path run in other directories.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -56,7 +56,8 @@ fn web_settings(settings: &WebSettings) -> polity_web::Settings {
     })
 }
 
-/// Returns the path of this program, which also sets up the sandbox of a command; `None` if the path is unknown.
+/// Returns how to start this program so that it sets up the sandbox of a command; `None` if the path of the program is
+/// unknown.
 pub(crate) fn enter() -> Option<Enter> {
     let program = std::env::current_exe().ok()?;
     Some(Enter { program, first_arguments: vec![SANDBOX_ARGUMENT.to_owned()] })

@@ -6,11 +6,14 @@ mod config;
 mod config_command;
 mod db;
 mod descriptors;
-// Circle: doctor calls its checks and its report, and these use the options that doctor defines.
+// Circle: `doctor` calls its submodules, and they use the types `Mode` and `Network` of `doctor`.
 mod doctor;
 mod failure;
+// Circle: `first` calls its submodule `begin`, and `begin` uses the type `Person` of `first`.
+mod first;
 mod gc;
 mod hands;
+mod job;
 mod mcp;
 mod models;
 mod output;
@@ -18,6 +21,7 @@ mod places;
 mod prompt;
 mod remote;
 mod run;
+mod running;
 mod serve;
 mod servers;
 mod shell;
@@ -37,6 +41,9 @@ fn main() -> ExitCode {
         Some(first) if first == polity_media::EXTRACT_ARGUMENT => return polity_media::child_main(given),
         // This process sets up the sandbox of a command, or supervises the command in it.
         Some(first) if first == hands::SANDBOX_ARGUMENT => return polity_sandbox::enter(given),
+        // `polity` without arguments leads a dialogue. Without a terminal, there is nobody to ask, so the command line
+        // parser below shows the help.
+        None if first::is_possible() => return alone(),
         Some(_) | None => {}
     }
     let arguments = match cli::Arguments::try_parse() {
@@ -51,6 +58,7 @@ fn main() -> ExitCode {
         }
     };
     log();
+    polity_heap::limit_arenas();
     descriptors::raise_limit();
     if matches!(arguments.command, cli::Command::Run(_) | cli::Command::Serve(_) | cli::Command::Mcp(_)) {
         descriptors::wait_for_room();
@@ -67,7 +75,10 @@ fn main() -> ExitCode {
             cli::Command::Send(arguments) => remote::send::run(arguments).await,
             cli::Command::Chat(arguments) => remote::chat::run(arguments).await,
             cli::Command::Watch(arguments) => remote::watch::run(arguments).await,
+            cli::Command::Fork(arguments) => remote::fork::run(arguments).await,
+            cli::Command::Why(arguments) => remote::why::run(arguments).await,
             cli::Command::Export(arguments) => remote::export::run(arguments).await,
+            cli::Command::Status(arguments) => remote::status::run(arguments).await,
             cli::Command::Agents(arguments) => remote::agents::run(arguments).await,
             cli::Command::Agent(arguments) => remote::agent::run(arguments).await,
             cli::Command::Tasks(arguments) => remote::tasks::run(arguments).await,
@@ -75,6 +86,7 @@ fn main() -> ExitCode {
             cli::Command::Artifacts(arguments) => remote::artifacts::list(arguments).await,
             cli::Command::Artifact(command) => remote::artifacts::one(command).await,
             cli::Command::Services(arguments) => remote::services::run(arguments).await,
+            cli::Command::Search(arguments) => remote::search::run(arguments).await,
             cli::Command::Usage(arguments) => remote::usage::run(arguments).await,
             cli::Command::Events(arguments) => remote::events::run(arguments).await,
             cli::Command::View(arguments) => remote::view::run(arguments).await,
@@ -84,6 +96,7 @@ fn main() -> ExitCode {
             cli::Command::Stop(arguments) => remote::steer::run(arguments, SteerAction::Stop).await,
             cli::Command::Pause(arguments) => remote::steer::run(arguments, SteerAction::Pause).await,
             cli::Command::Resume(arguments) => remote::steer::run(arguments, SteerAction::Resume).await,
+            cli::Command::Shutdown(arguments) => remote::shutdown::run(arguments).await,
             cli::Command::Config(command) => config_command::run(command).await,
             cli::Command::Db(command) => db::run(command).await,
             cli::Command::Gc(arguments) => gc::run(arguments).await,
@@ -101,8 +114,25 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs the dialogue of `polity` without arguments.
+fn alone() -> ExitCode {
+    log();
+    polity_llm::install_crypto_provider();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return report(&Failure::Defect(format!("failed to start: {error}"))),
+    };
+    let code = runtime.block_on(first::run());
+    // Do not wait for the thread that may still read a line from the terminal.
+    runtime.shutdown_background();
+    match code {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => report(&failure),
+    }
+}
+
 /// Starts logging to standard error: only errors, unless `POLITY_LOG` asks for more. Libraries that handle whole
-/// requests and answers are silenced, because these contain keys and media.
+/// requests to models and whole answers are silenced: their logs would contain keys and media.
 fn log() {
     let wanted = std::env::var("POLITY_LOG").unwrap_or_else(|_| "error".to_owned());
     let filter =

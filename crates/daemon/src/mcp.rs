@@ -63,8 +63,8 @@ pub(crate) async fn run(arguments: McpArguments) -> Result<u8, Failure> {
         reason = society.broken() => Err(Failure::Broken(reason)),
         gone = society.gone() => Err(Failure::Gone(gone)),
     };
-    // Stop without finishing the work in progress, because the editor or assistant does not wait. The next start
-    // continues the work.
+    // Stop without finishing the work in progress, because the editor or assistant that started this command does not
+    // wait for it. The next start continues the work.
     society.stop().await;
     drop(data);
     code

@@ -1,11 +1,11 @@
-//! The models of a society: servers over HTTP and the built-in rehearsal models. The scheme of a service's base URL
-//! decides which of them is called.
+//! The models of a society: model servers over HTTP, and the built-in rehearsal models, with which people try polity
+//! out. The scheme of a service's base URL decides whether a server or a rehearsal model is called.
 
 use crate::failure::Failure;
 use crate::hands::{hands, hands_without_servers};
 use futures::future::BoxFuture;
 use polity_hands::table::Hands;
-use polity_llm::{CallError, ChatModel, Endpoint, HttpModel, Reply, Request};
+use polity_llm::{CallError, ChatModel, Endpoint, HttpModel, Listener, Reply, Request};
 use polity_registry::Registry;
 use polity_rehearsal::{RehearsalModel, SCHEME};
 use polity_runtime::Parts;
@@ -23,7 +23,7 @@ pub(crate) fn parts(registry: Arc<Registry>, data: &Path) -> Result<Parts, Failu
 /// Returns a model, the tools and the configuration for a society that is only read. Such a society never calls the
 /// model, so it gets the rehearsal model, which needs no connections.
 pub(crate) fn reading_parts(registry: Arc<Registry>, data: &Path) -> Parts {
-    // No tool runs, but a preview of a request lists the tools.
+    // No tool runs, but a preview of an agent's next request to its model lists the agent's tools.
     let hands = hands_without_servers(data, &registry);
     with_model(registry, Arc::new(RehearsalModel), hands)
 }
@@ -43,11 +43,12 @@ impl ChatModel for Models {
         &'a self,
         endpoint: &'a Endpoint,
         request: &'a Request,
+        listener: &'a dyn Listener,
     ) -> BoxFuture<'a, Result<Reply, CallError>> {
         if endpoint.base_url.starts_with(SCHEME) {
-            self.rehearsal.call(endpoint, request)
+            self.rehearsal.call(endpoint, request, listener)
         } else {
-            self.http.call(endpoint, request)
+            self.http.call(endpoint, request, listener)
         }
     }
 }

@@ -1,19 +1,26 @@
 //! The output for the user: either messages on standard output and progress on standard error, or both as JSON lines
 //! on standard output.
 //!
-//! The program ends if it cannot write to standard output; no data is lost then. The program ignores failures to
-//! write to standard error.
+//! The program ends if it cannot write to standard output; no data is lost then, because the society stores its data
+//! itself. The program ignores failures to write to standard error.
 
+pub(crate) mod foot;
+mod markdown;
 mod meter;
+mod page;
 mod progress;
 pub(crate) mod table;
 pub(crate) mod terminal;
 mod text;
+pub(crate) mod wrap;
+pub(crate) mod wrapped;
 
+pub(crate) use foot::Foot;
 pub(crate) use meter::Meter;
+pub(crate) use page::Page;
 pub(crate) use progress::in_words;
 pub(crate) use terminal::harmless;
-pub(crate) use text::{bytes, one_line};
+pub(crate) use text::{bytes, clipped, one_line};
 
 use crate::config::small_window;
 use crate::failure::Failure;
@@ -43,11 +50,19 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
 }
 
-/// Prints lines with styles, if standard output shows them. The lines must contain no character that a terminal would
-/// obey, except in the styles.
+/// Prints lines with styles; removes the styles if standard output cannot show them. Apart from styles, the lines must
+/// contain no character that controls a terminal.
 pub(crate) fn show(text: &str) -> Result<(), Failure> {
     let mut stdout = anstream::stdout().lock();
     writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
+}
+
+/// Prints a text that was formatted for this page, which is a terminal or a pipe.
+pub(crate) fn print_on(page: Page, words: &str) -> Result<(), Failure> {
+    match page {
+        Page::Terminal { .. } => show(words),
+        Page::Pipe => print(words),
+    }
 }
 
 /// Makes a text safe for a stream: on a terminal, replaces the characters that control the terminal; otherwise
@@ -154,7 +169,7 @@ impl Output {
             is_rehearsal: *origin == Origin::Rehearsal,
             small_window: {
                 let first = catalogue.default_service();
-                small_window(&first.id, first.context_window)
+                small_window(&first.id, first.context_window, &first.endpoint.base_url)
             },
         })
     }
@@ -171,8 +186,9 @@ impl Output {
             data,
             services: config.services.iter().map(ServiceId::as_str).collect(),
             origin: &config.origin,
-            is_rehearsal: config.origin == Origin::Rehearsal.to_string(),
-            small_window: first.and_then(|first| small_window(&first.id, first.context_window)),
+            is_rehearsal: config.is_rehearsal,
+            small_window: first
+                .and_then(|first| small_window(&first.id, first.context_window, &first.base_url)),
         })
     }
 

@@ -1,9 +1,9 @@
 //! Finds the configuration directory and the data directory, and locks the data directory: only one process may use it
-//! at a time.
+//! at a time. Some maintenance commands use the directory beside this process: see [`CaredFor`].
 
 use crate::failure::Failure;
 use etcetera::{BaseStrategy, choose_base_strategy};
-use polity_disk::{Links, Lock, open_or_create};
+use polity_disk::Lock;
 use polity_store::maintenance::{self, Found};
 use std::fmt;
 use std::fs::{self, File, TryLockError};
@@ -16,13 +16,10 @@ const NAME: &str = "polity";
 const FILES: [&str; 2] = ["app.json", "llmservices.json"];
 /// The file in which a daemon writes its address and process id.
 pub(crate) const NOTE: &str = "daemon.json";
-/// How often to try the lock before giving up. A client that checks whether a daemon is running holds the lock for a
-/// moment.
+/// Number of attempts to lock the directory before giving up. One attempt is not enough: a client that checks whether a
+/// daemon is running holds the lock for a moment.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// The lock file of maintenance commands: check, backup and gc. It is separate from [`Lock`], because a society may be
-/// running during a check or a backup.
-const CARE_LOCK: &str = "care.lock";
 
 /// The configuration directory, and why it was chosen.
 pub(crate) struct ConfigDirectory {
@@ -40,7 +37,7 @@ enum Reason {
     Here(&'static str),
     /// The directory is the user's own configuration directory.
     Own,
-    /// The directory is the user's own, and some files in it were just created with the defaults.
+    /// The directory is the user's own configuration directory, and this call has just created missing files in it.
     Made,
 }
 
@@ -62,13 +59,14 @@ impl fmt::Display for ConfigDirectory {
 }
 
 /// Returns the configuration directory: the named directory, else `./config`, else the user's own directory. If the
-/// user's own directory lacks a file, it is created from the built-in defaults.
+/// user's own directory lacks a file, polity creates the file from the built-in defaults.
 pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure> {
     with_defaults(config_as_it_is(named)?)
 }
 
-/// Like [`config`], for a new task in a workspace. A `./config` in the workspace does not count: it belongs to the
-/// project, which must not decide what polity starts and which models it asks.
+/// Like [`config`], for a new task in a workspace, the directory in which the agents work. A `./config` in the
+/// workspace does not count: it belongs to the files that the agents work on. These files must not decide which
+/// programs polity starts and which models polity asks.
 pub(crate) fn config_beside(named: Option<PathBuf>, workspace: &Path) -> Result<ConfigDirectory, Failure> {
     let directory = config_as_it_is(named)?;
     if !matches!(directory.reason, Reason::Here(_)) || !is_in(&directory.path, workspace) {
@@ -149,8 +147,8 @@ fn locked(
 }
 
 /// Removes the `daemon.json` that a crashed daemon left behind. By now another program may listen at the address in
-/// that file. This process now holds the lock. Clients therefore trust the file, and would send the token to that
-/// program.
+/// that file. Clients trust the file while a process holds the lock, and this process now holds the lock. So without
+/// the removal, clients would send the token to that other program.
 fn remove_stale_note(data: &Path) -> io::Result<()> {
     match fs::remove_file(data.join(NOTE)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -179,10 +177,12 @@ pub(crate) enum Care {
     Clean,
 }
 
-/// A data directory that is locked for a maintenance command. A society may be running in it at the same time.
+/// A data directory that is locked for a maintenance command. Such commands use a lock file of their own, `care.lock`.
+/// So this lock keeps out only other maintenance commands: a society may run in the directory at the same time.
 pub(crate) struct CaredFor {
     pub(crate) path: PathBuf,
-    /// Absent if this user may not write into the directory: then none of the user's commands can remove data there.
+    /// Absent if this user may not write into the directory: then no command of this user can remove data there, so no
+    /// lock is needed.
     _lock: Option<File>,
 }
 
@@ -195,15 +195,14 @@ pub(crate) fn cared_for(named: Option<PathBuf>, care: Care) -> Result<CaredFor, 
         Found::Lost => return Err(Failure::Lost(path)),
         Found::Nothing => return Err(Failure::NoSociety(path)),
     }
-    let lock = open_or_create(&path.join(CARE_LOCK), Links::Refused).ok();
     let take = match care {
         Care::Look => File::try_lock_shared,
         Care::Clean => File::try_lock,
     };
-    match lock.as_ref().map(take) {
-        Some(Err(TryLockError::WouldBlock)) => Err(Failure::LookedAfter(path)),
-        Some(Err(TryLockError::Error(source))) => Err(Failure::Data { path, source }),
-        Some(Ok(())) | None => Ok(CaredFor { path, _lock: lock }),
+    match maintenance::take_care(&path, take) {
+        Err(TryLockError::WouldBlock) => Err(Failure::LookedAfter(path)),
+        Err(TryLockError::Error(source)) => Err(Failure::Data { path, source }),
+        Ok(lock) => Ok(CaredFor { path, _lock: lock }),
     }
 }
 
@@ -222,7 +221,7 @@ fn make_private(path: &Path) -> io::Result<()> {
     for parent in synced {
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         match File::open(parent).and_then(|directory| directory.sync_all()) {
-            // A directory with only search permission cannot be opened, and so cannot be synced.
+            // Ignore a directory that this user may not read: it cannot be opened, and so it cannot be synced.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
             synced => synced?,
         }

@@ -39,7 +39,7 @@ fn read_standard_input() -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Whether an attachment names a stored artifact instead of a file.
+/// Returns whether an attachment names a stored artifact instead of a file.
 pub(crate) fn is_reference(attachment: &Path) -> bool {
     attachment.to_str().is_some_and(|name| name.starts_with("artifact:"))
 }

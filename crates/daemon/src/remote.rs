@@ -1,27 +1,33 @@
-//! Commands that call the API of a daemon through the client and print the answers. Plain functions format the
-//! answers, so tests need no daemon. Commands that only read get their client from [`Source`], which works without a
-//! daemon. All other commands get it from [`At`].
+//! Commands that call the API of a daemon through the client and print the answers. Plain functions format the answers,
+//! so tests need no daemon. Commands that only read get their client from [`Source`], which works without a daemon. All
+//! other commands get their client from [`At`].
 
 pub(crate) mod agent;
 pub(crate) mod agents;
-// Circle: `terminal` prints questions in the words of `approvals`.
+// Circle: `approvals` uses its submodule `terminal`, which formats questions with functions of `approvals`.
 pub(crate) mod approvals;
 pub(crate) mod artifacts;
-// Circle: chat reads its input with lines, and lines uses the parser of chat.
+// Circle: `chat` reads its input with its submodule `lines`, and `lines` calls the parser of `chat`.
 pub(crate) mod chat;
 pub(crate) mod conversation;
 pub(crate) mod events;
 pub(crate) mod export;
+pub(crate) mod fork;
+pub(crate) mod live;
 pub(crate) mod messages;
 pub(crate) mod reload;
 pub(crate) mod run;
+pub(crate) mod search;
 pub(crate) mod send;
 pub(crate) mod services;
+pub(crate) mod shutdown;
+pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod tasks;
 pub(crate) mod usage;
 pub(crate) mod view;
 pub(crate) mod watch;
+pub(crate) mod why;
 
 mod source;
 mod words;
@@ -109,5 +115,5 @@ async fn named_party(client: &Client, id: Option<String>) -> Result<Option<Agent
     Ok(Some(client.agent(&id).await?.agent.id))
 }
 
-/// How filters name the sender of notices.
+/// In options such as `--from`, this name selects the sender of notices, which are messages of polity itself.
 const SYSTEM: &str = "system";

@@ -1,5 +1,5 @@
-//! `polity run`: a client of the society in a data directory. If no daemon serves the directory, this process runs
-//! the society itself, and the client calls the society's API without a socket.
+//! `polity run`: works as a client of the society in a data directory. If no daemon serves the directory, this process
+//! runs the society itself, and the client calls the society's API without a socket.
 
 use crate::config;
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long to wait for a process that has locked the data directory: it may be a daemon that is not ready yet.
+/// Maximum wait for a process that has locked the data directory, because it may be a daemon that is not ready yet.
 const STARTING: Duration = Duration::from_secs(1);
 /// Polling interval while waiting for a process to become ready as a daemon.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -82,8 +82,8 @@ async fn in_this_process(
     output.own_sources(config_dir, &data.path, &registry.current().catalogue)?;
     let (registry, _watch) = config::watched(registry);
     let parts = models::parts(registry, &data.path)?;
-    // Listen for signals before any agent works. From then on, a signal must first stop the society and then end the
-    // process.
+    // Listen for signals before any agent works. Otherwise a signal would end the process at once, without stopping the
+    // society first.
     let mut interruption = interruption()?;
     let society = tokio::select! {
         started = Society::start(&data.path, parts) => Arc::new(started.map_err(Failure::Open)?),
@@ -100,7 +100,7 @@ async fn in_this_process(
     };
     let (tell, _) = watch::channel(None);
     let code = tokio::select! {
-        // If the run has ended and a signal has arrived, the run counts as ended.
+        // If the run has ended and a signal has arrived too, the exit code is that of the run: the first branch counts.
         biased;
         code = run.work(text, deadline(arguments), &tell) => code,
         () = interruption.happened() => Err(Failure::Interrupted),
@@ -121,8 +121,8 @@ async fn in_this_process(
         // Release the lock only after the society has stopped, so that no other process uses the data while the
         // society still writes.
         () = end => drop(data),
-        // On a second signal, end at once: everything that was acknowledged is on disk already. The data directory
-        // stays locked until the process ends.
+        // On a second signal, end at once: everything that polity has acknowledged to clients is on disk already. The
+        // data directory stays locked until the process ends.
         () = interruption.happened() => std::mem::forget(data),
     }
     code
@@ -148,7 +148,7 @@ async fn through_daemon(
         run.work(text, deadline(arguments), &tell).await
     };
     let code = tokio::select! {
-        // If the run has ended and a signal has arrived, the run counts as ended.
+        // If the run has ended and a signal has arrived too, the exit code is that of the run: the first branch counts.
         biased;
         code = work => code,
         () = interruption.happened() => Err(Failure::Interrupted),
@@ -172,8 +172,8 @@ async fn daemon(data: &Path) -> Result<Option<Client>, Failure> {
     }
 }
 
-/// Returns a client for the process that has locked a data directory, if this process is a daemon. Waits for a
-/// moment, because a daemon that is starting is not ready yet.
+/// Returns a client for the process that has locked a data directory, if that process is a daemon. Waits at most
+/// [`STARTING`], because a daemon that is starting is not ready yet.
 async fn daemon_soon(data: &Path) -> Result<Option<Client>, Failure> {
     let deadline = Instant::now() + STARTING;
     loop {

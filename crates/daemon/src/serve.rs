@@ -11,11 +11,13 @@ use crate::signals::Interruption;
 use crate::values::{address, host};
 use clap::Args;
 use polity_api::{Ending, Guard, Hosts};
+use polity_registry::{ReloadOutcome, Report};
 use polity_runtime::Society;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::sync::broadcast::{self, error::RecvError};
 
 /// `polity serve`
 #[derive(Debug, Args)]
@@ -48,7 +50,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     let (registry, problems) = config::read(&config_dir.path).await?;
     let data = places::data(arguments.data)?;
     let token = beside::token(&data.path)?;
-    // Bind before any agent starts to work: without a port, nobody could see what the agents do.
+    // Bind before any agent starts to work: without a port, nobody could reach the daemon to see or stop the agents.
     let unheard = |source| Failure::Listen { address: arguments.listen, source };
     let listener = TcpListener::bind(arguments.listen).await.map_err(unheard)?;
     let address = listener.local_addr().map_err(unheard)?;
@@ -57,6 +59,7 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
     output.problems(&problems);
     output.own_sources(&config_dir, &data.path, &registry.current().catalogue)?;
     let (registry, _watch) = config::watched(registry);
+    let reports = registry.reports();
     let parts = models::parts(registry, &data.path)?;
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
@@ -78,14 +81,16 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
         Ok(note) => {
             tell_ready(&url, address);
             let code = tokio::select! {
+                code = tell_reloads(reports) => code,
                 () = interruption.happened() => Ok(0),
+                () = ending.asked.cancelled() => Ok(0),
                 reason = society.broken() => Err(Failure::Broken(reason)),
                 gone = society.gone() => Err(Failure::Gone(gone)),
             };
             (Some(note), code)
         }
-        // Writing the note failed, so no client would find the daemon. The agents work already, so the daemon shuts
-        // down in the usual way.
+        // Writing `daemon.json` failed, so no client would find the daemon. The agents work already, so the daemon
+        // shuts down in the usual way.
         Err(failure) => (None, Err(failure)),
     };
     ending.draining.cancel();
@@ -113,14 +118,48 @@ pub(crate) async fn run(arguments: ServeArguments) -> Result<u8, Failure> {
             }
             drop(data);
         }
-        // On a second signal, end at once: everything that was acknowledged is on disk already. The data directory
-        // stays locked until the process ends.
+        // On a second signal, end at once: everything that polity has acknowledged to clients is on disk already. The
+        // data directory stays locked until the process ends.
         () = interruption.happened() => {
             drop(note);
             std::mem::forget(data);
         }
     }
     code
+}
+
+/// Prints each change of the configuration, and the problems of the configuration files. Never returns, so the caller
+/// must cancel this function.
+async fn tell_reloads(mut reports: broadcast::Receiver<Report>) -> Result<u8, Failure> {
+    loop {
+        match reports.recv().await {
+            Ok(report) => complain(&reload_in_words(&report)),
+            // This loop was too slow, so some reports are lost. That does no harm: the next report describes the
+            // configuration that is in force by then.
+            Err(RecvError::Lagged(_)) => {}
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}
+
+fn reload_in_words(report: &Report) -> String {
+    let revision = report.revision;
+    let mut words = match report.outcome {
+        ReloadOutcome::Kept => {
+            format!("the changed configuration cannot be used; configuration {revision} stays in force")
+        }
+        ReloadOutcome::Taken => {
+            let differences: Vec<String> = report.differences.iter().map(|one| format!("; {one}")).collect();
+            format!("configuration {revision} is in force{}", differences.concat())
+        }
+        ReloadOutcome::Unchanged => {
+            format!("the files declare the same; configuration {revision} stays in force")
+        }
+    };
+    for problem in &report.problems {
+        words.push_str(&format!("\n  {problem}"));
+    }
+    words
 }
 
 /// Prints the address of the daemon, and a warning if other machines can reach it.
@@ -133,9 +172,9 @@ fn tell_ready(url: &str, address: SocketAddr) {
     }
 }
 
-/// Returns the host names that the guard accepts in addition to loopback names. The listen address is one of these
-/// names if other machines can reach it. That is safe: DNS rebinding can make a foreign host name resolve to this
-/// address, but the request still contains that host name, which the guard refuses.
+/// Returns the host names that the guard accepts in requests, in addition to loopback names. The guard refuses requests
+/// to any other host name. The listen address is one of these names if other machines can reach it. That is safe: DNS
+/// rebinding can make a foreign host name resolve to this address, but the request still contains the foreign name.
 fn names(allowed: Vec<String>, address: SocketAddr) -> Vec<String> {
     let own = !address.ip().is_loopback() && !address.ip().is_unspecified();
     allowed.into_iter().chain(own.then(|| address.to_string())).collect()

@@ -16,7 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::broadcast::error::RecvError;
 use url::Url;
 
-/// The MCP servers of a registry. Each method that returns tools or states first applies the current configuration.
+/// The MCP servers that the configuration in a registry declares. Each method that returns tools or states first
+/// applies the current configuration.
 pub(crate) struct ConfiguredServers {
     registry: Arc<Registry>,
     servers: Servers,
@@ -100,8 +101,8 @@ impl Toolbox for ConfiguredServers {
     }
 }
 
-/// Returns the command or the URL of a server and its options. The error contains no values of the configuration,
-/// because a value may be a secret.
+/// Returns the configuration with which a server is started or connected. The error contains no values of the
+/// configuration, because a value may be a secret.
 fn config(
     settings: &ServerSettings,
     config_dir: &Path,

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Receives SIGINT (Ctrl-C) and SIGTERM from the moment it is created.
+/// Receives SIGINT (Ctrl-C) and SIGTERM from the moment this value is created.
 pub(crate) struct Interruption {
     #[cfg(unix)]
     pressed: tokio::signal::unix::Signal,

@@ -4,11 +4,17 @@ use super::Network;
 use super::report::Section;
 use crate::failure::Failure;
 use crate::places::ConfigDirectory;
+use crate::running::Running;
 use polity_probe::{Finding, Severity, circles};
 use polity_registry::{Environment, Origin, Place, Problem, Registry};
 
-/// Reads the configuration; returns the findings and, if it can be used, the registry.
-pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section, Option<Registry>) {
+/// Reads the configuration. Returns the findings and, if the configuration can be used, the registry, which holds the
+/// configuration. If a daemon uses this configuration, the findings say so.
+pub(super) async fn look(
+    config: &ConfigDirectory,
+    network: Network,
+    running: Option<&Running>,
+) -> (Section, Option<Registry>) {
     let read = match network {
         Network::Asked => crate::config::read(&config.path).await.map_err(|failure| failure.to_string()),
         Network::LeftAlone => {
@@ -18,7 +24,11 @@ pub(super) async fn look(config: &ConfigDirectory, network: Network) -> (Section
             loaded.map_err(|error| Failure::from(error).to_string())
         }
     };
-    let section = |findings| Section::new("configuration", config.path.display().to_string(), findings);
+    let used = running.map(|running| Finding::ok("daemon_configuration", running.words()));
+    let section = |findings: Vec<Finding>| {
+        let findings = used.clone().into_iter().chain(findings).collect();
+        Section::new("configuration", config.path.display().to_string(), findings)
+    };
     let (registry, mut problems) = match read {
         Ok(read) => read,
         Err(why) => {
@@ -54,13 +64,14 @@ fn of_problem(problem: &Problem) -> Finding {
         }
         polity_registry::Severity::Warning => (Severity::Warning, "configuration_odd"),
     };
-    // The text of the problem already says what is wrong and how polity continues in spite of it.
+    // The text of the problem already says what is wrong and how polity continues in spite of it. So the advice only
+    // says where to correct it.
     let advice = format!("correct it in {}, or in the environment if it names a variable", problem.file);
-    Finding { severity, code, what: problem.to_string(), advice: Some(advice) }
+    Finding { severity, ..Finding::hint(code, problem.to_string(), advice) }
 }
 
-/// Whether a problem is about a word in a list of capabilities. Such a list may contain any word, so the only
-/// possible warning is that the word resembles a known capability.
+/// Returns whether a problem is about a word in a list of capabilities. Such a list may contain any word, so the only
+/// possible warning is about a likely typing error: the word resembles a known capability.
 fn is_capability(place: &Place) -> bool {
     let Place::Pointer(pointer) = place else { return false };
     let mut parts = pointer.split('/').skip(3);
@@ -74,7 +85,7 @@ fn of_origin(origin: &Origin, count: usize) -> Finding {
         Origin::Discovered(_) => Finding::hint(
             "services_found",
             what,
-            "declare it in llmservices.json to say what it can do; only text is assumed",
+            "nothing; to choose another model or to keep this one, write it into llmservices.json: `polity` offers that",
         ),
         Origin::Rehearsal => Finding::hint(
             "no_model",

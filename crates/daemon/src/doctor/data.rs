@@ -73,7 +73,8 @@ pub(super) async fn look(
     (sections, mended)
 }
 
-/// Checks that no other user may read or change a file or directory. Returns nothing if there is no such file.
+/// Checks that no other user may read or change a file or directory. In [`Mode::Mend`], also sets the permissions
+/// `wanted` if the check fails. Returns nothing if there is no such file.
 fn privacy(path: &Path, wanted: u32, mode: Mode, mended: &mut Vec<Mended>) -> Option<Finding> {
     let found = fs::metadata(path).ok()?.permissions().mode() & 0o777;
     let shown = path.display();
@@ -88,10 +89,14 @@ fn privacy(path: &Path, wanted: u32, mode: Mode, mended: &mut Vec<Mended>) -> Op
             after: format!("{wanted:03o}"),
         });
     }
+    let by_fix = match mode {
+        Mode::Look => ", or run `polity doctor --fix`",
+        Mode::Mend => "",
+    };
     Some(Finding::warning(
         "not_private",
         format!("others may read {shown} (its permissions are {found:03o})"),
-        format!("chmod {wanted:03o} {shown}, or run `polity doctor --fix`"),
+        format!("chmod {wanted:03o} {shown}{by_fix}"),
     ))
 }
 
@@ -116,7 +121,7 @@ fn room(data: &Path) -> Option<Finding> {
 
 fn of_room(free: u64) -> Finding {
     let what = format!("free space: {}", bytes(free));
-    let advice = "free some space; `polity gc` helps while no daemon runs";
+    let advice = "free some space; `polity gc` removes data that nobody needs";
     match free {
         ..NO_ROOM => Finding::problem("no_room", what, advice),
         NO_ROOM..LITTLE_ROOM => Finding::warning("little_room", what, advice),
@@ -190,7 +195,8 @@ pub(super) async fn answers(inquirer: &Inquirer, url: &str) -> bool {
     let asked = inquirer.ask(&Endpoint::new(url, ""), Question::OfBase("healthz"), QUESTION).await;
     match asked {
         Ok(_) => true,
-        // The endpoint answers in plain text, which the inquirer reports as an error because it expects JSON.
+        // A healthy server answers `healthz` in plain text with status 200. The inquirer expects JSON, so it reports
+        // such an answer as an error.
         Err(error) => error.kind == FailureKind::NotAnAnswer && error.status == Some(200),
     }
 }

@@ -1,39 +1,74 @@
 //! `polity doctor --fix`: writes corrections into `llmservices.json`.
 
-use super::report::Mended;
-use polity_probe::{Correction, Finding, edit};
+use super::report::{Mended, Section};
+use polity_probe::{Correction, Edited, Field, Finding, edit};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const FILE: &str = "llmservices.json";
 
-/// Corrects the file in a configuration directory; returns the changes.
-pub(super) fn services(config_dir: &Path, corrections: &[Correction]) -> Result<Vec<Mended>, Finding> {
-    if corrections.is_empty() {
-        return Ok(Vec::new());
-    }
-    let path = config_dir.join(FILE);
-    let by_hand = "edit the file by hand, as the hints above advise";
-    let failed =
-        |why: String| Finding::warning("not_mended", format!("{FILE} was left as it is: {why}"), by_hand);
-    let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-    let edited = edit(&text, corrections).map_err(|error| failed(error.to_string()))?;
-    if edited.changes.is_empty() {
-        return Ok(Vec::new());
-    }
-    replace(&path, &text, &edited.text).map_err(|error| failed(error.to_string()))?;
-    let mended = edited.changes.into_iter().map(|change| Mended {
-        file: path.display().to_string(),
-        what: format!("{}: {}", change.service, change.field),
-        before: change.before,
-        after: change.after,
-    });
-    Ok(mended.collect())
+/// Corrections that can be written into `llmservices.json`.
+pub(super) struct Plan {
+    path: PathBuf,
+    before: String,
+    edited: Edited,
 }
 
-/// Replaces a file atomically, if it still contains the text that was read. The new file gets the old permissions, and
-/// a symbolic link stays a link.
+/// Finds out which corrections can be written into the `llmservices.json` of a configuration directory. Writes nothing.
+pub(super) fn plan(config_dir: &Path, corrections: &[Correction]) -> Result<Plan, Finding> {
+    let path = config_dir.join(FILE);
+    if corrections.is_empty() {
+        let edited = Edited { text: String::new(), changes: Vec::new() };
+        return Ok(Plan { path, before: String::new(), edited });
+    }
+    let before = fs::read_to_string(&path).map_err(|error| failed(&error.to_string()))?;
+    let edited = edit(&before, corrections).map_err(|error| failed(&error.to_string()))?;
+    Ok(Plan { path, before, edited })
+}
+
+fn failed(why: &str) -> Finding {
+    let by_hand = "edit the file by hand, as the hints above advise";
+    Finding::warning("not_mended", format!("{FILE} cannot be corrected by polity: {why}"), by_hand)
+}
+
+impl Plan {
+    /// Adds to the advice of each finding that `--fix` settles that the user can run `polity doctor --fix` instead. The
+    /// advice of all other findings stays as it is.
+    pub(super) fn advise(&self, section: &mut Section) {
+        let Some((service, findings)) = section.of_service() else { return };
+        let corrects = |field: Field| {
+            let mut changes = self.edited.changes.iter();
+            changes.any(|change| change.service == service && change.field == field.name())
+        };
+        for finding in findings {
+            let is_settled = finding.settled_by.is_some_and(corrects);
+            if let Some(advice) = finding.advice.as_mut().filter(|_| is_settled) {
+                advice.push_str(", or run `polity doctor --fix`");
+            }
+        }
+    }
+
+    /// Corrects the file; returns the changes.
+    pub(super) fn carry_out(self) -> Result<Vec<Mended>, Finding> {
+        let Self { path, before, edited } = self;
+        if edited.changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        replace(&path, &before, &edited.text).map_err(|error| failed(&error.to_string()))?;
+        let mended = edited.changes.into_iter().map(|change| Mended {
+            file: path.display().to_string(),
+            what: format!("{}: {}", change.service, change.field),
+            before: change.before,
+            after: change.after,
+        });
+        Ok(mended.collect())
+    }
+}
+
+/// Atomically replaces the text `before` of a file by `after`. Fails if the file contains another text than `before`,
+/// because somebody has then just edited the file. The new file gets the permissions of the old one, and a symbolic
+/// link stays a link.
 fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let permissions = fs::metadata(&path)?.permissions();
@@ -47,7 +82,7 @@ fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
         fs::rename(unfinished, &path)
     });
     if written.is_err() {
-        // Ignore the error that the temporary file does not exist: the failure may have prevented its creation.
+        // Ignore an error: if the write failed early, there is no temporary file to remove.
         let _ = fs::remove_file(unfinished);
     }
     written?;
@@ -60,7 +95,8 @@ fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
 fn write(path: &Path, permissions: fs::Permissions, text: &str) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
-    // The file may contain API keys.
+    // At its creation, only the owner may read the file, because it may contain API keys. The file then gets the
+    // permissions of the file that it will replace.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(path)?;

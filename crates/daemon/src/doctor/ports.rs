@@ -17,7 +17,8 @@ const PORT: u16 = 7_717;
 /// Time limit for the answers of local model servers.
 const DISCOVERY: Duration = Duration::from_secs(1);
 
-/// Checks the port of the daemon, and searches for local model servers unless `--offline` or `discover` forbids it.
+/// Checks the port of the daemon, and searches for local model servers unless the option `--offline` or the setting
+/// `discover` forbids the search.
 pub(super) async fn look(data: &Path, inquirer: &Inquirer, network: Network, discover: Discover) -> Section {
     let mut findings = vec![of_daemon(data, inquirer, network).await];
     if network == Network::Asked && discover == Discover::On {

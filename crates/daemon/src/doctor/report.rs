@@ -9,6 +9,9 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
+/// The value of `about` in a section about a service.
+pub(super) const SERVICE: &str = "service";
+
 /// The findings about one subject, such as one service or the data directory.
 #[derive(Debug, Serialize)]
 pub(super) struct Section {
@@ -28,6 +31,11 @@ impl Section {
     /// Adds a detail, which is printed in parentheses after the heading.
     pub(super) fn with(self, detail: String) -> Self {
         Self { detail: Some(detail), ..self }
+    }
+
+    /// Returns the id of a service and the findings about this service; nothing if the section is not about a service.
+    pub(super) fn of_service(&mut self) -> Option<(&str, &mut [Finding])> {
+        (self.about == SERVICE).then_some((&*self.subject, &mut *self.findings))
     }
 
     fn heading(&self) -> String {
@@ -75,10 +83,11 @@ impl Report {
         write!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Failure::of_output)
     }
 
-    /// Formats the report with colours. Texts from servers and files cannot add escape sequences of their own.
+    /// Formats the report with colours. Control characters in texts from servers and files become visible, so only the
+    /// report itself sets colours.
     fn text(&self) -> String {
         let mut text = String::new();
-        // Writing to a string cannot fail.
+        // Writing to a string cannot fail, so the results are ignored.
         for section in &self.sections {
             let bold = Style::new().bold();
             let _ = writeln!(text, "{bold}{}{bold:#}", harmless(&section.heading()));

@@ -5,7 +5,7 @@ use crate::hands::enter;
 use polity_probe::Finding;
 use polity_sandbox::{Level, Machine};
 
-/// Tries out which restrictions this machine can enforce on a command.
+/// Tries out which restrictions this machine can put on a command of an agent.
 pub(super) async fn look() -> Section {
     let findings = match enter() {
         Some(enter) => findings(&polity_sandbox::probe(&enter).await),
@@ -17,7 +17,7 @@ pub(super) async fn look() -> Section {
     Section::new("sandbox", "of commands", findings)
 }
 
-/// Formats the result of the trial as findings, the level of the sandbox first.
+/// Formats what the sandbox can restrict on this machine as findings. The first finding is the level of the sandbox.
 fn findings(machine: &Machine) -> Vec<Finding> {
     let level = machine.level;
     let of_level = match level {

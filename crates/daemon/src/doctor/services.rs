@@ -1,7 +1,7 @@
 //! The check of each service: its declaration compared with what its server reports.
 
 use super::Network;
-use super::report::Section;
+use super::report::{SERVICE, Section};
 use crate::failure::Failure;
 use futures::StreamExt;
 use polity_llm::{HttpModel, Inquirer};
@@ -23,7 +23,7 @@ pub(super) async fn look(
     let looks = catalogue.services().iter().map(|service| look_at(service, inquirer, &model, network, times));
     let looked: Vec<_> = futures::stream::iter(looks).buffered(AT_A_TIME).collect().await;
     let (sections, corrections): (Vec<_>, Vec<_>) = looked.into_iter().unzip();
-    // Only services that the file declares can be corrected in the file.
+    // `--fix` edits `llmservices.json`, so it can correct services only if that file declares them.
     let is_file = *catalogue.origin() == Origin::File;
     Ok((sections, corrections.into_iter().flatten().filter(|_| is_file).collect()))
 }
@@ -37,11 +37,11 @@ async fn look_at(
 ) -> (Section, Option<Correction>) {
     let section = |findings| {
         let detail = format!("{} at {}", service.endpoint.model, service.endpoint.base_url);
-        Section::new("service", service.id.as_str(), findings).with(detail)
+        Section::new(SERVICE, service.id.as_str(), findings).with(detail)
     };
     if service.endpoint.base_url.starts_with(SCHEME) {
         let finding = Finding::ok("built_in", "is built in, and needs no server");
-        return (Section::new("service", service.id.as_str(), vec![finding]), None);
+        return (Section::new(SERVICE, service.id.as_str(), vec![finding]), None);
     }
     if network == Network::LeftAlone {
         let mut findings = of_declaration(service);

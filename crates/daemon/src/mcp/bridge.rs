@@ -1,6 +1,7 @@
 //! Relays MCP messages from standard input to the daemon's route `/mcp`, and the answers to standard output. Each line
-//! of input is a message and becomes a separate request. If the client can ask its user, the daemon begins a session,
-//! which every later request names.
+//! of input is a message and becomes a separate HTTP request. The client is the editor or assistant that writes to
+//! standard input. If the client can put questions of the daemon to its user, the daemon begins a session. Every later
+//! request names this session.
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -54,18 +55,18 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
         };
         if message["method"] == "notifications/cancelled" {
             if let Some(passing) = under_way.remove(&message["params"]["requestId"].to_string()) {
-                // MCP sends no answer to a cancelled request. Aborting the relay closes its connection, and then the
-                // daemon stops the work.
+                // A cancelled request gets no answer in MCP. Aborting the relay closes its connection to the daemon,
+                // and then the daemon stops the work on this request.
                 passing.abort();
             }
             if agreed.borrow().session.is_none() {
                 continue;
             }
-            // In a session, the daemon continues the work even if the connection closes. So the cancellation is also
-            // sent to the daemon.
+            // In a session, the daemon continues the work even if the connection closes. So continue below, and send
+            // the cancellation to the daemon too.
         }
-        // The client also answers requests of the daemon. Such an answer has the id of the daemon's request. A
-        // request of the client may have the same id, so the key of an answer gets a prefix.
+        // The client also answers requests of the daemon. Such an answer has the id of the daemon's request, and a
+        // request of the client may have the same id. So the key of an answer gets a prefix.
         let key = match message["method"].is_string() {
             true => message["id"].to_string(),
             false => format!("answer {}", message["id"]),
@@ -94,7 +95,8 @@ pub(super) async fn run(data: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// The values in the answer to `initialize` that every later request repeats.
+/// Values of the daemon's answer to `initialize`, the first request of a client. Every later request repeats these
+/// values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Agreed {
     version: Option<String>,
@@ -131,8 +133,8 @@ async fn pass(
     let body = message.to_string().into_bytes();
     let told = loop {
         match client.relay(&headers, body.clone()).await {
-            // No daemon was found, so no daemon has received the message. Send the message again when the next daemon
-            // is there.
+            // No daemon was found, so no daemon has received the message. Send the message again when a new daemon
+            // runs.
             Err(Error::Find(_)) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
             Err(error) => break Err(error),
             Ok(relayed) => {
@@ -146,8 +148,8 @@ async fn pass(
     }
 }
 
-/// Copies the messages of one answer of the daemon to standard output. If `agreed` is given, the answer is the answer
-/// to `initialize`, and its values are stored in `agreed`.
+/// Copies the messages in one HTTP response of the daemon to standard output. If `agreed` is given, the response
+/// answers `initialize`, and its values are stored in `agreed`.
 async fn copy(
     mut relayed: Relayed,
     agreed: Option<&watch::Sender<Agreed>>,
@@ -165,8 +167,8 @@ async fn copy(
     Ok(())
 }
 
-/// Copies to standard output all messages of the daemon that belong to no answer, as long as the process runs. The
-/// daemon sends such messages only in a session.
+/// Copies messages that the daemon sends by itself, not as an answer, to standard output, as long as the process runs.
+/// The daemon sends such messages only in a session.
 async fn stream(client: Client, mut agreed: watch::Receiver<Agreed>, answers: mpsc::Sender<String>) {
     loop {
         let Ok(headers) = agreed
@@ -177,7 +179,7 @@ async fn stream(client: Client, mut agreed: watch::Receiver<Agreed>, answers: mp
             return;
         };
         if let Ok(relayed) = client.relay_stream(&headers).await {
-            // A stream that breaks off is opened again.
+            // Ignore an error: the loop opens a stream that breaks off again.
             let _ = copy(relayed, None, &answers).await;
         }
         tokio::time::sleep(PAUSE).await;

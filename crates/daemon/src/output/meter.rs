@@ -1,4 +1,4 @@
-//! A progress line on a terminal for transfers that take long.
+//! A progress line on a terminal for transfers that take a long time.
 
 use super::text::bytes;
 use std::io::{IsTerminal, Write};

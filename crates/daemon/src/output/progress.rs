@@ -14,8 +14,8 @@ pub(crate) fn describe(event: &Event) -> Option<String> {
     }
 }
 
-/// Formats an event as a line for a terminal. Returns nothing for events of little interest. Control characters are
-/// removed from every text of the event, so the terminal obeys only our own styles.
+/// Formats an event as a line for a terminal. Returns nothing for events of little interest. In every text of the
+/// event, control characters are made visible, so the terminal obeys only our own styles.
 pub(crate) fn in_words(event: &Event) -> Option<String> {
     let spans = event.sentence()?.into_iter().filter(|span| !span.text.is_empty());
     let painted = spans.map(|span| {
@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(describe(&message(AgentId::user(), "42")), None);
     }
 
-    /// Tries a hostile text in every place that a model, a server or a file can fill.
+    /// Puts a text with control characters into every field of an event that a model, a server or a file can fill.
     #[test]
     fn no_event_brings_its_own_escape_sequences_or_lines() {
         let hostile = || "a\u{1b}]0;title\u{7}\r\n\u{9b}2J\u{202E}b".to_owned();
@@ -122,7 +122,7 @@ mod tests {
         for event in events {
             let line = describe(&event).expect("a line");
             assert!(!line.contains(['\n', '\r', '\u{7}', '\u{9b}', '\u{202E}']), "{line:?}");
-            // Our own styles never begin with `ESC ]`.
+            // Our own styles never begin with `ESC ]`, so this sequence could only come from the event.
             assert!(!line.contains("\u{1b}]"), "{line:?}");
             assert!(line.contains("<U+001B>]0;title<U+0007>"), "{line:?}");
         }

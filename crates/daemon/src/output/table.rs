@@ -1,4 +1,5 @@
-//! Tables for people. The texts in a table contain no characters that control a terminal; only our own styles do.
+//! Tables for people. The texts in a table contain no characters that control a terminal. Such characters are only in
+//! the styles that polity itself adds.
 
 use super::terminal::harmless;
 use super::text::one_line;
@@ -9,9 +10,9 @@ use unicode_width::UnicodeWidthStr;
 pub(crate) const DIM: Style = Style::new().dimmed();
 /// The style of names and ids.
 pub(crate) const NAME: Style = AnsiColor::Cyan.on_default();
-/// The style of things that are at work.
+/// The style of agents and tasks that are at work.
 pub(crate) const BUSY: Style = AnsiColor::Green.on_default();
-/// The style of things that wait and may need the user's attention.
+/// The style of agents and tasks that wait and may need the user's attention.
 pub(crate) const HELD: Style = AnsiColor::Yellow.on_default();
 /// The style of failures.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
@@ -84,7 +85,7 @@ fn line(row: &[Cell], widths: &[Option<usize>]) -> String {
     line
 }
 
-/// Formats a text of several lines: removes characters that control a terminal, and indents each line.
+/// Formats a text of several lines: makes characters that control a terminal visible, and indents each line.
 pub(crate) fn block(indent: &str, text: &str) -> String {
     let text = harmless(text);
     let lines: Vec<String> =
@@ -92,9 +93,14 @@ pub(crate) fn block(indent: &str, text: &str) -> String {
     lines.join("\n")
 }
 
-/// Formats a text as one line in a style, and removes characters that control a terminal.
+/// Formats a text as one line in a style, makes characters that control a terminal visible, and cuts a long text.
 pub(crate) fn painted(style: Style, text: &str) -> String {
     Cell::new(style, text).painted()
+}
+
+/// Formats a text in a style without cutting it. The text must contain no character that controls a terminal.
+pub(super) fn painted_whole(style: Style, text: &str) -> String {
+    if text.is_empty() || style == PLAIN { text.to_owned() } else { format!("{style}{text}{style:#}") }
 }
 
 #[cfg(test)]

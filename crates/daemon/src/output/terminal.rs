@@ -29,7 +29,7 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(json.len());
     for character in json.chars() {
         if is_obeyed(character) {
-            // All of these characters are in the basic multilingual plane, so one `\u` escape is enough.
+            // All of these characters are below U+10000, so one `\u` escape with four digits is enough.
             shown.push_str(&format!("\\u{:04x}", u32::from(character)));
         } else {
             shown.push(character);
@@ -38,8 +38,8 @@ pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Whether a terminal acts on a character instead of showing it: control characters, and characters that change the
-/// writing direction of everything after them. Joiners and direction marks are allowed, because many languages need
+/// Returns whether a terminal acts on a character instead of showing it: control characters, and characters that change
+/// the writing direction of the text after them. Joiners and direction marks are allowed, because many languages need
 /// them inside words.
 pub(crate) fn is_obeyed(character: char) -> bool {
     let is_control = character.is_control() && !matches!(character, '\n' | '\t');

@@ -1,4 +1,6 @@
-//! Texts and sizes, shortened for a line.
+//! Shortens texts and sizes so that they fit on one line.
+
+use unicode_width::UnicodeWidthChar;
 
 /// Puts a text on one line and cuts it after this number of characters. Adds `…` if it was cut.
 pub(crate) fn one_line(text: &str, characters: usize) -> String {
@@ -13,10 +15,34 @@ pub(crate) fn one_line(text: &str, characters: usize) -> String {
 pub(crate) fn bytes(size: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
     match UNITS.into_iter().find(|(_, unit)| size >= *unit) {
-        // Integer division rounds down to one decimal digit.
+        // Integer division rounds down, so the text has exactly one decimal digit.
         Some((name, unit)) => format!("{}.{} {name}", size / unit, size % unit * 10 / unit),
         None => format!("{size} bytes"),
     }
+}
+
+/// Cuts a line at the width of a terminal. Escape sequences for styles take no width. If the line is cut inside a
+/// style, the style is reset at the cut.
+pub(crate) fn clipped(line: &str, columns: usize) -> String {
+    let mut clipped = String::with_capacity(line.len());
+    let mut width = 0;
+    let mut in_style = false;
+    for character in line.chars() {
+        if in_style {
+            clipped.push(character);
+            in_style = character != 'm';
+        } else if character == '\u{1b}' {
+            clipped.push(character);
+            in_style = true;
+        } else {
+            width += character.width().unwrap_or_default();
+            if width > columns {
+                return format!("{clipped}{}", anstyle::Reset);
+            }
+            clipped.push(character);
+        }
+    }
+    clipped
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! `polity agent ID`: shows one agent, its conversation, or the next request to its model.
 
 use super::agents;
-use super::words::{moment, name_of};
+use super::words::{moment, name_of, now};
 use super::{Shape, Source};
 use crate::failure::Failure;
+use crate::output::Page;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
 use crate::output::{complain, print_json, show};
 use clap::Args;
@@ -13,6 +14,7 @@ use polity_society::brief::TaskBrief;
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{
     AgentDetail, ContactView, ConversationView, EntryView, MessageView, RequestPreview, RightView,
+    SentRequest,
 };
 use serde_json::Value;
 
@@ -32,6 +34,10 @@ pub(crate) struct Arguments {
     /// Show the request that the agent's model would get now, as JSON.
     #[arg(long, conflicts_with = "conversation")]
     request: bool,
+    /// Show a request exactly as it was sent to the agent's model; `--conversation` and `polity events` name the
+    /// numbers of the requests. Media are shown by reference.
+    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["conversation", "request", "task"])]
+    sent: Option<i64>,
     /// The task of the conversation or request [default: the task that the agent was hired for; for root, the newest
     /// task].
     #[arg(long, value_name = "TASK")]
@@ -46,7 +52,19 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     let id = AgentId::new(arguments.id);
     let task = arguments.task.map(TaskId::new);
-    if arguments.conversation {
+    if let Some(number) = arguments.sent {
+        let sent = client.sent(number).await?;
+        if sent.agent != id {
+            return Err(Failure::NotItsRequest { number, agent: sent.agent });
+        }
+        match arguments.shape.form() {
+            crate::output::Form::Json => print_json(&sent)?,
+            crate::output::Form::Text => {
+                complain(&sent_in_words(&sent));
+                show(&block("", &body_in_words(&sent)))?;
+            }
+        }
+    } else if arguments.conversation {
         let conversation = whole_conversation(&client, &id, task).await?;
         arguments.shape.one(&conversation, conversation_in_words)?;
     } else if arguments.request {
@@ -61,7 +79,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
             }
         }
     } else {
-        arguments.shape.one(&client.agent(&id).await?, in_words)?;
+        arguments.shape.one(&client.agent(&id).await?, |detail| in_words(detail, now()))?;
     }
     Ok(0)
 }
@@ -83,10 +101,10 @@ pub(crate) async fn whole_conversation(
     Ok(conversation)
 }
 
-/// Formats all details of an agent.
-fn in_words(detail: &AgentDetail) -> String {
+/// Formats all details of an agent. `now` is the time in milliseconds since 1970.
+fn in_words(detail: &AgentDetail, now: i64) -> String {
     let agent = &detail.agent;
-    let mut parts = vec![table(&[agents::row("", agent)])];
+    let mut parts = vec![table(&[agents::row("", agent, now)])];
     let mut line = |name: &str, value: &str| {
         parts.push(format!("  {} {}", painted(DIM, &format!("{name}:")), painted(PLAIN, value)));
     };
@@ -201,11 +219,14 @@ pub(crate) fn entry_in_words(entry: &EntryView) -> String {
     let text = |name: &str| record.get(name).map(text_of).unwrap_or_default();
     match sort {
         "heard" => match record.get("message").cloned().map(serde_json::from_value::<MessageView>) {
-            Some(Ok(message)) => super::messages::in_words(&message),
+            Some(Ok(message)) => super::messages::in_words(&message, Page::Pipe),
             _ => head(&format!("heard {}, which was removed", text("message"))),
         },
         "replied" => {
             let mut words = head("replied");
+            if let Some(number) = entry.sent {
+                words.push_str(&format!(" {}", painted(DIM, &format!("request {number}"))));
+            }
             if let Some(said) = record.get("text").and_then(Value::as_str) {
                 words.push_str(&format!("\n{}", block("    ", said)));
             }
@@ -229,7 +250,8 @@ pub(crate) fn entry_in_words(entry: &EntryView) -> String {
     }
 }
 
-/// Formats the facts about the next request to a model, and the form in which each artifact would be sent.
+/// Formats the facts about the next request to a model, such as its size. Also says in which form the request contains
+/// each artifact: for example the picture itself, or only a description.
 fn facts_in_words(preview: &RequestPreview) -> String {
     let mut parts = vec![format!(
         "{}/{}, configuration {}, about {} tokens",
@@ -241,16 +263,41 @@ fn facts_in_words(preview: &RequestPreview) -> String {
     parts.join("\n")
 }
 
+/// Formats the facts about a request that was sent, such as its service, and the form in which it contained each
+/// artifact.
+fn sent_in_words(sent: &SentRequest) -> String {
+    let (number, agent, turn) = (sent.number, &sent.agent, sent.turn);
+    let mut parts = vec![format!(
+        "request {number} of {agent}, turn {turn}, to {}/{}, configuration {}, {}",
+        sent.service,
+        sent.model,
+        sent.revision,
+        sent.outcome.as_str()
+    )];
+    for shown in &sent.shown {
+        parts.push(format!("{} as {}", shown.artifact.reference(), shown.routing.as_str()));
+    }
+    parts.join("\n")
+}
+
+/// Formats the body of a request as indented JSON.
+fn body_in_words(sent: &SentRequest) -> String {
+    let Some(body) = &sent.body else {
+        return "The body was not kept, because the task has too many texts of requests.".to_owned();
+    };
+    serde_json::from_str::<Value>(body).map_or_else(|_| body.clone(), |body| format!("{body:#}"))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::examples::{conversation, detail, preview};
+    use super::super::examples::{NOW, conversation, detail, preview};
     use super::*;
     use crate::output::table::without_styles;
 
     #[test]
     fn an_agent_in_words() {
-        insta::assert_snapshot!(without_styles(&in_words(&detail())), @r#"
-agent-sae2  组长  thinking, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
+        insta::assert_snapshot!(without_styles(&in_words(&detail(), NOW)), @r#"
+agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
   hired by: root, 1970-01-01 00:00:00
   model: local/qwen3-vl:8b
   takes: text
@@ -282,7 +329,7 @@ contacts
     看看这张图片
     + artifact:mmpqmm6wc2 (picture.png, 930 bytes)
 1970-01-01 00:00:02 heard m000000009, which was removed
-1970-01-01 00:00:03 replied
+1970-01-01 00:00:03 replied request 17
     red <U+001B>[31m<U+0007> and
     more
     → {"id":"c1","name":"send_message","arguments":"{}"}

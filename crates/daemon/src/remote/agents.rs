@@ -1,6 +1,6 @@
 //! `polity agents`: lists the agents as a tree.
 
-use super::words::{agent_style, name_of, usage, variant};
+use super::words::{agent_style, now, usage, variant};
 use super::{Shape, Source, named_task};
 use crate::failure::Failure;
 use crate::output::table::{Cell, DIM, HELD, NAME, PLAIN, table};
@@ -20,7 +20,8 @@ pub(crate) struct Arguments {
     /// Only agents that were hired for this task.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only agents in this state: thinking, queued, waiting, parked, paused, idle or ended.
+    /// Only agents in this state: asking, thinking, running, retrying, queued, ready, waiting, parked, paused,
+    /// idle or ended.
     #[arg(long, value_parser = variant::<AgentState>)]
     state: Option<AgentState>,
     /// Only agents with this role, given by its name or its id.
@@ -60,12 +61,16 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
 }
 
 fn words(agents: &[AgentView]) -> String {
-    let rows: Vec<Vec<Cell>> = tree(agents).iter().map(|branch| row(&branch.before, branch.agent)).collect();
-    table(&rows)
+    table(&rows(agents, now()))
+}
+
+/// Formats agents as the rows of a table, arranged as a tree. `now` is the time in milliseconds since 1970.
+pub(crate) fn rows(agents: &[AgentView], now: i64) -> Vec<Vec<Cell>> {
+    tree(agents).iter().map(|branch| row(&branch.before, branch.agent, now)).collect()
 }
 
 /// Formats an agent as a row of a table; `before` contains the lines of the tree to the left of the agent.
-pub(crate) fn row(before: &str, agent: &AgentView) -> Vec<Cell> {
+pub(crate) fn row(before: &str, agent: &AgentView, now: i64) -> Vec<Cell> {
     let waiting = match agent.waiting {
         0 => String::new(),
         1 => "1 message waits".to_owned(),
@@ -79,25 +84,23 @@ pub(crate) fn row(before: &str, agent: &AgentView) -> Vec<Cell> {
     vec![
         Cell::new(NAME, agent.id.as_str()).after(before),
         Cell::new(PLAIN, &named),
-        Cell::new(agent_style(agent.state), &doing(agent)),
+        Cell::new(agent_style(agent.state), &doing(agent, now)),
         Cell::new(HELD, &waiting),
         Cell::new(DIM, agent.service.as_ref().map_or("", |service| service.as_str())),
         Cell::new(DIM, &usage(&agent.usage)),
     ]
 }
 
-/// Formats the state of an agent, such as `waiting for a1, a2`.
-fn doing(agent: &AgentView) -> String {
-    let state = name_of(&agent.state);
-    if agent.waits_for.is_empty() || agent.state == AgentState::Ended {
-        return state;
-    }
-    let whom: Vec<&str> = agent.waits_for.iter().map(AgentId::as_str).collect();
-    let whom = whom.join(", ");
-    if agent.state == AgentState::Waiting {
-        format!("waiting for {whom}")
-    } else {
-        format!("{state}, waits for {whom}")
+/// Formats what an agent is doing, such as `waiting for a1, a2, 12 s`.
+fn doing(agent: &AgentView, now: i64) -> String {
+    let words = agent.doing.words(now);
+    match agent.state {
+        AgentState::Waiting | AgentState::Ended => words,
+        _ if agent.waits_for.is_empty() => words,
+        _ => {
+            let whom: Vec<&str> = agent.waits_for.iter().map(AgentId::as_str).collect();
+            format!("{words}, waits for {}", whom.join(", "))
+        }
     }
 }
 
@@ -118,15 +121,16 @@ pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
         below.entry(parent).or_default().push(agent);
     }
     let mut branches = Vec::with_capacity(agents.len());
-    // A stack of agents that have no place in the tree yet. Each comes with two prefixes: the lines of the tree to the
-    // left of the agent, and the lines to the left of its children.
+    // A stack of agents that are not in `branches` yet. Each agent comes with two prefixes: the lines of the tree to
+    // the left of the agent, and the lines to the left of its children.
     let mut open: Vec<(&AgentView, String, String)> = Vec::new();
     let roots = below.remove(&None).unwrap_or_default();
     open.extend(roots.into_iter().rev().map(|root| (root, String::new(), String::new())));
     while let Some((agent, before, around)) = open.pop() {
         let children = below.remove(&Some(&agent.id)).unwrap_or_default();
         for (at, child) in children.into_iter().rev().enumerate() {
-            // The children come in reverse order, so the first in this loop is the last child.
+            // The children come in reverse order, so the first in this loop is the last child, whose line ends the
+            // drawn branch.
             let (turn, rail) = if at == 0 { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             open.push((child, format!("{around}{turn}"), format!("{around}{rail}")));
         }
@@ -137,19 +141,19 @@ pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::{agent, agents};
+    use super::super::examples::{NOW, agent, agents};
     use super::*;
     use crate::output::table::without_styles;
     use proptest::prelude::*;
 
     #[test]
     fn a_tree_in_words() {
-        insta::assert_snapshot!(without_styles(&words(&agents())), @r#"
-root                                                  waiting for agent-sae2                           local  3 calls, 4800 + 81 tokens
-├─ agent-sae2      组长                               thinking, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
-│  ├─ agent-7cwh   阅读者 “Ann”                       parked                          1 message waits  local
-│  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                            local
-└─ clerk-22bb      clerk                              paused                                           local
+        insta::assert_snapshot!(without_styles(&table(&rows(&agents(), NOW))), @r#"
+root                                                  waiting for agent-sae2, 1 min 5 s                                          local  3 calls, 4800 + 81 tokens
+├─ agent-sae2      组长                               thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
+│  ├─ agent-7cwh   阅读者 “Ann”                       parked: the database is damaged                           1 message waits  local
+│  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                                                      local
+└─ clerk-22bb      clerk                              paused, 1 min                                                              local
 "#);
     }
 
@@ -158,7 +162,7 @@ root                                                  waiting for agent-sae2    
         let agents = agents();
         let some: Vec<AgentView> =
             agents.into_iter().filter(|agent| agent.state == AgentState::Thinking).collect();
-        insta::assert_snapshot!(without_styles(&words(&some)), @r#"agent-sae2  组长  thinking, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens"#);
+        insta::assert_snapshot!(without_styles(&table(&rows(&some, NOW))), @r#"agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens"#);
     }
 
     proptest! {

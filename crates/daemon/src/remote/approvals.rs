@@ -14,8 +14,8 @@ use polity_society::id::{ApprovalId, PermissionId, TaskId};
 use polity_view::{ApprovalAnswer, ApprovalFilter, ApprovalState, ApprovalView, MAX_PAGE, PermissionView};
 use serde_json::Value;
 
-/// Maximum length of an argument in characters, if the question also shows what the call would change. A longer
-/// argument is left out.
+/// Maximum length, in characters, of an argument of the call that the user is asked about. If the question also shows
+/// what the call would change, a longer argument is left out.
 const SHORT_CHARS: usize = 200;
 
 /// `polity approvals`
@@ -122,7 +122,7 @@ async fn give(at: &At, id: String, answer: ApprovalAnswer, json: bool) -> Result
     Ok(0)
 }
 
-/// Returns the line that confirms an answer to the user.
+/// Returns the line with which polity confirms the answer that the user has given.
 pub(super) fn taken(approval: &ApprovalView) -> String {
     let may = if approval.state == ApprovalState::Allowed { "may" } else { "may not" };
     let long = match approval.answer {
@@ -133,7 +133,7 @@ pub(super) fn taken(approval: &ApprovalView) -> String {
     format!("{} {may} call {}{long}", approval.agent, approval.tool)
 }
 
-/// Fetches the questions about calls that are in this state, oldest first.
+/// Fetches the questions about calls that have this state, oldest first.
 pub(super) async fn all(
     client: &Client,
     task: Option<TaskId>,

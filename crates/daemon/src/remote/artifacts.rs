@@ -147,7 +147,7 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
     };
     let Some((path, chosen)) = output else {
         if to_terminal && artifact.kind == Kind::Text {
-            // The text may come from a model, so remove characters that control the terminal.
+            // The text may come from a model. `print` makes characters visible that would control the terminal.
             let mut text = Vec::new();
             let meter = progress(Meter::new("fetching", Some(artifact.size)));
             client.artifact_content(id.as_str(), &mut text, Path::new("standard output"), &meter).await?;
@@ -226,7 +226,7 @@ pub(crate) fn own_name(artifact: &ArtifactView) -> PathBuf {
     PathBuf::from(named.map_or_else(|| artifact.id.to_string(), |name| shortened(&name, LONGEST_NAME)))
 }
 
-/// Cuts a name to `longest` bytes. A short file extension stays; then the cut is before the extension.
+/// Cuts a name to `longest` bytes. A short file extension stays: then the end of the name before the extension is cut.
 fn shortened(name: &str, longest: usize) -> String {
     if name.len() <= longest {
         return name.to_owned();

@@ -5,10 +5,13 @@ mod lines;
 
 use super::conversation::{in_words, is_for_person, outcome, tell_outcome, unshown};
 use super::events::newest_event;
+use super::live::Live;
 use super::send::{paused, stored};
+use super::words::now;
 use super::{At, approvals, tasks};
 use crate::failure::Failure;
-use crate::output::{Form, complain, print};
+use crate::output::foot::{can_move, columns};
+use crate::output::{Form, Page, complain, print, print_on};
 use crate::signals::Interruption;
 use crate::values::workspace;
 use clap::Args;
@@ -16,6 +19,7 @@ use lines::{Lines, Printer, Typed};
 use polity_client::{Client, Follow, Followed, IdempotencyKey, NewMessage};
 use polity_society::approval::Answer;
 use polity_society::id::{AgentId, ApprovalId, TaskId};
+use polity_society::message::MessageState;
 use polity_view::{
     ApprovalAnswer, ApprovalState, EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskFilter,
 };
@@ -23,6 +27,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// `polity chat`
 #[derive(Debug, Args)]
@@ -50,7 +55,7 @@ enum Line {
     Tasks,
     /// Show the messages of the current task.
     History,
-    /// Answer a question about a call.
+    /// Answer the question whether an agent may make a call.
     Answer(ApprovalId, ApprovalAnswer),
     /// Begin a new task with the next message.
     New,
@@ -64,6 +69,10 @@ enum Line {
     Unknown(String),
 }
 
+/// Maximum interval between two redraws of the lines about the agents. These lines show elapsed times, so they change
+/// even if no event arrives.
+const SECOND: Duration = Duration::from_secs(1);
+
 const HELP: &str = "every line is a message to root, except these commands:\n  \
     /attach FILE  attaches a file, or an artifact: reference, to your next message\n  \
     /new          begins a new task with your next message\n  \
@@ -73,7 +82,8 @@ const HELP: &str = "every line is a message to root, except these commands:\n  \
     /deny ID WHY  refuses it; the agent is told why\n  \
     /history      shows the messages between you and the agents in this task\n  \
     /quit         leaves the chat; the daemon goes on\n\
-    to send root a line that begins with /, begin it with //";
+    to send root a line that begins with /, begin it with //; Alt+Enter begins a new line of the same message; Ctrl-C \
+    empties the line";
 
 fn parse(line: &str) -> Line {
     let line = line.trim();
@@ -100,7 +110,7 @@ fn parse(line: &str) -> Line {
     }
 }
 
-/// Parses the arguments of `/approve`: the id of a question and perhaps a scope.
+/// Parses the arguments of `/approve`: the id of a question and perhaps a scope, which is `task` or `always`.
 fn approval(rest: &str) -> Option<Line> {
     let (id, scope) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let answer = match scope.trim() {
@@ -132,15 +142,22 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     if let Some(words) = paused(&client, &AgentId::root()).await? {
         complain(&words);
     }
-    let follow = client.follow(newest, EventFilter::default());
+    let interactive = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let follow = if interactive && can_move() {
+        client.follow_live(newest, EventFilter::default())
+    } else {
+        client.follow(newest, EventFilter::default())
+    };
     let client = client.waiting();
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
-    if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
+    if interactive {
         // Remember the terminal mode before the line editor changes it. Dropping `_mode` restores the mode, even
         // after an error.
         let _mode = lines::Mode::note();
-        let (lines, printer) = lines::typed()?;
+        let before = written(&client).await?;
+        let last = last_lines(&client, task.as_ref(), Page::now()).await?;
+        let (lines, printer) = lines::typed(&before)?;
         let printer = Arc::new(Mutex::new(printer));
         let mut chat = Chat {
             client,
@@ -150,8 +167,12 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
             asked: BTreeSet::new(),
             printer: Arc::clone(&printer),
         };
+        for words in last {
+            tell(&chat.printer, &words, Page::now())?;
+        }
         chat.print("/help lists the commands")?;
-        let mut around = Around { lines, follow, printer, held: VecDeque::new(), look: Look::Now };
+        let mut around =
+            Around { lines, follow, printer, held: VecDeque::new(), look: Look::Now, live: Live::default() };
         return tokio::select! {
             code = chat.converse(&mut around) => code,
             () = interruption.happened() => Err(Failure::Left),
@@ -171,7 +192,7 @@ struct Chat {
     /// The directory in which the agents of new tasks work.
     workspace: Option<String>,
     attached: Vec<String>,
-    /// The questions about calls that were printed already; each is printed only once.
+    /// The questions (whether an agent may make a call) that were printed already; each question is printed only once.
     asked: BTreeSet<ApprovalId>,
     printer: Arc<Mutex<Printer>>,
 }
@@ -185,16 +206,24 @@ fn say(printer: &Mutex<Printer>, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// When to check for messages that the user has not been shown.
+/// Prints a text that was formatted for a terminal or a pipe (`page`).
+fn tell(printer: &Mutex<Printer>, text: &str, page: Page) -> Result<(), Failure> {
+    match &mut *printer.lock().unwrap_or_else(PoisonError::into_inner) {
+        Printer::Plain => print_on(page, text),
+        Printer::Beside(printer) => printer.print_formatted(text),
+    }
+}
+
+/// When the chat checks for messages that the user has not been shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     Now,
     WhenSomethingHappens,
 }
 
-/// The result of waiting for some work while the user may type.
+/// The result of waiting for an operation while the user may type.
 enum Heard<T> {
-    /// The result of the work.
+    /// The operation has ended with this result.
     Done(T),
     /// The user leaves, or the event stream has ended.
     Leave,
@@ -208,11 +237,13 @@ struct Around {
     /// Lines that the user typed while the chat waited for the daemon; they are handled next.
     held: VecDeque<String>,
     look: Look,
+    /// What the agents are doing.
+    live: Live,
 }
 
 impl Around {
-    /// Waits for some work. If the daemon has stopped, the work may wait until a daemon is back. Meanwhile this
-    /// function collects the lines of the user, and tells the user if the daemon has stopped.
+    /// Waits for an operation, which may wait until a stopped daemon is back. Meanwhile this function collects the
+    /// lines of the user, and tells the user if the daemon has stopped.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<Heard<T>, Failure> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -229,8 +260,19 @@ impl Around {
         }
     }
 
+    /// Draws what the agents are doing, above the input line. Replaces the lines that were drawn last.
+    fn draw(&self) -> Result<(), Failure> {
+        match &mut *self.printer.lock().unwrap_or_else(PoisonError::into_inner) {
+            Printer::Plain => Ok(()),
+            Printer::Beside(printer) => printer.print_foot(&self.live.lines(&[], columns(), now())),
+        }
+    }
+
     /// Queues a line for later, but acts on `/quit` at once.
     fn hear(&mut self, typed: Option<Typed>) -> Stays {
+        if let Printer::Beside(printer) = &mut *self.printer.lock().unwrap_or_else(PoisonError::into_inner) {
+            printer.leave_foot();
+        }
         match typed {
             Some(Typed::Line(line)) if parse(&line) == Line::Quit => Stays::No,
             Some(Typed::Line(line)) => {
@@ -245,7 +287,12 @@ impl Around {
     fn notice(&mut self, followed: Option<Followed>) -> Result<Stays, Failure> {
         match followed {
             Some(Followed::Entry(entry)) if is_for_person(&entry.event) => self.look = Look::Now,
-            Some(Followed::Entry(_) | Followed::Connected) => {}
+            Some(Followed::Entry(_)) => {}
+            Some(Followed::Glimpse(glimpse)) => {
+                self.live.see(*glimpse);
+                self.draw()?;
+            }
+            Some(Followed::Connected) => self.live.forget(),
             Some(Followed::Lost) => {
                 say(&self.printer, "polity: the daemon has gone; waiting until it is back (/quit leaves)")?;
             }
@@ -263,7 +310,7 @@ enum Stays {
     No,
 }
 
-/// What to do after a line.
+/// What the chat does after a line of the user.
 enum Next {
     /// A message was sent to root. A piped chat now waits for the answer.
     Said,
@@ -299,6 +346,10 @@ impl Chat {
                 let stays = tokio::select! {
                     typed = around.lines.next() => around.hear(typed),
                     followed = around.follow.next() => around.notice(followed)?,
+                    () = tokio::time::sleep(SECOND) => {
+                        around.draw()?;
+                        Stays::Yes
+                    }
                 };
                 if stays == Stays::No {
                     return Ok(0);
@@ -337,7 +388,7 @@ impl Chat {
                         return tell_outcome(&self.client, &task, outcome, Form::Text).await;
                     }
                 }
-                Followed::Connected => {}
+                Followed::Glimpse(_) | Followed::Connected => {}
                 Followed::Lost => complain("the daemon has gone; waiting until it is back"),
                 Followed::Failed(error) => return Err(error.into()),
             }
@@ -367,8 +418,9 @@ impl Chat {
                 self.print(&anstream::adapter::strip_str(&words).to_string())?;
             }
             Line::History => {
-                let words = self.history().await?;
-                self.print(&words)?;
+                let page = Page::now();
+                let words = self.history(page).await?;
+                tell(&self.printer, &words, page)?;
             }
             Line::Answer(id, answer) => {
                 let approval = self.client.answer(&id, &answer).await?;
@@ -403,15 +455,20 @@ impl Chat {
         };
         let posted = self.client.send(&letter).await?;
         self.attached.clear();
+        for warning in &posted.warnings {
+            self.print(&format!("warning: {}", warning.text))?;
+        }
         self.task = Some(posted.task);
         Ok(())
     }
 
-    /// Prints the messages of this task that the user has not been shown, and new questions about calls.
+    /// Prints the messages of this task that the user has not been shown, and new questions whether agents may make
+    /// calls.
     async fn show_unshown(&mut self) -> Result<(), Failure> {
         let Some(task) = self.task.clone() else { return Ok(()) };
         for message in unshown(&self.client, Some(&task)).await? {
-            self.print(&in_words(&message, None))?;
+            let page = Page::now();
+            tell(&self.printer, &in_words(&message, None, page), page)?;
             self.client.mark_shown(&message.id).await?;
         }
         for approval in approvals::all(&self.client, Some(task), Some(ApprovalState::Open)).await? {
@@ -424,7 +481,7 @@ impl Chat {
     }
 
     /// Fetches and formats the messages between the user and the agents in this task, oldest first.
-    async fn history(&mut self) -> Result<String, Failure> {
+    async fn history(&mut self, page: Page) -> Result<String, Failure> {
         let Some(task) = self.task.clone() else { return Ok("no messages yet".to_owned()) };
         let filter = MessageFilter {
             task: Some(task),
@@ -435,18 +492,70 @@ impl Chat {
         };
         let mut said = self.client.messages(&filter).await?.messages;
         said.reverse();
-        Ok(history_in_words(&said))
+        Ok(history_in_words(&said, page))
     }
 }
 
-fn history_in_words(said: &[MessageView]) -> String {
+/// Number of earlier messages that a chat shows when it begins.
+const LAST: u32 = 6;
+/// Number of lines of earlier chats that the arrow keys find.
+const WRITTEN: u32 = 100;
+
+/// Fetches the lines that the user wrote to root, oldest first.
+async fn written(client: &Client) -> Result<Vec<String>, Failure> {
+    let filter = MessageFilter {
+        from: Some(AgentId::user().as_str().to_owned()),
+        to: Some(AgentId::root()),
+        order: Order::Newest,
+        limit: Some(WRITTEN),
+        ..MessageFilter::default()
+    };
+    let said = client.messages(&filter).await?.messages;
+    Ok(said.into_iter().rev().map(|message| message.text).filter(|text| !text.is_empty()).collect())
+}
+
+/// Formats the last messages of the task, so that the user sees where the conversation was left. If the user named no
+/// task, these are the messages of the newest task, and the last text tells how to continue that task. Messages that
+/// the user has not been shown are left out, because the chat shows them when it continues the task.
+async fn last_lines(client: &Client, task: Option<&TaskId>, page: Page) -> Result<Vec<String>, Failure> {
+    let newest = match task {
+        Some(_) => None,
+        None => {
+            let filter = TaskFilter { limit: Some(1), ..TaskFilter::default() };
+            client.tasks(&filter).await?.tasks.into_iter().next()
+        }
+    };
+    let Some(of) = task.or(newest.as_ref().map(|task| &task.id)) else { return Ok(Vec::new()) };
+    let filter = MessageFilter {
+        task: Some(of.clone()),
+        with: Some(AgentId::user()),
+        order: Order::Newest,
+        limit: Some(LAST),
+        ..MessageFilter::default()
+    };
+    let mut said = client.messages(&filter).await?.messages;
+    said.retain(|message| !(message.to.is_user() && message.state == MessageState::Queued));
+    said.reverse();
+    if said.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut words = vec![history_in_words(&said, page)];
+    words.extend(
+        newest.map(|task| {
+            format!("polity: these were the last messages; /task {} continues that task", task.id)
+        }),
+    );
+    Ok(words)
+}
+
+fn history_in_words(said: &[MessageView], page: Page) -> String {
     let words = said.iter().map(|message| {
         let own = if message.from == AgentId::user().as_str() { "> " } else { "" };
         let artifacts = message.attachments.iter().map(|artifact| format!("\n+ {}", artifact.reference));
         if own.is_empty() {
-            in_words(message, None)
+            in_words(message, None, page)
         } else {
-            format!("{own}{}{}", message.text, artifacts.collect::<String>())
+            format!("{own}{}{}", page.plain(&message.text), artifacts.collect::<String>())
         }
     });
     words.collect::<Vec<_>>().join("\n")
@@ -490,8 +599,8 @@ mod tests {
 
     #[test]
     fn a_history() {
-        // The snapshot shows the form for a terminal. In a pipe, control characters stay.
-        insta::assert_snapshot!(harmless(&history_in_words(&messages())), @r#"
+        // The text for a pipe contains control characters. `harmless` makes them visible in the snapshot.
+        insta::assert_snapshot!(harmless(&history_in_words(&messages(), Page::Pipe)), @r#"
 > 看看这张图片
 + artifact:mmpqmm6wc2
 … one moment

@@ -2,34 +2,42 @@
 
 use super::approvals;
 use super::approvals::terminal::{Answerable, Terminal};
+use super::live::Live;
+use super::words::now;
 use crate::failure::{self, Failure};
-use crate::output::{Form, complain, one_line, outcome_in_words, print, print_json};
+use crate::output::foot::columns;
+use crate::output::{Foot, Form, Page, complain, one_line, outcome_in_words, print_json, print_on};
 use polity_client::{Client, Followed, Side};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState, Sender};
 use polity_view::{ApprovalState, Entry, Event, EventKind, Outcome};
 use polity_view::{EventFilter, MAX_PAGE, MessageFilter, MessageView, Order, TaskState};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+/// Maximum interval between two redraws of the foot. The foot shows elapsed times, so it changes even if no event
+/// arrives.
+const SECOND: Duration = Duration::from_secs(1);
 /// Maximum length of the title of a task above a message, in characters.
 const TITLE_CHARS: usize = 60;
 
 /// Formats a message to the user as text, below the title of its task if one is given. Names the sender, unless it is
 /// the system or root, from which the user expects messages.
-pub(crate) fn in_words(message: &MessageView, title: Option<&str>) -> String {
-    let mut words = title.map_or_else(String::new, |title| format!("[task: {title}]\n"));
+pub(crate) fn in_words(message: &MessageView, title: Option<&str>, page: Page) -> String {
+    let mut words =
+        title.map_or_else(String::new, |title| page.plain(&format!("[task: {title}]\n")).into_owned());
     let is_from_root = message.from == AgentId::root().as_str();
     if !is_from_root && !matches!(Sender::from_name(&message.from), Sender::System) {
-        words.push_str(&format!("[{} {}]\n", message.from_role, message.from));
+        words.push_str(&page.plain(&format!("[{} {}]\n", message.from_role, message.from)));
     }
     if message.finality == Finality::Interim {
         words.push_str("… ");
     }
-    words.push_str(&message.text);
+    words.push_str(&page.written(&message.text));
     for artifact in &message.attachments {
         words.push_str("\n+ ");
         match &artifact.filename {
-            Some(filename) => words.push_str(&format!("{filename} ({})", artifact.reference)),
+            Some(filename) => words.push_str(&page.plain(&format!("{filename} ({})", artifact.reference))),
             None => words.push_str(&artifact.reference),
         }
     }
@@ -77,7 +85,7 @@ impl<'a> Telling<'a> {
         Self { client, tasks, form, told: BTreeSet::new(), titles: BTreeMap::new(), terminal: None }
     }
 
-    /// Asks the user on the terminal about calls that agents may make only if the user allows it.
+    /// Lets this value ask the user on the terminal about calls that agents may make only if the user allows them.
     pub(crate) fn asking(self, answerable: Answerable) -> Self {
         let asks = answerable == Answerable::Yes && self.form == Form::Text;
         let terminal = asks.then(|| Terminal::new(self.client, self.tasks));
@@ -107,7 +115,8 @@ impl<'a> Telling<'a> {
                 polity_points::point!("output::before_shown");
                 if self.form == Form::Text {
                     let title = self.titles.get(task).map(|title| one_line(title, TITLE_CHARS));
-                    print(&in_words(&message, title.as_deref()))?;
+                    let page = Page::now();
+                    print_on(page, &in_words(&message, title.as_deref(), page))?;
                 }
                 polity_points::point!("output::shown");
                 if self.form == Form::Text || self.told.contains(&message.id) {
@@ -164,7 +173,8 @@ impl<'a> Telling<'a> {
         }
     }
 
-    /// Returns whether an event of the stream has not been printed yet, and remembers it as printed.
+    /// Returns whether an event has not been printed yet. Remembers the printed events that report an accepted message,
+    /// because only these are also printed by [`Self::show_unshown`].
     fn is_new(&mut self, event: &Event) -> bool {
         match event {
             Event::MessageAccepted { message, .. } => self.told.insert(message.clone()),
@@ -191,11 +201,20 @@ impl<'a> Telling<'a> {
         filter: EventFilter,
         mut show_event: impl FnMut(&Entry) -> Result<(), Failure>,
     ) -> Result<Outcome, Failure> {
-        let mut follow = self.client.follow(since, filter.clone());
-        self.look_for_questions().await?;
+        let mut foot = if self.form == Form::Text { Foot::on_terminal() } else { None };
+        let mut follow = match foot {
+            Some(_) => self.client.follow_live(since, filter.clone()),
+            None => self.client.follow(since, filter.clone()),
+        };
+        let mut live = Live::default();
+        let mut asks = self.look_for_questions().await?;
         loop {
             let followed = tokio::select! {
                 followed = follow.next() => followed,
+                () = tokio::time::sleep(SECOND), if foot.is_some() => {
+                    self.draw(&mut foot, &live, asks);
+                    continue;
+                }
                 line = typed(&mut self.terminal) => {
                     if let Some(terminal) = &mut self.terminal {
                         terminal.take(&line).await?;
@@ -204,39 +223,57 @@ impl<'a> Telling<'a> {
                 }
             };
             let Some(followed) = followed else { break };
+            if let (Some(foot), false) = (&mut foot, matches!(followed, Followed::Glimpse(_))) {
+                foot.clear();
+            }
             match followed {
                 Followed::Entry(entry) => {
                     if self.is_new(&entry.event) {
                         show_event(&entry)?;
                     }
                     match &entry.event {
-                        // The delay of this message is over. The message was accepted earlier, perhaps before the
-                        // stream began.
+                        // This message was sent with a delay. The delay is over, so the message is printed now. The
+                        // message was accepted earlier, perhaps before the stream began.
                         Event::MessageDue { .. } => self.show_unshown(entry.seq).await?,
                         event if is_for_person(event) => self.show_new().await?,
                         _ => {}
                     }
-                    let asks = match &entry.event {
-                        Event::ApprovalRequested { .. }
-                        | Event::ApprovalEnded { .. }
-                        | Event::TaskIdle { .. } => self.look_for_questions().await?,
-                        _ => Asks::Nothing,
-                    };
+                    if let Event::ApprovalRequested { .. }
+                    | Event::ApprovalEnded { .. }
+                    | Event::TaskIdle { .. } = &entry.event
+                    {
+                        asks = self.look_for_questions().await?;
+                    }
                     if matches!(entry.event, Event::TaskIdle { .. })
                         && asks == Asks::Nothing
                         && let Some(outcome) = self.outcome().await?
                     {
-                        // Another task may have ended meanwhile, with events that the stream has not brought yet.
+                        // All tasks have ended, perhaps one of them after this event. The stream has not brought the
+                        // events of that later end yet, so fetch these events from the daemon.
                         self.catch_up(entry.seq, &filter, &mut show_event).await?;
                         return Ok(outcome);
                     }
                 }
-                Followed::Connected => {}
+                Followed::Glimpse(glimpse) => {
+                    live.see(*glimpse);
+                    self.draw(&mut foot, &live, asks);
+                }
+                Followed::Connected => live.forget(),
                 Followed::Lost => complain(self.client.lost_words()),
                 Followed::Failed(error) => return Err(error.into()),
             }
         }
         Err(Failure::Defect("the event stream ended".to_owned()))
+    }
+
+    /// Draws what the agents are doing, below the other output. Draws nothing while a question is open, because the
+    /// user types the answer at the same place.
+    fn draw(&self, foot: &mut Option<Foot>, live: &Live, asks: Asks) {
+        let Some(foot) = foot else { return };
+        match asks {
+            Asks::AboutCall => foot.clear(),
+            Asks::Nothing => foot.draw(&live.lines(self.tasks, columns(), now())),
+        }
     }
 
     /// Returns whether a question about a call is open that the user can answer on the terminal.
@@ -252,14 +289,15 @@ impl<'a> Telling<'a> {
 
     /// Prints how the last task ended; returns the exit code.
     pub(crate) async fn tell_outcome(&mut self, outcome: Outcome) -> Result<u8, Failure> {
-        // A message may have arrived between the last check for messages and the check for the outcome.
+        // A message may have arrived between the last check for messages and the check for the outcome, so check for
+        // messages again.
         self.show_unshown(i64::MAX).await?;
         let Some(task) = self.tasks.last() else { return Ok(failure::exit_code(outcome)) };
         tell_outcome(self.client, task, outcome, self.form).await
     }
 }
 
-/// Whether a question about a call is open on the terminal.
+/// Whether a question is open on the terminal that asks the user whether an agent may make a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asks {
     AboutCall,
@@ -280,7 +318,7 @@ fn untold(messages: &[MessageView], told: &BTreeSet<MessageId>) -> BTreeSet<Mess
 }
 
 /// Fetches the `message_accepted` events of the given messages up to the event number `until`, oldest first. Events
-/// that were removed by the limits of `retention` are missing.
+/// that were removed because of the limits of `retention` in app.json are missing.
 async fn accepted(
     client: &Client,
     task: &TaskId,
@@ -304,7 +342,7 @@ async fn accepted(
     Ok(found)
 }
 
-/// Whether this event may mean a new message or a new question to the user.
+/// Returns whether an event may bring the user a new message or a new question.
 pub(crate) fn is_for_person(event: &Event) -> bool {
     match event {
         Event::MessageAccepted { to, .. } => to.is_user(),
@@ -394,9 +432,12 @@ mod tests {
     #[test]
     fn messages_to_the_person() {
         let titles = [Some("what?"), None, None, None];
-        let words: Vec<String> =
-            messages().iter().zip(titles).map(|(message, title)| in_words(message, title)).collect();
-        // The snapshot shows the form for a terminal. In a pipe, control characters stay.
+        let words: Vec<String> = messages()
+            .iter()
+            .zip(titles)
+            .map(|(message, title)| in_words(message, title, Page::Pipe))
+            .collect();
+        // The text for a pipe contains control characters. `harmless` makes them visible in the snapshot.
         insta::assert_snapshot!(harmless(&words.join("\n---\n")), @r#"
 [task: what?]
 [user user]

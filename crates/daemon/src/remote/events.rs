@@ -79,7 +79,8 @@ pub(crate) async fn newest_event(client: &Client) -> Result<i64, Failure> {
 
 /// Prints the newest events that pass the filter; returns the number of the newest event, whether or not it passes.
 async fn newest(client: &Client, limit: u32, filter: &EventFilter, form: Form) -> Result<i64, Failure> {
-    // Read this number before the pages of events. With `--follow`, the event stream then brings all later events.
+    // Read the number of the newest event before the pages of events. With `--follow`, the event stream then begins
+    // after this number, so no event is missed.
     let last = newest_event(client).await?;
     let mut pages = Vec::new();
     let mut left = limit;
@@ -126,7 +127,7 @@ pub(crate) async fn follow(follow: &mut Follow, form: Form) -> Result<(), Failur
     while let Some(followed) = follow.next().await {
         match followed {
             Followed::Entry(entry) => show_entry(&entry, form)?,
-            Followed::Connected => {}
+            Followed::Glimpse(_) | Followed::Connected => {}
             Followed::Lost => complain("the daemon has gone; waiting until it is back"),
             Followed::Failed(error) => return Err(error.into()),
         }

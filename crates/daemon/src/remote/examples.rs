@@ -1,4 +1,5 @@
-//! Example answers of a daemon, for the tests of the formatting functions. The texts from models in them are hostile.
+//! Example answers of a daemon, for the tests of the formatting functions. Texts that come from models contain control
+//! characters, which the functions must make harmless.
 
 use polity_llm::{FailureKind, Usage};
 use polity_society::agent::Standing;
@@ -13,10 +14,10 @@ use polity_society::mime::MimeType;
 use polity_society::text::Language;
 use polity_society::tool_group::ToolGroup;
 use polity_view::{
-    AgentDetail, AgentState, AgentUsage, AgentView, ApprovalState, ApprovalView, ArtifactView, Circuit,
-    ConfigProblem, ConfigView, ContactView, ConversationView, EntryView, HoldView, MessageView, PriceView,
-    RefusedMedia, RequestPreview, RightView, ServiceState, ServiceUsage, ServiceView, Severity, TaskState,
-    TaskUsage, TaskView, UsageSum, UsageView,
+    AgentDetail, AgentState, AgentUsage, AgentView, ApprovalState, ApprovalView, ArtifactView, Awaited,
+    Circuit, ConfigProblem, ConfigView, ContactView, ConversationView, Doing, EntryView, HoldView,
+    MessageView, PriceView, RefusedMedia, RequestPreview, RightView, ServiceState, ServiceUsage, ServiceView,
+    Severity, TaskState, TaskUsage, TaskView, UsageSum, UsageView,
 };
 use polity_view::{Entry, Event, NextAttempt, Outcome, Routing, Shown};
 use serde_json::{Map, Value, json};
@@ -46,6 +47,7 @@ pub(super) fn agent(id: &str, parent: Option<&str>) -> AgentView {
         task: None,
         depth: 0,
         state: AgentState::Idle,
+        doing: Doing::Idle,
         service: Some(ServiceId::new("local")),
         model: Some("qwen3-vl:8b".to_owned()),
         capabilities: Some(Capabilities::default()),
@@ -57,41 +59,59 @@ pub(super) fn agent(id: &str, parent: Option<&str>) -> AgentView {
     }
 }
 
+/// The present time in the tests, in milliseconds since 1970.
+pub(super) const NOW: i64 = 75_000;
+
+fn at(doing: Doing, agent: AgentView) -> AgentView {
+    AgentView { state: doing.state(), doing, ..agent }
+}
+
 pub(super) fn agents() -> Vec<AgentView> {
+    let request = Awaited {
+        agent: AgentId::new("agent-sae2"),
+        request: MessageId::new("m000000002"),
+        task: task_id(),
+        since: 10_000,
+    };
+    let waiting = Doing::Waiting { requests: vec![request], since: 10_000 };
+    let thinking = Doing::Thinking {
+        task: task_id(),
+        service: ServiceId::new("local"),
+        attempt: 1,
+        since: 63_000,
+        first_byte: Some(64_000),
+        tokens: 81,
+        silence: None,
+    };
+    let parked =
+        Doing::Parked { task: task_id(), reason: "the database is damaged".to_owned(), since: 74_500 };
     let user = AgentView { service: None, model: None, capabilities: None, ..agent("user", None) };
     let root = AgentView {
-        state: AgentState::Waiting,
         waits_for: vec![AgentId::new("agent-sae2")],
         usage: sum(3),
-        ..agent("root", Some("user"))
+        ..at(waiting, agent("root", Some("user")))
     };
     let lead = AgentView {
         role: "组长".to_owned(),
-        state: AgentState::Thinking,
         waits_for: vec![AgentId::new("agent-7cwh")],
         waiting: 2,
         task: Some(task_id()),
         usage: sum(12),
-        ..agent("agent-sae2", Some("root"))
+        ..at(thinking, agent("agent-sae2", Some("root")))
     };
     let reader = AgentView {
         role: "阅读者".to_owned(),
         name: Some("Ann".to_owned()),
-        state: AgentState::Parked,
         waiting: 1,
-        ..agent("agent-7cwh", Some("agent-sae2"))
+        ..at(parked, agent("agent-7cwh", Some("agent-sae2")))
     };
     let ended = AgentView {
         role: HOSTILE.to_owned(),
-        state: AgentState::Ended,
         ended_at: Some(1),
-        ..agent("writer-11aa", Some("agent-sae2"))
+        ..at(Doing::Ended { since: 1 }, agent("writer-11aa", Some("agent-sae2")))
     };
-    let other = AgentView {
-        role: "clerk".to_owned(),
-        state: AgentState::Paused,
-        ..agent("clerk-22bb", Some("root"))
-    };
+    let paused = Doing::Paused { since: 15_000 };
+    let other = AgentView { role: "clerk".to_owned(), ..at(paused, agent("clerk-22bb", Some("root"))) };
     vec![user, root, lead, other, reader, ended]
 }
 
@@ -287,7 +307,10 @@ pub(super) fn messages() -> Vec<MessageView> {
 }
 
 pub(super) fn conversation() -> ConversationView {
-    let entry = |seq: i64, record: Value| EntryView { seq, turn: 1, at: seq * 1_000, record: object(record) };
+    let entry = |seq: i64, record: Value| {
+        let sent = (record["record"] == "replied").then_some(17);
+        EntryView { seq, turn: 1, at: seq * 1_000, sent, record: object(record) }
+    };
     ConversationView {
         agent: AgentId::root(),
         task: task_id(),
@@ -315,7 +338,7 @@ pub(super) fn preview() -> RequestPreview {
         model: "qwen3-vl:8b".to_owned(),
         revision: 3,
         estimated_tokens: 1660,
-        shown: vec![Shown { artifact: ArtifactId::new("mmpqmm6wc2"), routing: Routing::ImageUrl }],
+        shown: vec![Shown { artifact: ArtifactId::new("mmpqmm6wc2"), routing: Routing::ImageUrl, why: None }],
         queued: 0,
         request: json!({"model": "qwen3-vl:8b", "messages": [{"role": "user", "content": HOSTILE}]}),
     }
@@ -397,6 +420,7 @@ pub(super) fn config() -> ConfigView {
         revision: 3,
         directory: Some("./config".to_owned()),
         origin: "llmservices.json".to_owned(),
+        is_rehearsal: false,
         language: Language::Zh,
         problems: vec![
             ConfigProblem {
@@ -452,6 +476,7 @@ pub(super) fn entries() -> Vec<Entry> {
             usage: Usage { prompt_tokens: 1660, completion_tokens: 27, ..Usage::default() },
             attempts: 1,
             content: Vec::new(),
+            sent: None,
         },
         Event::AgentCreated {
             task: task.clone(),
@@ -470,6 +495,7 @@ pub(super) fn entries() -> Vec<Entry> {
             reason: HOSTILE.to_owned(),
             next: NextAttempt::Retry,
             suspects: Vec::new(),
+            sent: None,
         },
         Event::AgentPaused { agent: lead.clone() },
         message("root", &AgentId::user(), HOSTILE),

@@ -120,8 +120,8 @@ async fn gather(client: &Client, task: TaskView, format: Format) -> Result<Expor
             conversations.push(conversation);
         }
         let detail = client.agent(&agent.id).await?;
-        // The list of agents was filtered by the task, so `agent` covers only this task; `detail.agent` covers all
-        // tasks.
+        // The list of agents was filtered by the task, so the values in `agent`, such as its usage, cover only this
+        // task. The values in `detail.agent` cover all tasks.
         agents.push(AgentDetail { agent, ..detail });
         meter.at(read);
     }
@@ -168,7 +168,7 @@ async fn all_artifacts(client: &Client, task: &TaskId) -> Result<Vec<ArtifactVie
         let page = client.artifacts(&filter).await?;
         all.extend(page.artifacts);
         if page.next.is_none() {
-            // The API lists the newest first, but the export lists everything oldest first.
+            // The API lists the newest artifacts first, but the export lists everything oldest first.
             all.reverse();
             return Ok(all);
         }
@@ -369,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_task_as_markdown() {
-        // The snapshot shows the form for a terminal. In a file, control characters stay.
+        // The text for a file contains control characters. `harmless` makes them visible in the snapshot.
         insta::assert_snapshot!(harmless(&markdown(&export())), @r#"
 # 看看这张图片
 

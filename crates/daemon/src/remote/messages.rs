@@ -3,6 +3,7 @@
 use super::words::{message_style, moment, name_of, variant};
 use super::{Shape, Source, named_party, named_task};
 use crate::failure::Failure;
+use crate::output::Page;
 use crate::output::table::{DIM, HELD, NAME, block, painted};
 use clap::Args;
 use polity_society::id::MessageId;
@@ -50,7 +51,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.source.client().await?;
     if let Some(id) = arguments.id {
         let message = client.message(&MessageId::new(id)).await?;
-        arguments.shape.one(&message, in_words)?;
+        arguments.shape.one(&message, |message| in_words(message, Page::now()))?;
         return Ok(0);
     }
     let filter = MessageFilter {
@@ -68,17 +69,18 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     };
     let mut messages = client.messages(&filter).await?.messages;
     messages.reverse();
-    arguments.shape.list(&messages, "there are no such messages", words)?;
+    arguments.shape.list(&messages, "there are no such messages", |messages| words(messages, Page::now()))?;
     Ok(0)
 }
 
-fn words(messages: &[MessageView]) -> String {
-    let messages: Vec<String> = messages.iter().map(in_words).collect();
+fn words(messages: &[MessageView], page: Page) -> String {
+    let messages: Vec<String> = messages.iter().map(|message| in_words(message, page)).collect();
     messages.join("\n\n")
 }
 
-/// Formats a message: a line with its facts, then its text and attachments. The text has all fields of the payload.
-pub(crate) fn in_words(message: &MessageView) -> String {
+/// Formats a message: a line with its facts, then its text and attachments. The text has all fields of the message's
+/// payload.
+pub(crate) fn in_words(message: &MessageView, page: Page) -> String {
     let mut head = format!(
         "{} {} {} → {} {}",
         painted(DIM, &moment(message.created_at)),
@@ -102,12 +104,27 @@ pub(crate) fn in_words(message: &MessageView) -> String {
     }
     let mut words = head;
     if !message.text.is_empty() {
-        words.push_str(&format!("\n{}", block("    ", &message.text)));
+        words.push_str(&format!("\n{}", body(&message.text, page)));
     }
     for artifact in &message.attachments {
         words.push_str(&format!("\n    + {}", attached(artifact)));
     }
     words
+}
+
+/// Formats the text of a message, indented. For a terminal, `Page::written` adds styles and makes control characters
+/// visible. `block` would destroy these styles, so it formats only texts for a pipe.
+fn body(text: &str, page: Page) -> String {
+    const INDENT: &str = "    ";
+    match page {
+        Page::Pipe => block(INDENT, text),
+        Page::Terminal { .. } => {
+            let text = page.narrower(INDENT.len()).written(text);
+            let lines: Vec<String> =
+                text.lines().map(|line| format!("{INDENT}{line}").trim_end().to_owned()).collect();
+            lines.join("\n")
+        }
+    }
 }
 
 /// Formats a sender: its role and its id, or only the id if there is no role or both are equal.
@@ -133,7 +150,7 @@ mod tests {
 
     #[test]
     fn messages_in_words() {
-        insta::assert_snapshot!(without_styles(&words(&messages())), @r"
+        insta::assert_snapshot!(without_styles(&words(&messages(), Page::Pipe)), @r"
 1970-01-01 00:00:00 m000000001 user → root general answered by m000000004 answered
     看看这张图片
     + artifact:mmpqmm6wc2 (picture.png, 930 bytes)

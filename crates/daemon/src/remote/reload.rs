@@ -36,7 +36,8 @@ fn words(config: &ConfigView) -> String {
     )
 }
 
-fn problem_in_words(problem: &ConfigProblem) -> String {
+/// Formats a problem of the configuration as one line.
+pub(super) fn problem_in_words(problem: &ConfigProblem) -> String {
     let ConfigProblem { file, pointer, line, column, severity, message, done } = problem;
     let mut place = file.clone();
     if let Some(pointer) = pointer {

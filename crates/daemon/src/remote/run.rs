@@ -1,5 +1,5 @@
-//! The client side of `polity run`: begins a task or continues unfinished ones, prints what happens until nothing is left
-//! to do, and returns the exit code.
+//! The client side of `polity run`: begins a task or continues unfinished ones, prints what happens until nothing is
+//! left to do, and returns the exit code.
 
 use super::approvals::terminal::Answerable;
 use super::conversation::{Telling, unshown};
@@ -85,7 +85,8 @@ pub(crate) struct Run<'a> {
 struct Begun {
     /// The outcome of the last task becomes the exit code.
     tasks: Vec<TaskId>,
-    /// The number of tasks that may still have something to print.
+    /// The number of tasks that may still print something. If there are several, the title of its task is printed above
+    /// each message.
     talking: usize,
 }
 
@@ -188,7 +189,7 @@ impl Run<'_> {
         };
         let filter = EventFilter::default();
         let outcome = match telling.outcome().await? {
-            // These tasks ended before the event stream began, so the stream would never report their end.
+            // All tasks ended before the event stream began, so the stream would never report their end.
             Some(outcome) if self.arguments.resume && !telling.has_questions().await? => {
                 telling.catch_up(self.since, &filter, &mut show_event).await?;
                 outcome

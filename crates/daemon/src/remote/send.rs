@@ -11,7 +11,7 @@ use crate::values::workspace;
 use clap::Args;
 use polity_client::{Client, IdempotencyKey, NewMessage};
 use polity_society::id::{AgentId, ServiceId, TaskId};
-use polity_view::{EventFilter, Posted};
+use polity_view::{EventFilter, Posted, Warning};
 use std::path::{Path, PathBuf};
 
 /// `polity send`
@@ -52,7 +52,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let text = read_text(&arguments.text)?;
     let client = arguments.at.client()?;
     let form = if arguments.json { Form::Json } else { Form::Text };
-    // Read the number before the message is sent, so that no event of its task is missed.
+    // Read the number of the newest event before the message is sent, so that no later event of its task is missed.
     let newest = newest_event(&client).await?;
     let letter = NewMessage {
         to: AgentId::new(arguments.to),
@@ -71,12 +71,24 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
         }
         return Ok(0);
     }
+    wait_for(&client, &posted.task, &posted.to, newest, form).await
+}
+
+/// Prints what happens in a task until nothing is left to do or the user interrupts it; returns the exit code. `to` is
+/// the agent that gets the first message.
+pub(super) async fn wait_for(
+    client: &Client,
+    task: &TaskId,
+    to: &AgentId,
+    newest: i64,
+    form: Form,
+) -> Result<u8, Failure> {
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
     let waiting = client.waiting();
     tokio::select! {
-        code = wait(&waiting, &posted, newest, form) => code,
-        () = interruption.happened() => Err(Failure::LeftWorking(posted.task)),
+        code = wait(&waiting, task, to, newest, form) => code,
+        () = interruption.happened() => Err(Failure::LeftWorking(task.clone())),
     }
 }
 
@@ -93,14 +105,27 @@ pub(crate) async fn stored(client: &Client, attachment: &Path) -> Result<String,
     Ok(artifacts::put(client, attachment).await?.reference)
 }
 
-/// Maximum total size of files that are sent in one request with their message, in bytes, because the client holds the
-/// files in memory. Larger files are stored one by one before the message is sent.
+/// Maximum total size, in bytes, of files that are sent in one request with their message, because the client holds
+/// these files in memory. If the files are larger together, they are stored one by one before the message is sent.
 const MOST_IN_MESSAGE: u64 = 64 << 20;
 /// The HTTP status of a request whose files are too large together.
 const TOO_LARGE: u16 = 413;
 
-/// Sends a message with attachments: files, and references of artifacts.
+/// Sends a message with attachments, which are files or references of artifacts. Prints the warnings in the daemon's
+/// answer on standard error.
 pub(crate) async fn post(
+    client: &Client,
+    message: NewMessage,
+    attach: &[PathBuf],
+) -> Result<Posted, Failure> {
+    let posted = post_with_files(client, message, attach).await?;
+    for Warning { text, .. } in &posted.warnings {
+        complain(&format!("warning: {text}"));
+    }
+    Ok(posted)
+}
+
+async fn post_with_files(
     client: &Client,
     mut message: NewMessage,
     attach: &[PathBuf],
@@ -117,7 +142,8 @@ pub(crate) async fn post(
     }
     if bytes <= MOST_IN_MESSAGE {
         match client.send_with_files(&message, &files).await {
-            // Each file alone may be small enough, so the files are stored one by one below.
+            // The files together are too large for one request. Each file alone may be small enough, so they are stored
+            // one by one below.
             Err(polity_client::Error::Refused(problem)) if problem.status == TOO_LARGE && files.len() > 1 => {
             }
             sent => return Ok(sent?),
@@ -129,10 +155,8 @@ pub(crate) async fn post(
     Ok(client.send(&message).await?)
 }
 
-/// Prints what happens in the task of a message until nothing is left to do; returns the exit code.
-async fn wait(client: &Client, posted: &Posted, newest: i64, form: Form) -> Result<u8, Failure> {
-    let task = &posted.task;
-    if let Some(words) = paused(client, &posted.to).await? {
+async fn wait(client: &Client, task: &TaskId, to: &AgentId, newest: i64, form: Form) -> Result<u8, Failure> {
+    if let Some(words) = paused(client, to).await? {
         complain(&words);
     }
     let filter = EventFilter { task: Some(task.clone()), ..EventFilter::default() };
@@ -141,7 +165,7 @@ async fn wait(client: &Client, posted: &Posted, newest: i64, form: Form) -> Resu
         Form::Json | Form::Text => Ok(()),
     };
     let mut telling = Telling::new(client, std::slice::from_ref(task), form);
-    // A task that already existed may have messages that the user has not been shown.
+    // A task that already existed may have messages that the user has not been shown. Print these messages first.
     telling.show_unshown(newest).await?;
     let outcome = telling.follow(newest, filter, show_event).await?;
     telling.tell_outcome(outcome).await
@@ -168,6 +192,7 @@ mod tests {
             state: MessageState::Queued,
             to: AgentId::root(),
             duplicate: false,
+            warnings: Vec::new(),
         };
         assert_eq!(in_words(&posted), "m000000007 to root in task-1");
         let again = Posted { duplicate: true, ..posted };

@@ -1,5 +1,5 @@
-//! Where commands that only read get their data: from the daemon or, if no daemon serves the data directory, from the
-//! directory itself. Both offer the same API.
+//! The source from which commands that only read get their data: the daemon or, if no daemon serves the data directory,
+//! the directory itself. Both offer the same API.
 
 use crate::config;
 use crate::failure::Failure;
@@ -32,10 +32,20 @@ impl Source {
         let daemon = Client::new(&data)?;
         match daemon.ready().await {
             Ok(()) => Ok(daemon),
-            // There is no daemon, or it ended during the request.
+            // There is no daemon, or the daemon ended during the request. So read the data directory itself.
             Err(error) if error.may_pass() => open(&data, self.config.clone()).await,
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Returns the path of the data directory.
+    pub(crate) fn data_path(&self) -> Result<PathBuf, Failure> {
+        places::data_path(self.data.clone())
+    }
+
+    /// Returns the data directory that the user named, if any.
+    pub(crate) fn named_data(&self) -> Option<String> {
+        self.data.as_ref().map(|path| path.display().to_string())
     }
 
     /// Returns a client for the daemon. Does not check that the daemon is running.
@@ -44,8 +54,8 @@ impl Source {
     }
 }
 
-/// Opens a data directory for reading only; creates no files in it or elsewhere. Another process may use the
-/// directory and write meanwhile: this process then reads what was committed so far.
+/// Opens a data directory for reading only; creates no files there or elsewhere. Another process may write to the
+/// directory at the same time: this process then reads everything that is committed.
 async fn open(data: &Path, config_dir: Option<PathBuf>) -> Result<Client, Failure> {
     match maintenance::found(data) {
         Found::Society => {}

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let filter = TaskFilter { state: arguments.state, after: None, limit: Some(arguments.limit) };
     let mut tasks = arguments.source.client().await?.tasks(&filter).await?.tasks;
-    // Show the newest last: the user first sees the line just above the next shell prompt.
+    // Show the newest task last, because the user first sees the line just above the next shell prompt.
     tasks.reverse();
     arguments.shape.list(&tasks, "there are no such tasks", words)?;
     Ok(0)

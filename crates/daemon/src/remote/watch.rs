@@ -3,23 +3,26 @@
 
 mod screen;
 
-use super::At;
 use super::events::{line, newest_event};
+use super::{At, named_task};
 use crate::failure::Failure;
+use crate::job;
+use crate::output::Page;
+use crate::remote::words::now;
 use crate::signals::Interruption;
 use clap::Args;
 use crossterm::event::{Event as TerminalEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::{cursor, execute, queue, terminal};
 use polity_client::{Client, Followed, Side};
-use polity_society::id::TaskId;
-use polity_view::Event;
+use polity_society::message::Finality;
 use polity_view::{AgentFilter, EventFilter};
-use screen::{Link, Size, State, lines};
+use polity_view::{Entry, Event};
+use screen::{Agents, Link, Size, State, lines};
 use std::io::{IsTerminal, Write};
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, MissedTickBehavior};
 
 /// `polity watch`
 #[derive(Debug, Args)]
@@ -33,20 +36,28 @@ pub(crate) struct Arguments {
 
 /// Number of past events to show at the start.
 const BEFORE: u32 = 20;
-/// Minimum interval between two redraws, and between two requests for the agents.
+/// Minimum interval between two redraws, and between two requests for the list of agents.
 const PERIOD: Duration = Duration::from_millis(250);
+/// Each event is shown as a sentence, which may contain a text of the event, such as the text of a message. A text of
+/// one line and at most this number of characters stands whole in the sentence; any other text is cut.
+const SENTENCE_CHARS: usize = 80;
+/// Maximum interval between two redraws. The screen shows elapsed times, so it changes even if no event arrives.
+const SECOND: Duration = Duration::from_secs(1);
 /// Capacity of the queue of pressed keys.
 const KEYS: usize = 16;
 
 /// Runs the command; returns the exit code.
 pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
     let client = arguments.at.client()?;
-    let filter = EventFilter { task: arguments.task.map(TaskId::new), ..EventFilter::default() };
+    let filter = EventFilter { task: named_task(&client, arguments.task).await?, ..EventFilter::default() };
     let mut interruption = Interruption::listen()
         .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
-    // A terminal that cannot move its cursor gets one line per event, as a pipe does.
-    let on_terminal =
-        std::io::stdout().is_terminal() && std::env::var_os("TERM").is_some_and(|name| name != "dumb");
+    // Print one line per event, as in a pipe, if the terminal cannot move its cursor. Do the same if this process is in
+    // the background of the terminal: the screen would change the terminal's mode and read its keys, and the system
+    // would then stop this process.
+    let on_terminal = std::io::stdout().is_terminal()
+        && std::env::var_os("TERM").is_some_and(|name| name != "dumb")
+        && job::is_in_foreground();
     let watched = async {
         if on_terminal { on_screen(&client, &filter).await } else { in_lines(&client, filter).await }
     };
@@ -98,13 +109,13 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // If the terminal refuses, the program cannot do more.
+        // Ignore an error: if the terminal refuses, the program can do nothing about it.
         let _ = execute!(std::io::stdout(), cursor::Show, terminal::LeaveAlternateScreen);
         let _ = terminal::disable_raw_mode();
     }
 }
 
-/// What the screen must do after a key was pressed or its size changed.
+/// What the screen must do after the user has pressed a key or changed the size of the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wish {
     Leave,
@@ -128,7 +139,8 @@ fn wish(event: &TerminalEvent) -> Option<Wish> {
     }
 }
 
-/// Reads keys in a thread. The thread ends with the process, or when the receiver is dropped.
+/// Reads keys and changes of the screen size in a thread. The thread ends with the process, or when the returned
+/// receiver is dropped.
 fn listen_to_keys() -> mpsc::Receiver<Wish> {
     let (tell, wishes) = mpsc::channel(KEYS);
     std::thread::spawn(move || {
@@ -148,16 +160,17 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
     // Fetch the agents before the alternate screen opens, because an error message would disappear with that screen.
     let (there, as_of) = client.all_agents(&agents).await?;
     let recent = client.events(Side::Before(as_of.saturating_add(1)), BEFORE, filter).await?;
-    let mut state = State::new(there);
-    recent.events.iter().for_each(|entry| state.happened(line(entry)));
-    let mut follow = client.follow(as_of, filter.clone());
+    let mut state = State::new(there, filter.task.clone());
+    recent.events.iter().flat_map(|entry| told(entry, Page::now())).for_each(|line| state.happened(line));
+    let mut follow = client.follow_live(as_of, filter.clone());
 
     let screen = Screen::open().map_err(Failure::of_output)?;
     let mut wishes = listen_to_keys();
     let mut periods = tokio::time::interval(PERIOD);
     periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut drawn, mut asked) = (Drawn::Old, Drawn::New);
-    // A request for the agents that is not answered yet. Keys and events are handled meanwhile.
+    let mut drawn_at = Instant::now();
+    // A request for the list of agents that is not answered yet. Keys and events are handled meanwhile.
     let mut asking: Option<Pin<Box<_>>> = None;
     loop {
         tokio::select! {
@@ -165,8 +178,8 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
                 asking = None;
                 match answer {
                     Ok((there, _)) => (state.agents, drawn) = (there, Drawn::Old),
-                    // If the daemon has gone, the event stream fails too, and the screen then shows that the daemon
-                    // has gone. Ask again in the next period.
+                    // Ask again in the next period. If the daemon has ended, the event stream fails too, and the screen
+                    // then says so.
                     Err(error) => {
                         asked = Drawn::Old;
                         tracing::debug!(%error, "failed to fetch the agents");
@@ -175,9 +188,15 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
             }
             followed = follow.next() => match followed {
                 Some(Followed::Entry(entry)) => {
-                    state.happened(line(&entry));
+                    told(&entry, Page::now()).into_iter().for_each(|line| state.happened(line));
                     drawn = Drawn::Old;
                     if changes_agents(&entry.event) {
+                        asked = Drawn::Old;
+                    }
+                }
+                Some(Followed::Glimpse(glimpse)) => {
+                    drawn = Drawn::Old;
+                    if state.see(*glimpse) == Agents::Outdated {
                         asked = Drawn::Old;
                     }
                 }
@@ -200,15 +219,32 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
                     asking = Some(Box::pin(client.all_agents(&agents)));
                     asked = Drawn::New;
                 }
-                if drawn == Drawn::Old {
+                // The screen shows elapsed times, so redraw it regularly even if no event arrives.
+                if drawn == Drawn::Old || drawn_at.elapsed() >= SECOND {
+                    drawn_at = Instant::now();
                     let (columns, rows) = terminal::size().map_err(Failure::of_output)?;
                     let size = Size { columns: columns.into(), rows: rows.into() };
-                    screen.draw(&lines(&mut state, size)).map_err(Failure::of_output)?;
+                    screen.draw(&lines(&mut state, size, now())).map_err(Failure::of_output)?;
                     drawn = Drawn::New;
                 }
             }
         }
     }
+}
+
+/// Returns the lines of an event. The first line is the sentence about the event. If the event is a final message to
+/// the user, and its text is too long for the sentence, the whole text follows.
+fn told(entry: &Entry, page: Page) -> Vec<String> {
+    const INDENT: &str = "    ";
+    let mut lines = vec![line(entry)];
+    if let Event::MessageAccepted { to, text, finality: Finality::Final, .. } = &entry.event
+        && to.is_user()
+        && (text.contains('\n') || text.chars().count() > SENTENCE_CHARS)
+    {
+        let page = page.narrower(INDENT.len());
+        lines.extend(page.written(text).lines().map(|line| format!("{INDENT}{line}").trim_end().to_owned()));
+    }
+    lines
 }
 
 /// Waits for a pending request; waits forever if there is none.
@@ -219,14 +255,14 @@ async fn answered<F: Future>(asking: &mut Option<Pin<Box<F>>>) -> F::Output {
     }
 }
 
-/// Whether something is up to date: the drawn screen, or the list of agents.
+/// Whether the drawn screen, or the list of agents, is up to date.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Drawn {
     New,
     Old,
 }
 
-/// Whether an event may change the list of agents.
+/// Returns whether an event may change the list of agents.
 fn changes_agents(event: &Event) -> bool {
     !matches!(
         event,
@@ -242,6 +278,39 @@ fn changes_agents(event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::table::without_styles;
+    use polity_society::id::TaskId;
+    use polity_society::id::{AgentId, MessageId};
+
+    #[test]
+    fn a_final_text_is_shown_whole() {
+        let check = |to: AgentId, text: &str, finality, expect: &[&str]| {
+            let event = Event::MessageAccepted {
+                task: TaskId::new("task"),
+                message: MessageId::from_sequence(1),
+                from: "root".to_owned(),
+                to,
+                message_type: "general".to_owned(),
+                text: text.to_owned(),
+                attachments: Vec::new(),
+                in_reply_to: Vec::new(),
+                finality,
+            };
+            let lines = told(&Entry { seq: 1, at: 0, event }, Page::Terminal { columns: 40 });
+            let below: Vec<String> = lines.iter().skip(1).map(|line| without_styles(line)).collect();
+            assert_eq!(below, expect);
+        };
+        let report = "# Done\n- one\n- two\u{1b}[2J";
+        check(
+            AgentId::user(),
+            report,
+            Finality::Final,
+            &["    Done", "", "    • one", "    • two<U+001B>[2J"],
+        );
+        check(AgentId::user(), report, Finality::Interim, &[]);
+        check(AgentId::root(), report, Finality::Final, &[]);
+        check(AgentId::user(), "short", Finality::Final, &[]);
+    }
 
     #[test]
     fn keys() {

@@ -10,6 +10,11 @@ use polity_view::{AgentState, TaskState, TaskView, UsageSum};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+/// Returns the time now, in milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
 /// Formats a time to the second, in the local time zone. `at` is in milliseconds since 1970.
 pub(crate) fn moment(at: i64) -> String {
     moment_in(at, zone())
@@ -61,9 +66,9 @@ pub(crate) fn variant<T: DeserializeOwned>(name: &str) -> Result<T, String> {
 /// Returns the style for the state of an agent.
 pub(crate) fn agent_style(state: AgentState) -> Style {
     match state {
-        AgentState::Thinking => BUSY,
-        AgentState::Queued | AgentState::Waiting => PLAIN,
-        AgentState::Asking | AgentState::Parked | AgentState::Paused => HELD,
+        AgentState::Thinking | AgentState::Running => BUSY,
+        AgentState::Queued | AgentState::Ready | AgentState::Waiting => PLAIN,
+        AgentState::Asking | AgentState::Retrying | AgentState::Parked | AgentState::Paused => HELD,
         AgentState::Idle | AgentState::Ended => DIM,
     }
 }

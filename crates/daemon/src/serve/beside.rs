@@ -13,7 +13,8 @@ const TOKEN: &str = "token";
 /// Maximum size of the token file, in bytes.
 const MAX_TOKEN: u64 = 64 * 1024;
 
-/// Reads the token of a data directory. Creates a token if there is none.
+/// Reads the token of a data directory, the secret with which clients prove to the daemon that they may use it. Creates
+/// a token if there is none.
 pub(super) fn token(data: &Path) -> Result<Token, Failure> {
     let path = data.join(TOKEN);
     let unusable = |source| Failure::Data { path: path.clone(), source };
@@ -45,8 +46,8 @@ impl Note {
 
 impl Drop for Note {
     fn drop(&mut self) {
-        // A file that stays does no harm: clients ignore it while nobody holds the lock, and the next process that
-        // takes the lock removes it.
+        // A file that stays does no harm: clients ignore it while nobody holds the lock of the data directory, and the
+        // next process that takes the lock removes it.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,9 +1,10 @@
-//! Starts the processes of MCP servers. The configuration decides whether a process runs in the sandbox for commands.
+//! Starts the processes of MCP servers. The configuration decides whether a process runs in a sandbox, like the
+//! commands of agents.
 //!
 //! A sandboxed process has no open files except its standard streams. So its messages go through three named pipes in
-//! its own temporary directory. The shell in the sandbox reads one line from the first pipe: the command line and the
-//! environment of the server. Every process of the user can read the text of a command, but not this line, so
-//! arguments and keys stay secret.
+//! its own temporary directory. The shell in the sandbox first reads one line from the first pipe. This line contains
+//! the command line and the environment of the server. Every process of the user can read the script of the shell, but
+//! not the line from the pipe, so arguments and keys stay secret.
 
 use futures::future::{BoxFuture, FutureExt};
 use polity_hands::command::SettingsSource;
@@ -23,7 +24,8 @@ use tokio_util::sync::CancellationToken;
 const BECOME: &str =
     r#"exec <"$TMPDIR/in" >"$TMPDIR/out" 2>"$TMPDIR/err" && IFS= read -r become && eval "$become""#;
 
-/// A sandbox needs a time limit, but a server must run as long as the daemon: a hundred years.
+/// The time limit of a server's sandbox: a hundred years. A sandbox must have a limit, but a server must run as long as
+/// the daemon.
 const TIMEOUT_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
 
 /// Starts the processes of servers.
@@ -34,7 +36,7 @@ pub(crate) struct Launchers {
     pub(crate) directory: PathBuf,
     /// Directories of polity that no server in a sandbox may see.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Returns what the user allows in the sandbox, such as network access.
+    /// Gives the settings of the sandbox that are in force, such as network access.
     pub(crate) settings: SettingsSource,
     pub(crate) machine: OnceCell<Machine>,
 }
@@ -80,7 +82,8 @@ impl Launchers {
         let writers = pipes.writers;
         tokio::spawn(async move {
             let how = in_words(running.ended().await);
-            // Close our ends of the pipes, so that readers see the end of the server's output.
+            // Close the daemon's own writing ends of the output pipes, so that readers see the end of the server's
+            // output.
             drop(writers);
             tell.send_replace(Some(how));
         });
@@ -144,7 +147,8 @@ struct Pipes {
     stdin: Sender,
     stdout: Receiver,
     stderr: Receiver,
-    /// Keep the pipes open until the server has opened them: a reader gets end-of-file from a pipe without writers.
+    /// Writing ends of the two output pipes, which the daemon keeps until the server has ended. Without them, the
+    /// daemon would read end-of-file before the server opens these pipes.
     writers: [Sender; 2],
 }
 
@@ -159,7 +163,8 @@ impl Pipes {
         let (stdout, stderr) =
             (OpenOptions::new().open_receiver(&output)?, OpenOptions::new().open_receiver(&error)?);
         let writers = [OpenOptions::new().open_sender(&output)?, OpenOptions::new().open_sender(&error)?];
-        // Open the pipe for reading, too: opening it only for writing fails as long as no process reads it.
+        // Open the pipe for reading, too: opening it only for writing fails as long as no process has it open for
+        // reading.
         let stdin = OpenOptions::new().read_write(true).open_sender(&input)?;
         Ok(Self { stdin, stdout, stderr, writers })
     }

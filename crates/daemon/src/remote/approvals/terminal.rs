@@ -70,7 +70,7 @@ impl<'a> Terminal<'a> {
         }
     }
 
-    /// Takes a line as the answer to the question that was printed last, and sends it to the daemon.
+    /// Handles a line as the answer to the question that was printed last, and sends the answer to the daemon.
     pub(crate) async fn take(&mut self, line: &str) -> Result<(), Failure> {
         let Some(asked) = self.asked.take() else { return Ok(()) };
         let Some(answer) = parse(line) else {
@@ -80,7 +80,8 @@ impl<'a> Terminal<'a> {
         };
         match self.client.answer(&asked.id, &answer).await {
             Ok(approval) => complain(&taken(&approval)),
-            // The user has answered in another program, or the question has expired.
+            // The daemon refuses the answer if the user has already answered in another program, or if the question has
+            // expired.
             Err(polity_client::Error::Refused(problem)) => complain(&problem.detail),
             Err(error) => return Err(error.into()),
         }

@@ -2,9 +2,14 @@
 
 use crate::failure::Failure;
 use crate::output::complain;
+use crate::output::foot::{columns, redrawn};
 use crate::output::terminal::harmless;
+use crate::output::wrap::wrapped;
 use rustyline::error::ReadlineError;
-use rustyline::{DefaultEditor, ExternalPrinter};
+use rustyline::{
+    Cmd, ConditionalEventHandler, DefaultEditor, Event, EventContext, EventHandler, ExternalPrinter,
+    KeyEvent, Movement, RepeatCount,
+};
 use std::io::BufRead;
 #[cfg(unix)]
 use std::io::Write;
@@ -31,7 +36,7 @@ impl Lines {
 }
 
 /// The mode that the terminal had before the chat. Dropping this value restores the mode, because a line editor that
-/// ends in the middle of a line leaves the terminal in its own mode.
+/// ends in the middle of a line leaves the terminal in the editor's mode.
 pub(super) struct Mode {
     #[cfg(unix)]
     was: Option<rustix::termios::Termios>,
@@ -51,7 +56,7 @@ impl Mode {
 impl Drop for Mode {
     fn drop(&mut self) {
         let Some(was) = &self.was else { return };
-        // If the terminal refuses the mode, the chat cannot do more.
+        // Ignore an error: if the terminal refuses the mode, the chat can do nothing about it.
         let _ =
             rustix::termios::tcsetattr(rustix::stdio::stdin(), rustix::termios::OptionalActions::Now, was);
         let mut stdout = std::io::stdout().lock();
@@ -72,12 +77,50 @@ pub(super) enum Printer {
 }
 
 /// Prints above the line that the user is editing.
-pub(super) struct Beside(Box<dyn ExternalPrinter + Send>);
+pub(super) struct Beside {
+    printer: Box<dyn ExternalPrinter + Send>,
+    /// Number of lines of the foot: lines at the end of the output that the next output replaces.
+    foot: usize,
+}
 
 impl Beside {
     pub(super) fn print(&mut self, text: &str) -> Result<(), Failure> {
-        let text = format!("{}\n", harmless(text));
-        self.0.print(text).map_err(|error| Failure::Output(std::io::Error::other(error)))
+        self.print_formatted(&wrapped(&harmless(text), columns()))
+    }
+
+    /// Prints a text that may have styles and contains no other character that controls a terminal.
+    pub(super) fn print_formatted(&mut self, text: &str) -> Result<(), Failure> {
+        self.replace_foot(&format!("{}\n", painted(text)), 0)
+    }
+
+    /// Prints the foot: lines that the next output replaces. Each line must fit into the width of the terminal. Apart
+    /// from styles, it must contain no character that controls a terminal.
+    pub(super) fn print_foot(&mut self, lines: &[String]) -> Result<(), Failure> {
+        if self.foot == 0 && lines.is_empty() {
+            return Ok(());
+        }
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        self.replace_foot(&painted(&text), lines.len())
+    }
+
+    /// Makes the foot ordinary output that stays. Call it when the user has ended a line: that line stands below the
+    /// foot, so the next output cannot replace the foot.
+    pub(super) fn leave_foot(&mut self) {
+        self.foot = 0;
+    }
+
+    fn replace_foot(&mut self, text: &str, foot: usize) -> Result<(), Failure> {
+        let before = std::mem::replace(&mut self.foot, foot);
+        let text = if before == 0 { text.to_owned() } else { format!("{}{text}", redrawn(before)) };
+        self.printer.print(text).map_err(|error| Failure::Output(std::io::Error::other(error)))
+    }
+}
+
+/// Removes the styles of a text if the terminal shows none.
+fn painted(text: &str) -> String {
+    match anstream::AutoStream::choice(&std::io::stdout()) {
+        anstream::ColorChoice::Never => anstream::adapter::strip_str(text).to_string(),
+        _ => text.to_owned(),
     }
 }
 
@@ -101,10 +144,25 @@ pub(super) fn piped() -> Lines {
     Lines(lines)
 }
 
-/// Reads lines from the keyboard with a line editor, in a thread.
-pub(super) fn typed() -> Result<(Lines, Printer), Failure> {
+/// Makes Ctrl-C empty the line. On an empty line, Ctrl-C leaves the chat.
+struct EmptiesFirst;
+
+impl ConditionalEventHandler for EmptiesFirst {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        (!context.line().is_empty()).then_some(Cmd::Kill(Movement::WholeBuffer))
+    }
+}
+
+/// Reads lines from the keyboard with a line editor, in a thread. The arrow keys also find the lines `before`, oldest
+/// first, which the user wrote in earlier chats.
+pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
     let failed = |error: ReadlineError| Failure::Defect(format!("cannot read from the terminal: {error}"));
     let mut editor = DefaultEditor::new().map_err(failed)?;
+    editor.bind_sequence(KeyEvent::alt('\r'), EventHandler::Simple(Cmd::Newline));
+    editor.bind_sequence(KeyEvent::ctrl('C'), EventHandler::Conditional(Box::new(EmptiesFirst)));
+    for line in before {
+        let _ = editor.add_history_entry(line.as_str());
+    }
     let printer = editor.create_external_printer().map_err(failed)?;
     let (tell, lines) = mpsc::channel(AHEAD);
     std::thread::spawn(move || {
@@ -129,5 +187,5 @@ pub(super) fn typed() -> Result<(Lines, Printer), Failure> {
             }
         }
     });
-    Ok((Lines(lines), Printer::Beside(Beside(Box::new(printer)))))
+    Ok((Lines(lines), Printer::Beside(Beside { printer: Box::new(printer), foot: 0 })))
 }

@@ -1,22 +1,39 @@
 //! Formats the screen of `polity watch` as lines.
 
-use crate::output::table::{BAD, DIM, NAME, painted, table};
-use crate::remote::agents::{row, tree};
-use polity_view::{AgentState, AgentView};
-use std::collections::VecDeque;
-use unicode_width::UnicodeWidthChar;
+use crate::output::clipped;
+use crate::output::table::{BAD, Cell, DIM, NAME, painted, table};
+use crate::remote::agents::{rows, tree};
+use crate::remote::live::Saying;
+use polity_society::id::{AgentId, TaskId};
+use polity_view::{AgentState, AgentView, Doing, Glimpse};
+use std::collections::{HashMap, VecDeque};
 
 /// Number of event lines to keep: more than any screen shows.
 const KEPT: usize = 500;
+
+/// Index of the column for the text that a model is writing; this column stands after the column for what the agent is
+/// doing.
+const SAID: usize = 3;
 
 /// What the screen shows.
 pub(super) struct State {
     /// The agents, parents before children.
     pub(super) agents: Vec<AgentView>,
     pub(super) link: Link,
+    /// If set, only this task is shown.
+    task: Option<TaskId>,
     /// Index of the first visible line of the tree.
     pub(super) first: usize,
     happened: VecDeque<String>,
+    /// For each agent, the part of the model's answer that has arrived so far.
+    saying: HashMap<AgentId, Saying>,
+}
+
+/// Whether the list of agents must be fetched again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Agents {
+    Known,
+    Outdated,
 }
 
 /// Whether the event stream of the daemon is connected.
@@ -34,8 +51,32 @@ pub(super) struct Size {
 }
 
 impl State {
-    pub(super) fn new(agents: Vec<AgentView>) -> Self {
-        Self { agents, link: Link::Up, first: 0, happened: VecDeque::new() }
+    pub(super) fn new(agents: Vec<AgentView>, task: Option<TaskId>) -> Self {
+        Self { agents, link: Link::Up, task, first: 0, happened: VecDeque::new(), saying: HashMap::new() }
+    }
+
+    /// Handles a glimpse, a short report of what an agent is doing now. If the agent has only ended what it was doing,
+    /// the glimpse does not say what the agent does now. Then the list of agents is outdated, and the caller fetches it
+    /// from the daemon.
+    pub(super) fn see(&mut self, glimpse: Glimpse) -> Agents {
+        let Glimpse { agent: id, task: _, doing, said } = glimpse;
+        let agent = self.agents.iter_mut().find(|agent| agent.id == id);
+        let Some(doing) = doing else {
+            self.saying.remove(&id);
+            return Agents::Outdated;
+        };
+        if let Some(said) = said {
+            self.saying.entry(id).or_default().hear(said);
+        } else if !matches!(doing, Doing::Thinking { .. }) {
+            self.saying.remove(&id);
+        }
+        match agent {
+            Some(agent) if agent.state.is_at_work() || agent.state == AgentState::Idle => {
+                (agent.state, agent.doing) = (doing.state(), doing);
+                Agents::Known
+            }
+            Some(_) | None => Agents::Outdated,
+        }
     }
 
     /// Adds the line of an event.
@@ -48,11 +89,16 @@ impl State {
 }
 
 /// Returns the lines of the screen from the top: the tree of agents, then the events, newest last. Also limits the
-/// scroll position, so that scrolling stops at the end of the tree.
-pub(super) fn lines(state: &mut State, size: Size) -> Vec<String> {
+/// scroll position, so that scrolling stops at the end of the tree. `now` is the time in milliseconds since 1970.
+pub(super) fn lines(state: &mut State, size: Size, now: i64) -> Vec<String> {
     let mut lines = vec![head(state)];
     let left = size.rows.saturating_sub(2);
-    let rows: Vec<_> = tree(&state.agents).iter().map(|branch| row(&branch.before, branch.agent)).collect();
+    let mut rows = rows(&state.agents, now);
+    for (row, branch) in rows.iter_mut().zip(tree(&state.agents)) {
+        let said = state.saying.get(&branch.agent.id).and_then(Saying::line);
+        // Show the text that a model is writing in its own column, beside what the agent is doing.
+        row.insert(SAID, Cell::new(DIM, &said.unwrap_or_default()));
+    }
     let tree = table(&rows);
     let tree: Vec<&str> = tree.lines().collect();
     // The tree may take half of the screen, and also the lines that the events leave free.
@@ -78,17 +124,12 @@ fn head(state: &State) -> String {
     let agents = state.agents.iter().filter(|agent| !agent.id.is_user());
     let count = |wanted: AgentState| agents.clone().filter(|agent| agent.state == wanted).count();
     let mut head = painted(NAME, "polity");
-    for (wanted, word) in [
-        (AgentState::Asking, "asking you"),
-        (AgentState::Thinking, "thinking"),
-        (AgentState::Queued, "queued"),
-        (AgentState::Waiting, "waiting"),
-        (AgentState::Parked, "parked"),
-        (AgentState::Paused, "paused"),
-        (AgentState::Idle, "idle"),
-    ] {
-        if count(wanted) > 0 {
-            head.push_str(&format!("  {} {word}", count(wanted)));
+    if let Some(task) = &state.task {
+        head.push_str(&format!("  {}", painted(DIM, task.as_str())));
+    }
+    for state in AgentState::ALL.iter().copied().filter(|state| *state != AgentState::Ended) {
+        if count(state) > 0 {
+            head.push_str(&format!("  {} {}", count(state), state.as_str()));
         }
     }
     match state.link {
@@ -100,55 +141,33 @@ fn head(state: &State) -> String {
     head
 }
 
-/// Cuts a line at the width of the screen. Styles take no width; they are reset where the line is cut.
-fn clipped(line: &str, columns: usize) -> String {
-    let mut clipped = String::with_capacity(line.len());
-    let mut width = 0;
-    let mut in_style = false;
-    for character in line.chars() {
-        if in_style {
-            clipped.push(character);
-            in_style = character != 'm';
-        } else if character == '\u{1b}' {
-            clipped.push(character);
-            in_style = true;
-        } else {
-            width += character.width().unwrap_or_default();
-            if width > columns {
-                return format!("{clipped}{}", anstyle::Reset);
-            }
-            clipped.push(character);
-        }
-    }
-    clipped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::output::table::without_styles;
-    use crate::remote::examples::agents;
+    use crate::remote::examples::{NOW, agents};
     use proptest::prelude::*;
+    use unicode_width::UnicodeWidthChar;
 
     fn state(events: usize) -> State {
-        let mut state = State::new(agents());
+        let mut state = State::new(agents(), None);
         (1..=events).for_each(|event| state.happened(format!("{event} something happened")));
         state
     }
 
     fn screen(state: &mut State, columns: usize, rows: usize) -> String {
-        without_styles(&lines(state, Size { columns, rows }).join("\n"))
+        without_styles(&lines(state, Size { columns, rows }, NOW).join("\n"))
     }
 
     #[test]
     fn a_screen() {
         insta::assert_snapshot!(screen(&mut state(3), 100, 14), @r#"
 polity  1 thinking  1 waiting  1 parked  1 paused  q quits
-root                                                  waiting for agent-sae2                        
-├─ agent-sae2      组长                               thinking, waits for agent-7cwh  2 messages wai
-│  ├─ agent-7cwh   阅读者 “Ann”                       parked                          1 message wait
+root                                                  waiting for agent-sae2, 1 min 5 s             
+├─ agent-sae2      组长                               thinking at local, 12 s, 81 tokens, waits for 
+│  ├─ agent-7cwh   阅读者 “Ann”                       parked: the database is damaged               
 │  └─ writer-11aa  red <U+001B>[31m<U+0007> and more  ended                                         
-└─ clerk-22bb      clerk                              paused                                        
+└─ clerk-22bb      clerk                              paused, 1 min                                 
 ────────────────────────────────────────────────────────────────────────────────────────────────────
 1 something happened
 2 something happened
@@ -179,7 +198,7 @@ polity  1 thinking  1 waiting  1 parked  1 pause
         fn no_screen_is_left(events in 0_usize..600, first in 0_usize..20, columns in 1_usize..120, rows in 1_usize..40) {
             let mut state = state(events);
             state.first = first;
-            let lines = lines(&mut state, Size { columns, rows });
+            let lines = lines(&mut state, Size { columns, rows }, NOW);
             prop_assert!(lines.len() <= rows);
             for line in &lines {
                 let width: usize = without_styles(line).chars().filter_map(UnicodeWidthChar::width).sum();

@@ -1,0 +1,168 @@
+//! `polity` without arguments on a terminal: finds the models, offers to write the configuration, says what the society
+//! can do, and offers to begin. No file is written before the person has answered all questions about files, so Ctrl-C
+//! during these questions changes no file.
+
+mod begin;
+mod words;
+
+use crate::config::{self, DISCOVERY};
+use crate::failure::Failure;
+use crate::output::print;
+use crate::places;
+use crate::signals::Interruption;
+use polity_disk::write_private;
+use polity_llm::discover_empty;
+use polity_registry::{
+    Discover, Discovered, Environment, Origin, Registry, Service, built_in_texts, with_language,
+};
+use polity_society::text::{TextKey, Texts};
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+const APP: &str = "app.json";
+const SERVICES: &str = "llmservices.json";
+
+/// Returns whether a person can be asked: standard input and output are a terminal.
+pub(crate) fn is_possible() -> bool {
+    io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+/// Runs the dialogue; returns the exit code.
+pub(crate) async fn run() -> Result<u8, Failure> {
+    let mut person = Person::new()?;
+    let directory = places::config_as_it_is(None)?.path;
+    let locale = words::locale(|name| std::env::var(name).ok());
+    let nobody: polity_registry::Discovery = Box::new(|| Box::pin(async { None }));
+    let environment = Environment::look_up(|name| std::env::var(name).ok());
+    let (registry, problems) = Registry::load(&directory, environment, nobody).await?;
+    let current = registry.current();
+    let texts = built_in_texts(locale.unwrap_or(current.settings.language));
+    for problem in &problems {
+        crate::output::complain(&problem.to_string());
+    }
+    print(texts.get(TextKey::FirstWelcome))?;
+
+    let mut found = None;
+    match current.catalogue.origin() {
+        origin @ (Origin::File | Origin::Environment) => {
+            print(&texts.fill(TextKey::FirstDeclared, &[("origin", &origin.to_string())]))?;
+        }
+        Origin::Discovered(_) | Origin::Rehearsal if current.settings.discover == Discover::On => {
+            found = config::discover().await;
+            tell_found(found.as_ref(), &texts).await?;
+        }
+        Origin::Discovered(_) | Origin::Rehearsal => print(texts.get(TextKey::FirstNothing))?,
+    }
+    let services: Vec<&Service> = match &found {
+        Some(found) => std::iter::once(&found.first).chain(&found.others).collect(),
+        // The rehearsal models are built in, to try polity out. They claim capabilities, but give no real answers, so
+        // they do not count as services here.
+        None if *current.catalogue.origin() == Origin::Rehearsal => Vec::new(),
+        None => current.catalogue.services().iter().map(AsRef::as_ref).collect(),
+    };
+    for service in &services {
+        print(&words::of_service(service, &texts))?;
+    }
+    for warning in words::warnings(&services, &texts) {
+        print(&warning)?;
+    }
+
+    let mut files = Vec::new();
+    if found.is_some() {
+        let path = directory.join(SERVICES);
+        if person.agrees(&texts.fill(TextKey::FirstWrite, &[("path", &path.display().to_string())])).await? {
+            files.push((path, polity_probe::written(services.iter().copied())));
+        }
+    }
+    if let Some(language) = locale.filter(|language| *language != current.settings.language) {
+        let path = directory.join(APP);
+        let before = text_of(&path).unwrap_or_else(|| polity_registry::DEFAULT_SETTINGS.to_owned());
+        let question = texts.fill(TextKey::FirstLanguage, &[("path", &path.display().to_string())]);
+        if let Some(text) = with_language(&before, language)
+            && person.agrees(&question).await?
+        {
+            files.push((path, text));
+        }
+    }
+    write(&directory, &files, &texts)?;
+
+    if let Some(line) = words::abilities(&services, &texts) {
+        print(&line)?;
+    }
+    print(&words::samples(&services, &texts))?;
+    begin::offer(&mut person, &texts).await
+}
+
+/// Prints which model server was found. If none was found, prints whether a server runs that has no model yet.
+async fn tell_found(found: Option<&Discovered>, texts: &Texts) -> Result<(), Failure> {
+    if let Some(Discovered { server_name, first, .. }) = found {
+        let values = [("server", server_name.as_str()), ("url", first.endpoint.base_url.as_str())];
+        return print(&texts.fill(TextKey::FirstFound, &values));
+    }
+    match discover_empty(DISCOVERY).await.first() {
+        Some(server) => print(&texts.fill(TextKey::FirstEmpty, &[("server", &server.to_string())])),
+        None => print(texts.get(TextKey::FirstNothing)),
+    }
+}
+
+fn text_of(path: &Path) -> Option<String> {
+    fs::read_to_string(path).ok()
+}
+
+/// Writes each file atomically. If a path is a symbolic link, the target of the link is written and the link stays.
+fn write(directory: &Path, files: &[(PathBuf, String)], texts: &Texts) -> Result<(), Failure> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    fs::create_dir_all(directory)
+        .map_err(|source| Failure::Unwritable { path: directory.to_owned(), source })?;
+    for (path, text) in files {
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        write_private(&real, text).map_err(|source| Failure::Unwritable { path: path.clone(), source })?;
+        print(&texts.fill(TextKey::FirstWritten, &[("path", &path.display().to_string())]))?;
+    }
+    Ok(())
+}
+
+/// The person at the terminal.
+pub(crate) struct Person {
+    interruption: Interruption,
+}
+
+impl Person {
+    fn new() -> Result<Self, Failure> {
+        let interruption = Interruption::listen()
+            .map_err(|error| Failure::Defect(format!("cannot listen for signals: {error}")))?;
+        Ok(Self { interruption })
+    }
+
+    /// Waits until the person presses Ctrl-C.
+    pub(crate) async fn interrupts(&mut self) {
+        self.interruption.happened().await;
+    }
+
+    /// Asks a question. Returns the line that the person writes; nothing at the end of the input.
+    pub(crate) async fn answers(&mut self, question: &str) -> Result<Option<String>, Failure> {
+        let mut out = io::stdout().lock();
+        write!(out, "{question}").and_then(|()| out.flush()).map_err(Failure::of_output)?;
+        drop(out);
+        let read = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            io::stdin().read_line(&mut line).map(|length| (length > 0).then(|| line.trim().to_owned()))
+        });
+        tokio::select! {
+            read = read => match read {
+                Ok(Ok(line)) => Ok(line),
+                Ok(Err(error)) => Err(Failure::StandardInput(error)),
+                Err(error) => Err(Failure::Defect(error.to_string())),
+            },
+            () = self.interruption.happened() => Err(Failure::Left),
+        }
+    }
+
+    /// Asks a question; returns whether the person agrees. An empty line means yes.
+    async fn agrees(&mut self, question: &str) -> Result<bool, Failure> {
+        Ok(self.answers(question).await?.is_some_and(|line| words::is_yes(&line)))
+    }
+}

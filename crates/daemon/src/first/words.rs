@@ -1,0 +1,185 @@
+//! The texts of the dialogue that `polity` without arguments leads. These functions do no IO.
+
+use polity_llm::ServerKind;
+use polity_registry::Service;
+use polity_society::content::{Capability, Direction};
+use polity_society::text::{Language, TextKey, Texts};
+
+/// A context window with fewer tokens than this counts as small.
+const SMALL_WINDOW: u64 = 8_192;
+/// The context window, in tokens, that polity advises in place of a small one.
+const GOOD_WINDOW: u64 = 16_384;
+
+/// Returns the language that the locale in the environment names; nothing if it names none. `variable` looks up an
+/// environment variable.
+pub(super) fn locale(variable: impl Fn(&str) -> Option<String>) -> Option<Language> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_MESSAGES")).or_else(|| set("LANG"))?;
+    let name = locale.split(['_', '.', '@', '-']).next().unwrap_or_default().to_ascii_lowercase();
+    match name.as_str() {
+        "c" | "posix" => None,
+        "zh" => Some(Language::Zh),
+        _ => Some(Language::En),
+    }
+}
+
+/// Returns whether a line means yes.
+pub(super) fn is_yes(line: &str) -> bool {
+    ["", "y", "yes", "j", "是", "好", "可以"].contains(&line.to_lowercase().as_str())
+}
+
+/// What a service, or the whole society, may be able to do.
+const ABILITIES: [(TextKey, Capability, Direction); 4] = [
+    (TextKey::FirstVision, Capability::VISION, Direction::Input),
+    (TextKey::FirstAudio, Capability::AUDIO, Direction::Input),
+    (TextKey::FirstVideo, Capability::VIDEO, Direction::Input),
+    (TextKey::FirstTools, Capability::TOOL_CALLING, Direction::Output),
+];
+
+fn has(service: &Service, capability: &Capability, direction: Direction) -> bool {
+    // Agents on a service that declares no output capabilities may use tools, too: see `Service::tools_allowed`.
+    let is_tools = *capability == Capability::TOOL_CALLING;
+    service.capabilities.has(capability, direction) || (is_tools && service.tools_allowed())
+}
+
+fn can<'t>(services: &[&Service], texts: &'t Texts) -> (Vec<&'t str>, Vec<&'t str>) {
+    let mut can = vec![texts.get(TextKey::FirstText)];
+    let mut cannot = Vec::new();
+    for (words, capability, direction) in &ABILITIES {
+        let side = if services.iter().any(|service| has(service, capability, *direction)) {
+            &mut can
+        } else {
+            &mut cannot
+        };
+        side.push(texts.get(*words));
+    }
+    (can, cannot)
+}
+
+fn joined(words: &[&str], texts: &Texts) -> String {
+    // Chinese texts separate the words of a list with `、`. The texts are Chinese if one of them, here the word for
+    // `text`, is not ASCII.
+    let is_chinese = !texts.get(TextKey::FirstText).is_ascii();
+    words.join(if is_chinese { "、" } else { ", " })
+}
+
+/// Describes one service in a line.
+pub(super) fn of_service(service: &Service, texts: &Texts) -> String {
+    let (can, _) = can(&[service], texts);
+    let window = match service.context_window {
+        Some(window) => texts.fill(TextKey::FirstWindow, &[("tokens", &window.to_string())]),
+        None => texts.get(TextKey::FirstWindowUnknown).to_owned(),
+    };
+    let values = [
+        ("id", service.id.as_str()),
+        ("model", service.endpoint.model.as_str()),
+        ("can", &*joined(&can, texts)),
+        ("window", &*window),
+    ];
+    texts.fill(TextKey::FirstService, &values)
+}
+
+/// Says in one line what the society can do, and what it cannot do; nothing if there is no real model.
+pub(super) fn abilities(services: &[&Service], texts: &Texts) -> Option<String> {
+    if services.is_empty() {
+        return None;
+    }
+    let (can, cannot) = can(services, texts);
+    let mut line = texts.fill(TextKey::FirstCan, &[("can", &joined(&can, texts))]);
+    if !cannot.is_empty() {
+        line.push(' ');
+        line.push_str(&texts.fill(TextKey::FirstCannot, &[("cannot", &joined(&cannot, texts))]));
+    }
+    Some(line)
+}
+
+/// Returns warnings about the services, with advice. Only the first service must be able to use tools, because root
+/// uses this service.
+pub(super) fn warnings(services: &[&Service], texts: &Texts) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let Some(first) = services.first() else { return warnings };
+    if !first.tools_allowed() {
+        warnings.push(texts.fill(TextKey::WarningNoTools, &[("service", first.id.as_str())]));
+    }
+    for service in services {
+        let Some(window) = service.context_window.filter(|window| *window < SMALL_WINDOW) else { continue };
+        let how = match ServerKind::usual_at(&service.endpoint.base_url) {
+            Some(server) => server.how_to_enlarge(GOOD_WINDOW),
+            None => format!("contextWindow: {GOOD_WINDOW}"),
+        };
+        let values =
+            [("service", service.id.as_str()), ("window", &*window.to_string()), ("how", how.as_str())];
+        warnings.push(texts.fill(TextKey::FirstSmallWindow, &values));
+    }
+    warnings
+}
+
+/// Returns three commands with sample prompts. One of them attaches a picture if a model accepts pictures, else a
+/// report.
+pub(super) fn samples(services: &[&Service], texts: &Texts) -> String {
+    let sees = services.iter().any(|service| has(service, &Capability::VISION, Direction::Input));
+    let picture = if sees { "--attach picture.png" } else { "--attach report.pdf" };
+    let of_picture = if sees { TextKey::FirstSamplePicture } else { TextKey::FirstSampleReport };
+    let lines = [
+        format!("  polity run \"{}\"", texts.get(TextKey::FirstSampleQuestion)),
+        format!("  polity run {picture} \"{}\"", texts.get(of_picture)),
+        format!("  polity run --workspace . \"{}\"", texts.get(TextKey::FirstSampleWork)),
+    ];
+    format!("{}\n{}", texts.get(TextKey::FirstSamples), lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use polity_llm::Endpoint;
+    use polity_registry::{Declaration, built_in_texts};
+    use polity_society::content::Capabilities;
+    use polity_society::id::ServiceId;
+
+    #[test]
+    fn the_language_of_a_locale() {
+        let check = |variables: &[(&str, &str)], expect: Option<Language>| {
+            let variable = |name: &str| {
+                let set = variables.iter().find(|(variable, _)| *variable == name);
+                set.map(|(_, value)| (*value).to_owned())
+            };
+            assert_eq!(locale(variable), expect, "{variables:?}");
+        };
+        check(&[], None);
+        check(&[("LANG", "C.UTF-8")], None);
+        check(&[("LANG", "zh_CN.UTF-8")], Some(Language::Zh));
+        check(&[("LANG", "de_DE.UTF-8")], Some(Language::En));
+        check(&[("LANG", "zh_CN"), ("LC_ALL", "en_US.UTF-8")], Some(Language::En));
+        check(&[("LANG", "zh_CN"), ("LC_ALL", "")], Some(Language::Zh));
+    }
+
+    fn service(input: &[Capability], output: &[Capability], window: Option<u64>) -> Service {
+        let endpoint = Endpoint::new("http://127.0.0.1:11434/v1", "m");
+        let capabilities = Capabilities { input: input.to_vec(), output: output.to_vec() };
+        let declared = Declaration::Declared;
+        let service = Service::new(ServiceId::new("local"), endpoint);
+        Service { capabilities, declared, context_window: window, ..service }
+    }
+
+    #[test]
+    fn a_service_in_words() {
+        let texts = built_in_texts(Language::En);
+        let sees =
+            service(&[Capability::TEXT, Capability::VISION], &[Capability::TOOL_CALLING], Some(32_768));
+        insta::assert_snapshot!(of_service(&sees, &texts), @"- local (m): read and write text, see pictures, use tools (hire agents, work on files, run commands); a context window of 32768 tokens");
+        insta::assert_snapshot!(abilities(&[&sees], &texts).unwrap_or_default(), @"This society can: read and write text, see pictures, use tools (hire agents, work on files, run commands). It cannot: hear sound, watch video.");
+        assert_eq!(warnings(&[&sees], &texts), Vec::<String>::new());
+        assert!(samples(&[&sees], &texts).contains("--attach picture.png"));
+        let chinese = of_service(&sees, &built_in_texts(Language::Zh));
+        insta::assert_snapshot!(chinese, @"- local（m）：读写文字、看图片、使用工具（创建智能体、处理文件、运行命令）；上下文窗口 32768 tokens");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_the_mend() {
+        let texts = built_in_texts(Language::En);
+        let poor = service(&[Capability::TEXT], &[Capability::TEXT], Some(4_096));
+        let warnings = warnings(&[&poor], &texts).join("\n");
+        assert!(warnings.contains("Set model in llmservices.json to a model that calls tools"), "{warnings}");
+        assert!(warnings.contains("start Ollama with OLLAMA_CONTEXT_LENGTH=16384"), "{warnings}");
+    }
+}

@@ -1,0 +1,260 @@
+//! What the agents of a society are doing at this moment, as lines for a terminal. The data come from the glimpses of
+//! an event stream. A glimpse is a short report of what an agent is doing and what its model has just written.
+
+use crate::output::table::{DIM, NAME, PLAIN, painted};
+use crate::output::{clipped, harmless};
+use polity_society::id::{AgentId, TaskId};
+use polity_view::{Doing, Glimpse, Said};
+use std::collections::BTreeMap;
+use unicode_width::UnicodeWidthChar;
+
+/// Maximum number of agents that are shown, each on one line.
+const AGENTS: usize = 6;
+/// Maximum number of lines for the text that root's model is writing; the end of the text is shown.
+const TEXT_LINES: usize = 4;
+/// Maximum number of characters of a text that are kept, which is more than the lines can show.
+const KEPT: usize = 4_000;
+
+/// The agents that are at work.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    agents: BTreeMap<(AgentId, TaskId), AtWork>,
+}
+
+/// What one agent is doing, and the part of the model's answer that has arrived so far.
+#[derive(Debug)]
+struct AtWork {
+    doing: Doing,
+    saying: Saying,
+}
+
+/// The end of an answer of a model while the answer is arriving.
+#[derive(Debug, Default)]
+pub(crate) struct Saying {
+    answer: u64,
+    text: String,
+    reasoning: String,
+    calls: Vec<String>,
+}
+
+impl Live {
+    /// Updates what one agent is doing from a glimpse of the event stream.
+    pub(crate) fn see(&mut self, glimpse: Glimpse) {
+        let Glimpse { agent, task, doing, said } = glimpse;
+        let Some(doing) = doing else {
+            self.agents.remove(&(agent, task));
+            return;
+        };
+        let entry = self.agents.entry((agent, task));
+        let at_work = entry.or_insert_with(|| AtWork { doing: doing.clone(), saying: Saying::default() });
+        if !matches!(doing, Doing::Thinking { .. }) {
+            at_work.saying = Saying::default();
+        }
+        at_work.doing = doing;
+        if let Some(said) = said {
+            at_work.saying.hear(said);
+        }
+    }
+
+    /// Forgets what all agents are doing. The caller does this when the event stream is connected again, because
+    /// glimpses may have been lost meanwhile.
+    pub(crate) fn forget(&mut self) {
+        self.agents.clear();
+    }
+
+    /// Returns one line for each agent of these tasks, root first, and then the end of the text that root's model is
+    /// writing. If `tasks` is empty, returns the lines for all tasks.
+    pub(crate) fn lines(&self, tasks: &[TaskId], columns: usize, now: i64) -> Vec<String> {
+        let mut agents: Vec<_> =
+            self.agents.iter().filter(|((_, task), _)| tasks.is_empty() || tasks.contains(task)).collect();
+        agents.sort_by_key(|((agent, _), at_work)| (!agent.is_root(), order(&at_work.doing)));
+        let more = agents.len().saturating_sub(AGENTS);
+        agents.truncate(AGENTS);
+        let mut lines = Vec::new();
+        for ((agent, _), at_work) in agents {
+            let words = painted(PLAIN, &at_work.doing.words(now));
+            lines.push(format!("{} {words}", painted(NAME, agent.as_str())));
+            if agent.is_root() {
+                lines.extend(at_work.saying.lines(columns));
+            } else if let Some(line) = at_work.saying.line() {
+                lines.push(format!("  {}", painted(DIM, &line)));
+            }
+        }
+        if more > 0 {
+            lines.push(painted(DIM, &format!("{more} more are at work")));
+        }
+        lines.iter().map(|line| clipped(line, columns)).collect()
+    }
+}
+
+/// Returns the sort key of an agent with this activity: the agent that is nearest to an answer comes first.
+fn order(doing: &Doing) -> (u8, u64) {
+    match doing {
+        Doing::Thinking { .. } => (0, 0),
+        Doing::Running { .. } => (1, 0),
+        Doing::Retrying { .. } => (2, 0),
+        Doing::Queued { place, .. } => (3, place.unwrap_or_default()),
+        _ => (4, 0),
+    }
+}
+
+impl Saying {
+    /// Adds the next piece of the answer, or begins another answer.
+    pub(crate) fn hear(&mut self, said: Said) {
+        if said.answer != self.answer {
+            *self = Self { answer: said.answer, ..Self::default() };
+        }
+        add(&mut self.text, &said.text, said.text_skipped);
+        add(&mut self.reasoning, &said.reasoning, said.reasoning_skipped);
+        if !said.calls.is_empty() {
+            self.calls = said.calls;
+        }
+    }
+
+    /// Returns the end of the answer as one line; `None` if nothing has been said.
+    pub(crate) fn line(&self) -> Option<String> {
+        if let Some(tool) = self.calls.last() {
+            return Some(format!("→ {tool}"));
+        }
+        let said = if self.text.trim().is_empty() { &self.reasoning } else { &self.text };
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let count = words.chars().count();
+        let end: String = words.chars().skip(count.saturating_sub(60)).collect();
+        (!end.is_empty()).then(|| if count > 60 { format!("…{end}") } else { end })
+    }
+
+    /// Returns the end of the answer as several lines: the text, or one dim line of the reasoning while there is no
+    /// text yet; then the tool calls.
+    fn lines(&self, columns: usize) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.reasoning.trim().is_empty() && self.text.trim().is_empty() {
+            let last = self.reasoning.trim_end().lines().next_back().unwrap_or_default();
+            lines.push(format!("  {}", painted(DIM, &format!("({})", last.trim()))));
+        }
+        let width = columns.saturating_sub(2).max(1);
+        let text = harmless(&self.text);
+        let rows: Vec<String> = text.lines().flat_map(|line| folded(line, width)).collect();
+        lines.extend(rows.iter().skip(rows.len().saturating_sub(TEXT_LINES)).map(|row| format!("  {row}")));
+        if !self.calls.is_empty() {
+            lines.push(format!("  {}", painted(DIM, &format!("→ {}", self.calls.join(", ")))));
+        }
+        lines
+    }
+}
+
+fn add(text: &mut String, piece: &str, skipped: bool) {
+    if skipped {
+        text.push('…');
+    }
+    text.push_str(piece);
+    if text.len() > 2 * KEPT {
+        text.drain(..text.ceil_char_boundary(text.len() - KEPT));
+    }
+}
+
+/// Folds a line into rows of at most this width.
+fn folded(line: &str, width: usize) -> Vec<String> {
+    let (mut rows, mut row, mut used) = (Vec::new(), String::new(), 0);
+    for character in line.chars() {
+        let needed = character.width().unwrap_or_default();
+        if used + needed > width && !row.is_empty() {
+            rows.push(std::mem::take(&mut row));
+            used = 0;
+        }
+        row.push(if character == '\t' { ' ' } else { character });
+        used += needed;
+    }
+    if !row.is_empty() {
+        rows.push(row);
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::table::without_styles;
+    use polity_society::id::ServiceId;
+    use proptest::prelude::*;
+
+    fn thinking(tokens: u64) -> Doing {
+        Doing::Thinking {
+            task: TaskId::new("t-1"),
+            service: ServiceId::new("local"),
+            attempt: 1,
+            since: 1_000,
+            first_byte: Some(2_000),
+            tokens,
+            silence: None,
+        }
+    }
+
+    fn glimpse(agent: &str, doing: Option<Doing>, said: Option<Said>) -> Glimpse {
+        Glimpse { agent: AgentId::new(agent), task: TaskId::new("t-1"), doing, said }
+    }
+
+    fn said(text: &str, reasoning: &str, calls: &[&str]) -> Option<Said> {
+        let calls = calls.iter().map(|call| (*call).to_owned()).collect();
+        Some(Said {
+            answer: 1,
+            text: text.to_owned(),
+            reasoning: reasoning.to_owned(),
+            calls,
+            ..Said::default()
+        })
+    }
+
+    #[track_caller]
+    fn check(live: &Live, expect: &[&str]) {
+        let lines = live.lines(&[TaskId::new("t-1")], 40, 4_000);
+        assert_eq!(lines.iter().map(|line| without_styles(line)).collect::<Vec<_>>(), expect);
+    }
+
+    #[test]
+    fn root_is_first_and_says_what_its_model_says() {
+        let mut live = Live::default();
+        let queued = Doing::Queued {
+            task: TaskId::new("t-1"),
+            service: ServiceId::new("local"),
+            place: Some(1),
+            since: 4_000,
+            closed_until: None,
+        };
+        live.see(glimpse("helper-1", Some(queued), None));
+        live.see(glimpse("root", Some(thinking(3)), said("", "first\nwell then", &[])));
+        check(
+            &live,
+            &["root thinking at local, 3 s, 3 tokens", "  (well then)", "helper-1 queued for local, place 1"],
+        );
+        live.see(glimpse("root", Some(thinking(9)), said("It is \u{1b}[2J", "", &[])));
+        live.see(glimpse("root", Some(thinking(9)), said("done.", "", &["send_message"])));
+        check(
+            &live,
+            &[
+                "root thinking at local, 3 s, 9 tokens",
+                "  It is <U+001B>[2Jdone.",
+                "  → send_message",
+                "helper-1 queued for local, place 1",
+            ],
+        );
+        live.see(glimpse("helper-1", None, None));
+        live.see(glimpse("root", None, None));
+        check(&live, &[]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_wider_than_the_terminal(texts in prop::collection::vec("[a-z字 \n\u{1b}]{0,50}", 0..8), columns in 1_usize..60) {
+            let mut live = Live::default();
+            for (index, text) in texts.iter().enumerate() {
+                let agent = if index % 2 == 0 { "root" } else { "helper-1" };
+                live.see(glimpse(agent, Some(thinking(1)), said(text, text, &[])));
+            }
+            for line in live.lines(&[], columns, 0) {
+                let width: usize = without_styles(&line).chars().filter_map(UnicodeWidthChar::width).sum();
+                prop_assert!(width <= columns, "{line:?}");
+                prop_assert!(!line.contains('\n'));
+            }
+        }
+    }
+}

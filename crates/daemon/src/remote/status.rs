@@ -1,0 +1,146 @@
+//! `polity status`: which daemon serves a data directory, who is at work, and what is stuck.
+
+mod words;
+
+use super::reload::problem_in_words;
+use super::{Shape, Source};
+use crate::failure::Failure;
+use crate::output::table::{BAD, DIM, HELD, PLAIN};
+use crate::output::wrapped::{Line, width, wrapped};
+use crate::output::{Form, print_json, show};
+use clap::Args;
+use polity_disk::{Holder, holder};
+use polity_view::{ConfigView, MAX_PAGE, NowFilter, NowView, Severity};
+use serde::Serialize;
+use std::path::Path;
+use words::{Setting, card, stuck};
+
+/// `polity status`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    shape: Shape,
+    /// Maximum number of agents, and of things that are stuck.
+    #[arg(long, value_name = "COUNT", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_PAGE)))]
+    limit: u32,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    /// The address of the daemon; absent if none serves the data directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    process: Process,
+    data_dir: String,
+    config: ConfigView,
+    now: NowView,
+}
+
+/// Which kind of process uses the data directory, if any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Process {
+    /// A daemon serves the directory.
+    Daemon,
+    /// A process such as `polity run` uses the directory, but answers no requests of other commands.
+    Other,
+    /// Nothing runs.
+    Nothing,
+}
+
+/// Runs the command; returns the exit code.
+pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let data = arguments.source.data_path()?;
+    let client = arguments.source.client().await?;
+    let url = if client.is_in_process() { None } else { Some(client.url()?) };
+    let config = client.config().await?;
+    let now = client.now(&NowFilter { limit: Some(arguments.limit) }).await?;
+    let process = if url.is_some() { Process::Daemon } else { of_others(&data)? };
+    let data_dir = data.display().to_string();
+    let status = Status { url, process, data_dir, config, now };
+    match arguments.shape.form() {
+        Form::Json => print_json(&status)?,
+        Form::Text => {
+            let setting = Setting { data: arguments.source.named_data() };
+            show(&wrapped(&lines(&status, &setting), width()))?;
+        }
+    }
+    Ok(0)
+}
+
+fn of_others(data: &Path) -> Result<Process, Failure> {
+    match holder(data) {
+        Ok(Holder::Somebody) => Ok(Process::Other),
+        Ok(Holder::Nobody) => Ok(Process::Nothing),
+        Err(source) => Err(Failure::Data { path: data.to_owned(), source }),
+    }
+}
+
+/// Returns the lines of the status, before they are broken to the width of the terminal.
+fn lines(status: &Status, setting: &Setting) -> Vec<Line> {
+    let Status { url, process, data_dir, config, now } = status;
+    let mut lines = vec![match (process, url) {
+        (Process::Daemon, Some(url)) => Line::new(0, PLAIN, &format!("daemon: {url}")),
+        (Process::Daemon, None) | (Process::Nothing, _) => {
+            Line::new(0, HELD, "no daemon serves this data directory; nothing runs")
+        }
+        (Process::Other, _) => Line::new(
+            0,
+            HELD,
+            "no daemon serves this data directory; another polity works there, and what it does at this moment is not known",
+        ),
+    }];
+    lines.push(Line::new(0, PLAIN, &format!("data: {data_dir}")));
+    let directory = config.directory.as_deref().unwrap_or("built in");
+    let in_force = if *process == Process::Daemon { " is in force" } else { "" };
+    lines.push(Line::new(
+        0,
+        PLAIN,
+        &format!("configuration: {directory}; revision {}{in_force}", config.revision),
+    ));
+    for problem in &config.problems {
+        let style = if problem.severity == Severity::Error { BAD } else { HELD };
+        lines.push(Line::new(2, style, &problem_in_words(problem)));
+    }
+    section(&mut lines, &at_work(now), now.working.len(), now.working_total);
+    for agent in &now.working {
+        lines.extend(card(agent, now.at));
+    }
+    section(&mut lines, &are_stuck(now), now.stuck.len(), now.stuck_total);
+    for thing in &now.stuck {
+        lines.extend(stuck(thing, now.at, setting));
+    }
+    lines
+}
+
+fn section(lines: &mut Vec<Line>, title: &str, shown: usize, total: u64) {
+    lines.push(Line::new(0, PLAIN, ""));
+    let more = total.saturating_sub(shown as u64);
+    let more = if more == 0 { String::new() } else { format!("; {more} not shown (--limit)") };
+    lines.push(Line::new(0, if total == 0 { DIM } else { PLAIN }, &format!("{title}{more}")));
+}
+
+fn at_work(now: &NowView) -> String {
+    match (now.working_total, now.running) {
+        (0, _) => "nobody is at work".to_owned(),
+        (1, true) => "1 agent is at work".to_owned(),
+        (count, true) => format!("{count} agents are at work"),
+        (1, false) => "1 agent has work".to_owned(),
+        (count, false) => format!("{count} agents have work"),
+    }
+}
+
+fn are_stuck(now: &NowView) -> String {
+    match now.stuck_total {
+        0 => "nothing is stuck".to_owned(),
+        1 => "1 thing is stuck".to_owned(),
+        count => format!("{count} things are stuck"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+use super::*;
+use crate::output::table::without_styles;
+use crate::remote::examples::{HOSTILE, NOW, agents, config, task_id};
+use polity_society::id::{AgentId, ApprovalId, MessageId, RoleId, ServiceId};
+use polity_view::{
+    AgentState, Awaited, CardView, Cause, Circuit, Deed, LastView, Remedy, Stuck, StuckView, Trouble,
+};
+use unicode_width::UnicodeWidthStr;
+
+fn now_view() -> NowView {
+    let last = LastView {
+        at: 70_000,
+        did: Deed::Called,
+        text: HOSTILE.to_owned(),
+        from: None,
+        tools: vec!["send_message".to_owned()],
+    };
+    let card = |agent| CardView {
+        agent,
+        objective: Some("看看这张图片，然后用一句话说出上面写了什么".to_owned()),
+        active_in: task_id(),
+        active_at: 70_000,
+        last: Some(last.clone()),
+    };
+    let working: Vec<CardView> = agents()
+        .into_iter()
+        .filter(|agent| matches!(agent.state, AgentState::Thinking | AgentState::Waiting))
+        .map(card)
+        .collect();
+    let (lead, reader) = (|| AgentId::new("agent-sae2"), || AgentId::new("agent-7cwh"));
+    let thing = |stuck, remedies| StuckView {
+        key: String::new(),
+        since: 15_000,
+        task: Some(task_id()),
+        title: Some("看看这张图片".to_owned()),
+        stuck,
+        remedies,
+    };
+    let message = MessageId::from_sequence(7);
+    let stop = Remedy::StopAgent { agent: reader() };
+    let another = Remedy::Service {
+        role: RoleId::new("r-1"),
+        name: "阅读者".to_owned(),
+        services: vec![ServiceId::new("cloud"), ServiceId::new("slow")],
+        resume: Some(reader()),
+    };
+    let stuck = vec![
+        thing(
+            Stuck::Question { agent: lead(), message: message.clone(), text: "May or June?".to_owned() },
+            vec![Remedy::Write { to: lead(), task: task_id() }],
+        ),
+        thing(
+            Stuck::Approval {
+                agent: lead(),
+                approval: ApprovalId::from_number(4),
+                tool: "run_command".to_owned(),
+                expires_at: NOW,
+            },
+            vec![Remedy::Decide { approval: ApprovalId::from_number(4) }],
+        ),
+        thing(
+            Stuck::Request {
+                message,
+                from: AgentId::user(),
+                to: AgentId::root(),
+                text: HOSTILE.to_owned(),
+                cause: Cause::Paused,
+            },
+            vec![Remedy::Resume { agent: AgentId::root() }, Remedy::StopTask { task: task_id() }],
+        ),
+        thing(
+            Stuck::Parked { agent: reader(), reason: "the key is wrong".to_owned(), asked_by: vec![lead()] },
+            vec![Remedy::Resume { agent: reader() }, another, stop.clone()],
+        ),
+        StuckView {
+            task: None,
+            title: None,
+            ..thing(
+                Stuck::Service {
+                    service: ServiceId::new("local"),
+                    trouble: Trouble::Silent,
+                    circuit: Circuit::Closed,
+                    until: Some(NOW + 50_000),
+                    reason: None,
+                    agents: vec![reader()],
+                },
+                vec![stop],
+            )
+        },
+        thing(
+            Stuck::Answered {
+                requests: vec![Awaited {
+                    agent: reader(),
+                    request: MessageId::from_sequence(9),
+                    task: task_id(),
+                    since: 15_000,
+                }],
+            },
+            vec![Remedy::Write { to: AgentId::root(), task: task_id() }],
+        ),
+    ];
+    NowView { at: NOW, as_of: 9, running: true, working_total: 4, working, stuck_total: 6, stuck }
+}
+
+fn status(process: Process, now: NowView) -> String {
+    let url = (process == Process::Daemon).then(|| "http://127.0.0.1:7717/".to_owned());
+    let status =
+        Status { url, process, data_dir: "/home/me/.local/share/polity".to_owned(), config: config(), now };
+    let setting = Setting { data: Some("my data".to_owned()) };
+    without_styles(&wrapped(&lines(&status, &setting), None))
+}
+
+#[test]
+fn a_status_in_words() {
+    insta::assert_snapshot!(status(Process::Daemon, now_view()));
+}
+
+#[test]
+fn nothing_runs() {
+    let nothing = NowView {
+        at: NOW,
+        as_of: 0,
+        running: false,
+        working: Vec::new(),
+        working_total: 0,
+        stuck: Vec::new(),
+        stuck_total: 0,
+    };
+    insta::assert_snapshot!(status(Process::Nothing, nothing));
+}
+
+#[test]
+fn a_status_fits_any_terminal() {
+    let status = Status {
+        url: Some("http://127.0.0.1:7717/".to_owned()),
+        process: Process::Daemon,
+        data_dir: "/home/me/.local/share/polity".to_owned(),
+        config: config(),
+        now: now_view(),
+    };
+    for width in [40, 80, 200] {
+        let shown = wrapped(&lines(&status, &Setting { data: None }), Some(width));
+        for line in without_styles(&shown).lines() {
+            assert!(line.width() <= width, "{line:?} at {width}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Formats the agents at work, everything that is stuck, and the commands that help.
+
+use crate::output::table::{BAD, DIM, HELD, NAME, PLAIN};
+use crate::output::wrapped::Line;
+use crate::remote::words::{agent_style, usage};
+use polity_society::id::AgentId;
+use polity_view::{CardView, Cause, Circuit, Deed, LastView, Remedy, Stuck, StuckView, Trouble, elapsed};
+
+/// Options that each suggested command must repeat.
+pub(super) struct Setting {
+    /// The value of `--data`, if the user gave one.
+    pub(super) data: Option<String>,
+}
+
+/// Formats an agent: its id and role, what it is doing, its task, what it last did, and what its calls have cost.
+pub(super) fn card(card: &CardView, now: i64) -> Vec<Line> {
+    let agent = &card.agent;
+    let called = match &agent.name {
+        Some(name) => format!("{} {} “{name}”", agent.id, agent.role),
+        None if agent.role == agent.id.as_str() => agent.id.to_string(),
+        None => format!("{} {}", agent.id, agent.role),
+    };
+    let mut lines =
+        vec![Line::new(2, NAME, &called), Line::new(4, agent_style(agent.state), &agent.doing.words(now))];
+    let text = |lines: &mut Vec<Line>, text: &str| {
+        if !text.is_empty() {
+            lines.push(Line::new(4, DIM, text));
+        }
+    };
+    text(
+        &mut lines,
+        &card.objective.as_ref().map_or_else(String::new, |objective| format!("for: {objective}")),
+    );
+    text(&mut lines, &card.last.as_ref().map_or_else(String::new, |last| in_words(last, now)));
+    text(&mut lines, &usage(&agent.usage));
+    lines
+}
+
+fn in_words(last: &LastView, now: i64) -> String {
+    let LastView { at, did, text, from, tools } = last;
+    let ago = elapsed(*at, now).map_or_else(|| "now".to_owned(), |long| format!("{long} ago"));
+    let what = match did {
+        Deed::Heard => format!("heard from {}", from.as_deref().unwrap_or("somebody")),
+        Deed::Said => "said".to_owned(),
+        Deed::Called => format!("called {}", tools.join(", ")),
+        Deed::Failed => "failed".to_owned(),
+    };
+    if text.is_empty() { format!("{what} ({ago})") } else { format!("{what} ({ago}): {text}") }
+}
+
+/// Formats something that is stuck, with the commands that help.
+pub(super) fn stuck(thing: &StuckView, now: i64, setting: &Setting) -> Vec<Line> {
+    let since = elapsed(thing.since, now).map_or_else(String::new, |long| format!(", {long}"));
+    let (style, what, quoted) = match &thing.stuck {
+        Stuck::Question { agent, text, .. } => (HELD, format!("{agent} asks you{since}"), text.as_str()),
+        Stuck::Approval { agent, tool, .. } => {
+            (HELD, format!("{agent} asks whether it may call {tool}{since}"), "")
+        }
+        Stuck::Request { from, to, text, cause, .. } => {
+            let from = if from.is_user() { "you wait".to_owned() } else { format!("{from} waits") };
+            let why = match cause {
+                Cause::Paused => "is paused",
+                Cause::Idle => "does nothing about it",
+                Cause::Quiet => "has work, but nothing happens",
+            };
+            (HELD, format!("{from} for {to}, which {why}{since}"), text.as_str())
+        }
+        Stuck::Parked { agent, reason, asked_by } => {
+            let waiting = match asked_by.is_empty() {
+                true => String::new(),
+                false => format!("; waiting for it: {}", names(asked_by)),
+            };
+            (BAD, format!("{agent} is parked{since}{waiting}"), reason.as_str())
+        }
+        Stuck::Service { service, trouble, circuit, until, reason, agents } => {
+            let what = match trouble {
+                Trouble::Silent => "has accepted a request and is silent",
+                Trouble::Failing if *circuit == Circuit::Open => "keeps failing and gets no calls for now",
+                Trouble::Failing => "fails",
+                Trouble::Paused => "has asked for a pause",
+            };
+            let left = until.and_then(|until| elapsed(now, until));
+            let left = left.map_or_else(String::new, |left| format!("; {left} left"));
+            let needed = match agents.is_empty() {
+                true => String::new(),
+                false => format!("; needed by {}", names(agents)),
+            };
+            let line = format!("service {service} {what}{since}{left}{needed}");
+            (BAD, line, reason.as_deref().unwrap_or_default())
+        }
+        Stuck::Answered { requests } => {
+            let waits: Vec<AgentId> = requests.iter().map(|request| request.agent.clone()).collect();
+            let line = format!("a task counts as answered, but root waits for {}{since}", names(&waits));
+            (HELD, line, "")
+        }
+    };
+    let mut lines = vec![Line::new(2, style, &what)];
+    if let Some(title) = thing.title.as_deref().filter(|_| !quoted.is_empty() || thing.task.is_some()) {
+        lines.push(Line::new(4, DIM, &format!("task: {title}")));
+    }
+    if !quoted.is_empty() {
+        lines.push(Line::new(4, PLAIN, quoted));
+    }
+    lines.extend(
+        thing.remedies.iter().map(|remedy| Line::new(4, DIM, &format!("→ {}", command(remedy, setting)))),
+    );
+    lines
+}
+
+fn names(agents: &[AgentId]) -> String {
+    let names: Vec<&str> =
+        agents.iter().map(|agent| if agent.is_user() { "you" } else { agent.as_str() }).collect();
+    names.join(", ")
+}
+
+/// Returns the command that carries out a remedy.
+fn command(remedy: &Remedy, setting: &Setting) -> String {
+    let data = setting.data.as_ref().map_or_else(String::new, |data| format!(" --data {}", quoted(data)));
+    match remedy {
+        Remedy::Write { to, task } if to.is_root() => format!("polity send --task {task}{data} \"…\""),
+        Remedy::Write { to, .. } => format!("polity send --to {to}{data} \"…\""),
+        Remedy::Decide { approval } => {
+            format!("polity approve {approval}{data}, or polity deny {approval}{data}")
+        }
+        Remedy::Resume { agent } => format!("polity resume {agent} --alone{data}"),
+        Remedy::Service { name, services, .. } => {
+            let services: Vec<&str> = services.iter().map(|service| service.as_str()).collect();
+            format!("give the role {name} another service: {} (polity view{data})", services.join(", "))
+        }
+        Remedy::StopAgent { agent } => format!("polity stop {agent}{data}"),
+        Remedy::StopTask { task } => format!("polity stop {task}{data}"),
+    }
+}
+
+/// Quotes a path for a shell, if it needs quotes.
+fn quoted(path: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-+:@%".contains(character);
+    if !path.is_empty() && path.chars().all(is_plain) {
+        return path.to_owned();
+    }
+    format!("'{}'", path.replace('\'', r"'\''"))
+}

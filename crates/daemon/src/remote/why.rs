@@ -1,0 +1,78 @@
+//! `polity why ID`: explains why something is as it is, and what can be done about it.
+
+use super::{Shape, Source};
+use crate::failure::Failure;
+use crate::output::table::{DIM, PLAIN, painted};
+use clap::Args;
+use polity_society::id::AgentId;
+use polity_view::{Why, WhyFilter};
+
+/// `polity why`
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The number of an event, or the id of a task, an agent, an artifact or a message.
+    #[arg(value_name = "ID")]
+    id: String,
+    /// For an artifact: why it was described to this agent.
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// For an artifact: why it was described in this request.
+    #[arg(long, value_name = "NUMBER")]
+    sent: Option<i64>,
+    #[command(flatten)]
+    source: Source,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// Runs the command; returns the exit code.
+pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let client = arguments.source.client().await?;
+    let filter = WhyFilter { agent: arguments.agent.map(AgentId::new), sent: arguments.sent };
+    arguments.shape.one(&client.why(&arguments.id, &filter).await?, in_words)?;
+    Ok(0)
+}
+
+/// Formats an explanation. The first line is the fact to explain. Each further fact is the cause of the fact above it.
+/// The remedies follow.
+fn in_words(why: &Why) -> String {
+    let mut lines = Vec::new();
+    for (place, fact) in why.chain.iter().enumerate() {
+        let sentence = painted(PLAIN, &fact.sentence());
+        lines.push(match place {
+            0 => sentence,
+            _ => format!("  {} {sentence}", painted(DIM, "because")),
+        });
+    }
+    for remedy in &why.remedies {
+        lines.push(format!("  {} {}", painted(DIM, "→"), painted(PLAIN, &remedy.sentence())));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::table::without_styles;
+    use polity_society::id::TaskId;
+    use polity_view::{Fact, WhyRemedy};
+
+    #[test]
+    fn an_explanation_in_words() {
+        let agent = AgentId::new("mara-7k2f");
+        let parked = Fact::Parked {
+            agent: agent.clone(),
+            task: TaskId::new("t-1"),
+            reason: "red \u{1b}[31m".to_owned(),
+        };
+        let why = Why {
+            chain: vec![parked, Fact::Said { text: "no more".to_owned() }],
+            remedies: vec![WhyRemedy::Resume { agent }],
+        };
+        insta::assert_snapshot!(without_styles(&in_words(&why)), @r"
+mara-7k2f is parked in t-1: red <U+001B>[31m
+  because no more
+  → go on: polity resume mara-7k2f
+");
+    }
+}
