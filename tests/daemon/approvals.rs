@@ -1,5 +1,5 @@
-//! Calls that the user must allow: `polity run`, a chat or another command answers the question. The questions,
-//! answers and permissions survive `kill -9`.
+//! Tool calls that the user must allow. The user answers the question in `polity run`, in a chat, or with another
+//! command. The questions, answers and permissions survive `kill -9`.
 
 use std::fs;
 use std::io::Write;
@@ -126,7 +126,7 @@ fn a_question_is_answered_on_the_terminal() {
     let (running, mut keyboard) = polity.spawn_with_keyboard(&arguments);
     running.stdout_line("y yes");
     assert!(!note.exists());
-    // The first line is not an answer, so it allows nothing, and the possible answers are printed again.
+    // The line `perhaps` is not an answer. It allows nothing, and the command prints the possible answers again.
     writeln!(keyboard, "perhaps").expect("a keyboard");
     writeln!(keyboard, "y").expect("a keyboard");
     let output = running.wait().expect_code(0);
@@ -163,7 +163,8 @@ fn a_chat_asks_and_takes_the_answer() {
     assert!(note.exists());
 }
 
-/// Starts the daemon, and waits until it serves. The daemon dies when it reaches this failure point.
+/// Starts the daemon, and waits until it serves. The daemon dies when it reaches this failure point, a named place in
+/// its code.
 fn serve_until(polity: &Polity, point: &str) -> Running {
     let arguments = ["serve", "--data", "data", "--listen", "127.0.0.1:0"];
     let daemon = polity.spawn_with_points(&arguments, &[("POLITY_FAILURE_POINT", point)]);
@@ -204,7 +205,7 @@ fn a_permission_is_removed_once_wherever_the_daemon_dies() {
     ask(&polity, &["approvals", "--remove", "p1"]);
     assert_eq!(daemon.wait().code, None, "the point was not hit");
     let _daemon = serve(&polity);
-    // The daemon died before the commit, so the permission still exists.
+    // The daemon died before it committed the removal of the permission, so the permission still exists.
     assert_eq!(rows(&polity, &["approvals", "--permissions"]).len(), 1);
     ask(&polity, &["approvals", "--remove", "p1"]).expect_code(0);
     assert_eq!(rows(&polity, &["approvals", "--permissions"]).len(), 0);

@@ -95,7 +95,7 @@ fn a_prompt_that_says_nothing() {
 #[test]
 fn a_prompt_longer_than_a_message_may_be() {
     let server = ScriptedServer::start(|_| Answer::say("42"));
-    // 16 is the length of `{"text":"what?"}`.
+    // The message `{"text":"what?"}` has 16 characters, so the prompt `what??` is one character too long.
     let polity = home(&server, &json!({"limits": {"maxMessageChars": 16}}));
     check(run(&polity, &["what??"]), &["17 characters", "maxMessageChars", "allows 16", "attach"]);
     assert!(!polity.data_dir().join("polity.db").exists());

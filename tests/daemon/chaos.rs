@@ -49,15 +49,16 @@ fn play(seed: u64, hopeless: Option<&'static str>) -> Run {
     let mut two = service("two", &servers[1], &["text"]);
     one["fallback"] = json!("two");
     for service in [&mut one, &mut two] {
-        // Each server hangs once. No other answer takes as long as this timeout.
+        // Each server leaves at most one request without an answer, and this timeout ends that request. All other
+        // answers arrive sooner.
         service["timeouts"] = json!({"firstByteMs": 10_000});
         service["maxConcurrentRequests"] = json!(match places {
             Places::One => 1,
             Places::Three => 3,
         });
     }
-    // The longest delay is sometimes shorter than the pause that a server asks for. Calls to service `one` then use
-    // the fallback at once.
+    // With some seeds, `maxDelayMs` is shorter than the pause that a service asks for. If service `one` asks for such a
+    // pause, its calls go to the fallback at once.
     let longest = if seed % 4 < 2 { 2_000 } else { 20 };
     let retry = json!({"maxAttempts": ATTEMPTS, "baseDelayMs": 1, "maxDelayMs": longest});
     let app = app(&json!({"retry": retry, "defaultService": "one"}));
@@ -97,7 +98,8 @@ impl Run {
             calls.entry(exchange.call).or_default().push(exchange.fault);
         }
         for faults in calls.values() {
-            // After an empty answer, the daemon asks the model once more; this counts as another call.
+            // After an empty answer, the daemon asks the model once more. This counts as another call, so count its
+            // attempts separately.
             for attempts in faults.split_inclusive(|fault| *fault == Some(Fault::Empty)) {
                 assert!(attempts.len() as u64 <= ATTEMPTS, "seed {seed}: {faults:?}");
                 let (_last, before) = attempts.split_last().expect("an attempt");
@@ -146,7 +148,7 @@ impl Run {
     }
 
     /// Returns the events of failed attempts that reached a service. Leaves out events of calls that failed only
-    /// because another call had failed.
+    /// because another call had failed: such a call sends no request.
     fn failed_attempts(&self) -> impl Iterator<Item = &Value> {
         let shares =
             |failed: &&Value| failed["reason"].as_str().is_some_and(|reason| reason.starts_with(SHARED));
@@ -155,10 +157,10 @@ impl Run {
 
     /// Checks that no request reaches a service during a pause that the service has asked for.
     ///
-    /// The test's server notes the time before it answers, and the daemon counts the pause from the arrival of the
-    /// answer, so the comparison needs no tolerance. With one call at a time, no request is under way when the
-    /// service asks for the pause. With several calls at a time, requests of other agents may still arrive, but the
-    /// agent that got the answer sends no request.
+    /// The test's server notes the time before it sends the answer. The daemon counts the pause from the later arrival
+    /// of the answer. So the pause that the server sees is never too short, and the comparison needs no tolerance. With
+    /// one call at a time, no request is under way when the service asks for the pause. With several calls at a time,
+    /// requests of other agents may still arrive, but the agent that got the answer sends no request.
     #[track_caller]
     fn check_pauses(&self) {
         let mut services: BTreeSet<&str> = BTreeSet::new();
@@ -193,8 +195,8 @@ impl Run {
     }
 }
 
-/// The beginning of the reason for a shared failure. The failed call had waited for another call, and the other call
-/// found the service still down.
+/// The reason of a shared failure begins with this text. A call has a shared failure if it waited for the result of
+/// another call, and that other call found the service still down.
 const SHARED: &str = "another call has found it still down";
 
 /// Plays and checks the society once with each seed. Plays several seeds at the same time, because a run mostly

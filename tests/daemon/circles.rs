@@ -152,7 +152,8 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Reads a path, or a tree of paths as in `a::{b, c::d}`, from the beginning of a text. Returns its length in bytes.
+/// Reads a path, or a tree of paths as in `a::{b, c::d}`, from the beginning of a text. Returns the length of what it
+/// has read, in bytes.
 fn tree(text: &str, before: &mut Vec<String>, found: &mut Vec<Vec<String>>) -> usize {
     let is_of_name = |character: char| character.is_alphanumeric() || character == '_';
     let mut at = 0;

@@ -3,8 +3,11 @@
 mod lists;
 mod offline;
 mod run;
+mod settings;
+mod shutdown;
 mod stepping_in;
 mod talking;
+mod terminals;
 mod through_restarts;
 mod without;
 

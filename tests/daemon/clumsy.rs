@@ -139,13 +139,13 @@ fn a_call_between_begins_the_count_anew() {
     run(&home(&server, &json!({})), &["go"]).expect_code(0);
 }
 
-/// Decides at random in which clumsy way a model writes a call or a text.
+/// Decides at random how a clumsy model writes a call or a text.
 struct Clumsy {
     random: fastrand::Rng,
 }
 
 impl Clumsy {
-    /// Derives the random choices from the request alone, so that the same request gets the same answer.
+    /// Derives the random choices from the seed and the request, so that the same request always gets the same answer.
     fn at(seed: u64, asked: &Conversation) -> Self {
         let place = asked.messages().len() as u64;
         let agent: u64 = asked.role_name().bytes().map(u64::from).sum();
@@ -173,7 +173,7 @@ impl Clumsy {
                 let end = whole.floor_char_boundary(whole.len() * 2 / 3);
                 whole[..end].to_owned()
             }
-            // First a call that changes nothing, then the intended call.
+            // The model writes two calls: first a call that changes nothing, then the intended call.
             12 => {
                 return Answer::calls(vec![
                     Call::new("list_contacts", json!({})),
@@ -196,7 +196,7 @@ impl Clumsy {
         names[self.random.usize(0..names.len())].to_owned()
     }
 
-    /// Writes some of the objects in the arguments as strings of JSON, as careless models do.
+    /// Writes some of the objects in the arguments as strings that contain JSON, as careless models do.
     fn clumsily(&mut self, arguments: &Value) -> Value {
         let mut arguments = arguments.clone();
         let Some(fields) = arguments.as_object_mut() else { return arguments };
@@ -221,7 +221,8 @@ impl Clumsy {
 fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let mut clumsy = Clumsy::at(seed, asked);
-        // A model that reads the added line writes its calls correctly, as real models do.
+        // If the system message has the added line (`HOW_TO_CALL`), the model writes its calls correctly, as real
+        // models do.
         let is_careful = asked.system().contains(HOW_TO_CALL);
         let call = |clumsy: &mut Clumsy, tool: &str, arguments: Value| match is_careful {
             true => Answer::call(tool, arguments),
@@ -247,8 +248,8 @@ fn society(seed: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'stati
     }
 }
 
-/// Plays a society, and returns whether the society reached the right answer. A society with another answer must have
-/// ended with a truthful failure; otherwise this function fails.
+/// Plays a society, and returns whether it reached the right answer. If it did not, it must have ended with a truthful
+/// failure; otherwise this function panics.
 #[track_caller]
 fn play(seed: u64) -> bool {
     let server = ScriptedServer::start(society(seed));
@@ -312,4 +313,45 @@ fn clumsy_models_come_to_the_answer_or_to_a_truthful_failure() {
 fn clumsy_models_with_many_seeds() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     play_all(number("POLITY_CLUMSY_FIRST").unwrap_or(1), number("POLITY_CLUMSY_SOCIETIES").unwrap_or(500));
+}
+
+/// Answers the first request with `first` and all others with `then`. Returns the server, and how the run ended.
+fn first_and_then(first: &'static str, then: &'static str) -> (ScriptedServer, polity_tests::Output) {
+    let asked = AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+        0 => Answer::say(first),
+        _ => Answer::say(then),
+    });
+    let ended = run(&home(&server, &json!({"language": "en"})), &["go"]);
+    server.assert_clean();
+    (server, ended)
+}
+
+#[test]
+fn thoughts_alone_are_sent_back_once_and_then_fail_the_turn() {
+    let thoughts = "<think>What shall I say?</think>";
+    let (server, ended) = first_and_then(thoughts, thoughts);
+    let ended = ended.expect_code(3);
+    let told = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(told.contains("the model wrote nothing but thoughts, twice"), "{told}");
+    assert_eq!(server.request_count(), 2);
+    let hint = "Your last answer was nothing but thoughts";
+    assert!(last_asked(&server).messages().iter().any(|message| message.to_string().contains(hint)));
+
+    let (_, ended) = first_and_then(thoughts, "42");
+    assert_eq!(ended.expect_code(0).stdout, "42\n");
+}
+
+#[test]
+fn a_call_that_is_no_call_is_not_delivered_as_an_answer() {
+    let call = r#"{"name": "no_such_tool", "arguments": {"to": "user"}}"#;
+    let (server, ended) = first_and_then(call, call);
+    let ended = ended.expect_code(3);
+    let told = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(told.contains("a failed tool call in place of an answer, twice"), "{told}");
+    assert!(!ended.stdout.contains("no_such_tool"), "{}", ended.stdout);
+    assert_eq!(server.request_count(), 2);
+
+    let (_, ended) = first_and_then(call, "42");
+    assert_eq!(ended.expect_code(0).stdout, "42\n");
 }

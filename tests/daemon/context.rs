@@ -88,8 +88,8 @@ fn clerk(asked: &Conversation) -> Answer {
     Answer::calls((0..PER_ROUND).map(message).collect())
 }
 
-/// Returns the clerk's id. A summary may have replaced the hiring in the history. The id is then read from the
-/// contact list.
+/// Returns the clerk's id, from the call that hired the clerk. If a summary has replaced this call in the history, the
+/// id comes from the list of contacts.
 fn clerk_id(asked: &Conversation) -> Option<String> {
     hired(asked, "clerk").or_else(|| {
         let system = asked.system();

@@ -103,7 +103,8 @@ impl Run {
             }
         };
         self.printed.push_str(&ended.stdout);
-        // The kill may cut off the last printed line. The first line of the next process must not continue this line.
+        // The kill may cut off the last printed line. End this line here, so that the first line of the next process
+        // does not continue it.
         self.printed.push('\n');
         assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
         match ended.code {

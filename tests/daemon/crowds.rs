@@ -36,7 +36,8 @@ fn whoever_has_no_token_keeps_nobody_out() {
     const MANY: u64 = 1_500;
     allow_connections(MANY);
     let (_server, _polity, serving) = serving(|| Answer::say("42"));
-    // This connection sends a request with the token before the connections without a token open.
+    // This connection sends a request with the token before the connections without a token open. The daemon must keep
+    // this connection open.
     let mut known = serving.connect();
     let healthz = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let ask = |stream: &mut TcpStream| {
@@ -72,7 +73,7 @@ fn whoever_has_no_token_keeps_nobody_out() {
     println!("{MANY} idle connections: {took:.1?}, {} descriptors", serving.descriptors());
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(took < Duration::from_secs(1), "{took:?}");
-    // The daemon has not closed the connection that sent the token.
+    // The daemon still answers on the connection that sent the token.
     ask(&mut known);
     drop(idle);
 }
@@ -89,8 +90,8 @@ fn crowd(serving: &Serving, line: &str, body: &[u8], many: usize) -> (Vec<Answer
     (answers, serving.peak() - before)
 }
 
-/// Maximum growth of the daemon's memory through all bodies together, in MiB: the budget for bodies, and freed memory
-/// that the allocator keeps.
+/// Maximum growth of the daemon's memory through all bodies together, in MiB. The daemon has a budget for the bodies of
+/// requests, and its allocator also keeps some freed memory.
 const MOST_MEMORY: u64 = 700;
 
 /// Sends `many` copies of a body at the same time. Checks by how much the daemon's memory grew, and that each answer

@@ -15,7 +15,7 @@ const BROKEN: i64 = 5;
 /// Plays a society on a disk that fails for a while, and simulates power cuts.
 ///
 /// The log of the daemon must contain `says`. After each power cut, every fact that the daemon had told must still be
-/// there.
+/// in the database.
 #[track_caller]
 fn check(disturbances: &'static [Disturbance], says: &str) {
     let recorded = Recorded::play(disturbances, &json!({}));

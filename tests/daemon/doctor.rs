@@ -1,4 +1,4 @@
-//! `polity doctor` reports what is configured and what really exists, and with `--fix` corrects what is certainly
+//! `polity doctor` reports what is configured and what really exists. With `--fix`, it corrects what is certainly
 //! wrong.
 
 use std::fs;
@@ -6,50 +6,18 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use axum::Router;
 use axum::extract::Json;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use axum::{Router, serve};
 use polity_tests::{Answer, Output, Polity, ScriptedServer};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
+use crate::support::router::Served;
 use crate::support::{app, home, run};
 
 const KEY: &str = "sk-very-secret-key";
-
-/// A simulated Ollama server with one model. Dropping this value stops the server.
-struct Ollama {
-    address: SocketAddr,
-    _end: oneshot::Sender<()>,
-}
-
-impl Ollama {
-    fn start() -> Self {
-        let (tell, told) = std::sync::mpsc::channel();
-        let (end, ended) = oneshot::channel::<()>();
-        std::thread::spawn(move || {
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(async move {
-                let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-                tell.send(listener.local_addr().expect("an address")).expect("the test waits");
-                let serving = serve(listener, ollama());
-                tokio::select! {
-                    _ = serving.into_future() => {}
-                    _ = ended => {}
-                }
-            });
-        });
-        Self { address: told.recv().expect("an address"), _end: end }
-    }
-
-    fn base_url(&self) -> String {
-        format!("http://{}/v1", self.address)
-    }
-}
 
 fn ollama() -> Router {
     let models = json!({"object": "list", "data": [{"id": "qwen3-vl:8b", "owned_by": "library"}]});
@@ -145,7 +113,7 @@ fn mode_of(path: &Path) -> u32 {
 
 #[test]
 fn what_is_wrong_is_told_with_what_to_do() {
-    let server = Ollama::start();
+    let server = Served::start(ollama());
     let polity = home_of(&format!(
         r#"{{"services": [
   {{"id": "local", "baseURL": "{0}", "model": "qwen3-vl:8b", "contextWindow": 65536,
@@ -156,21 +124,21 @@ fn what_is_wrong_is_told_with_what_to_do() {
 ]}}"#,
         server.base_url()
     ));
-    let ended = doctor(&polity, &[]).expect_code(2);
+    let ended = doctor(&polity, &[]).expect_code(1);
     assert_eq!(ended.stderr, "");
     let expected = include_str!("doctor/report.txt");
     assert_eq!(fixed(&ended.stdout, server.address), expected.trim_end());
     assert!(ended.stdout.trim_end().ends_with(char::is_numeric), "{}", ended.stdout);
     assert!(ended.stdout.contains("\nproblems: 4, "), "{}", ended.stdout);
     assert_found(
-        &doctor(&polity, &["--json"]).expect_code(2),
+        &doctor(&polity, &["--json"]).expect_code(1),
         &["service local: warning window_too_large", "service typo: problem model_missing"],
     );
 }
 
 #[test]
 fn mending_changes_what_the_server_tells_and_nothing_else() {
-    let server = Ollama::start();
+    let server = Served::start(ollama());
     let text = |capabilities: &str, window: &str| {
         format!(
             "// mine\n{{\n  \"services\": [\n    {{\n      \"id\": \"local\", // at home\n      \"baseURL\": \"{}\",\n      \
@@ -221,21 +189,21 @@ fn a_data_directory_in_use_and_one_that_is_damaged() {
 
     // From here on, no services are configured, so the doctor contacts only the daemon.
     polity.write_config("llmservices.json", "{\"services\": []}");
-    // The test holds this lock as a process with a running society does.
+    // The test holds the lock of the data directory, as a process with a running society does.
     let lock = fs::File::open(polity.data_dir().join("polity.lock")).expect("a lock");
     lock.lock().expect("nobody has it");
     assert_found(&doctor(&polity, &["--json", "--offline"]).expect_code(0), &["daemon : ok in_use"]);
-    // The file `daemon.json` of a daemon that no longer runs.
+    // Write a `daemon.json` as a daemon that no longer runs may have left it.
     fs::write(polity.data_dir().join("daemon.json"), r#"{"url": "http://127.0.0.1:1", "pid": 7}"#)
         .expect("a file");
     assert_found(&doctor(&polity, &["--json"]), &["daemon : problem no_token"]);
     fs::write(polity.data_dir().join("token"), "t").expect("a file");
-    assert_found(&doctor(&polity, &["--json"]).expect_code(2), &["daemon : problem daemon_silent"]);
+    assert_found(&doctor(&polity, &["--json"]).expect_code(1), &["daemon : problem daemon_silent"]);
     drop(lock);
     assert_found(&doctor(&polity, &["--json", "--offline"]), &["daemon : ok no_daemon"]);
 
     fs::write(polity.data_dir().join("polity.db"), vec![7; 8192]).expect("a file");
-    let damaged = doctor(&polity, &["--json", "--offline"]).expect_code(2);
+    let damaged = doctor(&polity, &["--json", "--offline"]).expect_code(1);
     assert_found(&damaged, &["database data/polity.db: problem database"]);
 }
 
@@ -254,11 +222,11 @@ fn nothing_configured_and_nothing_that_can_be_read() {
     );
     polity.write_config("llmservices.json", "{");
     assert_found(
-        &doctor(&polity, &["--json"]).expect_code(2),
+        &doctor(&polity, &["--json"]).expect_code(1),
         &["configuration ./config: problem configuration_unusable", "daemon : ok no_daemon"],
     );
     assert_found(
-        &doctor(&polity, &["--json", "--config", "gone"]).expect_code(2),
+        &doctor(&polity, &["--json", "--config", "gone"]).expect_code(1),
         &["configuration : problem no_configuration", "daemon : ok no_daemon"],
     );
     let absent = polity.run(&["doctor", "--json", "--offline", "--data", "absent", "--config", "config"]);

@@ -1,4 +1,5 @@
-//! The daemon converts attachments to fit a service. It describes attachments that it can neither send nor read.
+//! The daemon converts attachments to fit the limits of a service. It describes an attachment in words if it can
+//! neither send the attachment nor read text from it.
 
 use std::fs;
 
@@ -82,7 +83,7 @@ fn a_picture_that_is_too_large_for_the_service_is_scaled_and_the_original_stays(
     run(&polity, &["look", "--attach", &path]).expect_code(0);
     let asked = last_asked(&server);
     let sent = from_data_url(asked.image_urls()[0], "image/png");
-    // Every PNG has its width and height at the same offsets, in big-endian order.
+    // Every PNG has its width at offset 16 and its height at offset 20, both in big-endian order.
     let size = |at: usize| u32::from_be_bytes(sent[at..at + 4].try_into().expect("four bytes"));
     assert_eq!((size(16), size(20)), (48, 27));
     let blobs = files_below(&polity.data_dir().join("artifacts"));
@@ -125,7 +126,7 @@ fn told_of(service_fields: &serde_json::Value, name: &str, bytes: &[u8]) -> [Str
 
 #[test]
 fn a_file_that_is_too_large_alone_is_told_with_size_and_limit() {
-    // 300,000 bytes are 400,000 in base64.
+    // 300,000 bytes are 400,000 in base64, which is more than the limit of 350,000 bytes for a request.
     let document = [&b"%PDF-1.4\n"[..], &vec![7; 299_991]].concat();
     for text in told_of(&json!({"maxRequestBytes": 350_000}), "report.pdf", &document) {
         assert!(text.contains("没有附上: 编码后 390.6 KB，超过一次请求的媒体上限 341.8 KB"), "{text}");
@@ -161,7 +162,7 @@ fn attachments_that_are_too_large_together_are_told_so() {
     assert!(!text.contains("较早的附件"), "{text}");
 }
 
-/// What a disk or a person may do to the file of an artifact.
+/// Returns damaged versions of the file of an artifact, as a broken disk or a person may leave it.
 fn damages() -> [Vec<u8>; 4] {
     let mut flipped = PICTURE.to_vec();
     *flipped.last_mut().expect("bytes") ^= 1;

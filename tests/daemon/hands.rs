@@ -1,4 +1,5 @@
-//! Tools that act outside: files and commands in the workspaces of agents, and how both survive `kill -9`.
+//! Tools that act outside the society: they change files and run commands in the workspaces of agents. Both must
+//! survive `kill -9`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::support::{home, json_lines, run, start};
 const BUGGY: &str = "#!/bin/sh\n# Adds two numbers.\necho $(($1 - $2))\n";
 const CHECK: &str = "#!/bin/sh\n[ \"$(sh add.sh 2 3)\" = 5 ] && echo all good\n";
 
-/// Creates a project of the user, with a program that has a bug and a test that finds it.
+/// Creates a project directory of the user. It contains a program with a bug, and a test that finds the bug.
 fn project(polity: &Polity) -> PathBuf {
     let directory = polity.home().join("project");
     fs::create_dir(&directory).expect("a directory");
@@ -43,8 +44,7 @@ fn mender(asked: &Conversation) -> Answer {
     }
 }
 
-/// Returns whether this machine has no sandbox, so that commands are refused. If so, prints that this test was
-/// skipped.
+/// Returns whether commands were refused because this machine has no sandbox. If so, prints that the test was skipped.
 #[expect(clippy::print_stdout, reason = "says what was not checked")]
 fn no_commands(said: &str) -> bool {
     let refused = said.contains("sandbox");
@@ -100,7 +100,7 @@ fn a_workspace_apart_from_polity_is_demanded() {
     assert!(server.requests().is_empty());
 }
 
-/// Runs a command that tries forbidden things, and checks the answer of the shell to each.
+/// An agent runs a command that tries forbidden things. Checks the shell's answer to each of them.
 #[test]
 fn a_command_reaches_nothing_but_its_workspace() {
     let script = |asked: &Conversation| match asked.results_of("bash").as_slice() {
@@ -138,7 +138,7 @@ fn git(directory: &Path, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A script in which root hires a writer with a worktree of its own, and merges the writer's changes.
+/// The script of a society: root hires a writer with a worktree of its own, and merges the writer's changes.
 fn two_agents(asked: &Conversation) -> Answer {
     if asked.agent_id() != "root" {
         let made = !asked.results_of("str_replace_editor").is_empty();
@@ -221,8 +221,60 @@ fn kill_9_repeats_and_loses_no_edit() {
     assert_eq!(fs::read_to_string(project.join("count.txt")).expect("a file"), lines + "end\n");
 }
 
-/// The script of an agent that starts a command in the background and tells the user. When the command has ended, it
-/// repeats the notice about the end.
+/// A command whose processes together take 480 MB of memory. None of them takes more than 60 MB.
+const HUNGRY: &str = "for i in 1 2 3 4 5 6 7 8; do
+    head -c 60000000 /dev/zero | tail -c 60000000 | sleep 100 &
+done; sleep 100";
+
+/// The script of a society: root hires two agents. One runs a command that takes too much memory, and the other writes
+/// a file. Both report the results of their calls, and root repeats both reports.
+fn hungry_and_modest(asked: &Conversation) -> Answer {
+    let hire = |name: &str| {
+        let role = json!({"name": name, "rolePrompt": format!("You are the {name} one.")});
+        Call::new(
+            "spawn_agent_with_task",
+            json!({"role": role, "taskBrief": brief(name), "initialMessage": {"text": name}}),
+        )
+    };
+    let reported = |tool: &str, arguments: Value| match asked.results_of(tool).first() {
+        None => Answer::call(tool, arguments),
+        Some(result) => Answer::say(format!("{tool}: {}", result.text)),
+    };
+    if asked.agent_id() != "root" {
+        return if asked.system().contains("the hungry one") {
+            reported("bash", json!({"command": HUNGRY}))
+        } else {
+            let file = json!({"command": "create", "path": "modest.txt", "file_text": "enough\n"});
+            reported("str_replace_editor", file)
+        };
+    }
+    if asked.results_of("spawn_agent_with_task").is_empty() {
+        return Answer::calls(vec![hire("hungry"), hire("modest")]);
+    }
+    let messages = asked.messages().iter().filter(|message| message["role"] == "user");
+    let heard: Vec<String> = messages.map(|message| message["content"].to_string()).collect();
+    match heard.iter().any(|text| text.contains("bash: "))
+        && heard.iter().any(|text| text.contains("editor: "))
+    {
+        true => Answer::say(heard.join("\n")),
+        false => Answer::say("waiting for both"),
+    }
+}
+
+#[test]
+fn a_command_that_takes_too_much_memory_is_ended_and_disturbs_nobody() {
+    let server = ScriptedServer::start(hungry_and_modest);
+    let limits = json!({"limits": {"memoryBytes": 200_000_000}});
+    let polity = home(&server, &json!({"language": "en", "tools": {"sandbox": limits}}));
+    let output = run(&polity, &["work"]).expect_code(0);
+    assert!(output.stdout.contains("modest.txt"), "{}", output.stdout);
+    if !no_commands(&output.stdout) {
+        assert!(output.stdout.contains("more than 200000000 bytes of memory"), "{}", output.stdout);
+    }
+}
+
+/// The script of an agent that starts a command in the background and tells the user so. When the command has ended,
+/// the agent repeats the notice about the end.
 fn patient(asked: &Conversation, command: &str) -> Answer {
     let told = asked.last_user_text();
     match asked.results_of("bash").first() {
@@ -266,7 +318,7 @@ fn after_kill_9_an_agent_is_told_once_that_its_command_was_interrupted() {
     assert_eq!(lines.filter(|line| String::from_utf8_lossy(line).contains("86417")).count(), 0);
 }
 
-/// Copies a file to artifacts and back, several times.
+/// The script of an agent that stores a file as an artifact and saves the artifact as a file, several times.
 fn copier(asked: &Conversation) -> Answer {
     const COPIES: usize = 4;
     let (stored, saved) = (asked.results_of("put_artifact"), asked.results_of("get_artifact"));
@@ -284,8 +336,8 @@ fn copier(asked: &Conversation) -> Answer {
     }
 }
 
-/// Kills the process at two points, several times: when the start of a copy is recorded but the copy has not begun,
-/// and when the copy is complete but its result is not recorded.
+/// Kills the process five times, always at one of two points: the start of a copy is recorded but the copy has not
+/// begun; or the copy is complete but its result is not recorded.
 #[test]
 fn kill_9_doubles_and_loses_no_copy() {
     let points =

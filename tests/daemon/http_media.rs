@@ -22,7 +22,8 @@ fn look(asked: &Conversation) -> Answer {
     ])
 }
 
-/// Runs the script [`look`] on a picture and a document. Returns the server, the last request and the two references.
+/// Runs the script [`look`] on a picture and a document. Returns the server, the last request, and the references of
+/// both artifacts.
 #[track_caller]
 fn looked_at(input: &[&str], picture: &[u8], document: &[u8]) -> (ScriptedServer, Conversation, Vec<String>) {
     looked_at_by(input, &[], picture, document)
@@ -31,7 +32,8 @@ fn looked_at(input: &[&str], picture: &[u8], document: &[u8]) -> (ScriptedServer
 /// The input capabilities of a service that takes pictures and documents as well as text.
 const ALL: &[&str] = &["text", "vision", "file"];
 
-/// Does the same as [`looked_at`] with additional services, whose input capabilities are `others`.
+/// Does the same as [`looked_at`], but adds further services to the configuration. Each item of `others` lists the
+/// input capabilities of one of them.
 #[track_caller]
 fn looked_at_by(
     input: &[&str],

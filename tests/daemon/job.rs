@@ -135,7 +135,8 @@ fn hidden_tests(project: &Path) {
     assert_eq!(program, mended, "an edit was lost");
 }
 
-/// Fails if a command ran twice. The merges have copied the files with the marks into the project.
+/// Fails if a command ran twice. Each command has left a mark in a file, and the merges have copied these files into
+/// the project.
 fn no_command_ran_twice(project: &Path) {
     for role in [MENDER.role, DOCUMENTER.role, CHECKER] {
         let marks = fs::read_to_string(project.join(format!("marks-{role}.txt"))).expect("marks");
@@ -207,7 +208,8 @@ fn three_agents_mend_a_repository_whatever_kills_the_process() {
     }
 }
 
-/// The test of `just job`: does the job until there were as many kills as `POLITY_JOB_KILLS` says.
+/// The command `just job` runs this test. It does the job again and again, until there were as many kills as the
+/// variable `POLITY_JOB_KILLS` says.
 #[test]
 #[ignore = "takes minutes: `just job`"]
 fn the_job_under_many_kills() {

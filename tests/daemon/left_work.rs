@@ -64,7 +64,7 @@ fn answers_of_several_tasks_say_which_they_are_of() {
     let (_server, polity) = left(&[FIRST, SECOND]);
     let printed = run(&polity, &["--resume"]).expect_code(0).stdout;
     let mut answers: Vec<&str> = printed.split_inclusive("answer\n").collect();
-    // The order of the answers depends on timing.
+    // The order of the answers depends on timing, so sort them before the comparison.
     answers.sort_unstable();
     assert_eq!(
         answers,

@@ -13,15 +13,16 @@ use crate::support::files::{PICTURE, write};
 use crate::support::hiring::{Gate, hire, hired};
 use crate::support::{app, asked_by, events, json_lines, run};
 
-/// How often each test replaces the file. `just swaps` asks for 1,000 times.
+/// How often each test replaces the configuration file: 200 times, or as often as the variable `POLITY_SWAPS` says. The
+/// command `just swaps` sets it to 1,000.
 fn times() -> u32 {
     std::env::var("POLITY_SWAPS").map_or(200, |times| times.parse().expect("a number"))
 }
 
 const FILE: &str = "llmservices.json";
 
-/// Returns an `llmservices.json` with one service: `seeing`, which has vision, in odd turns, and `blind` in even
-/// turns.
+/// Returns an `llmservices.json` with one service. If `turn` is odd, this is the service `seeing`, which has vision. If
+/// `turn` is even, this is the service `blind`, which has no vision.
 fn catalogue(base_url: &str, turn: u32) -> Value {
     let sees = sees(turn);
     let input: &[&str] = if sees { &["text", "vision"] } else { &["text"] };
@@ -54,7 +55,7 @@ fn replaced_by(replace: fn(&Path, &str, u32)) {
         if !is_whole {
             return Answer::say("mixed up");
         }
-        // All messages that were sent before the change have arrived exactly once.
+        // Check that all messages that were sent before the change have arrived exactly once.
         if said(asked, "message number") != turn as usize {
             return Answer::say("a message was lost or doubled");
         }
@@ -207,7 +208,7 @@ fn answers_heard(asked: &Conversation) -> usize {
 #[test]
 fn a_service_that_is_switched_to_vision_and_back_between_messages_shows_the_picture_in_between() {
     let requests = conversation(2, |answer, config, base_url| {
-        // In turn 1 the service has vision; in turn 2 it does not.
+        // The file for turn 1 declares a service with vision, and the file for turn 2 a service without vision.
         let turn = u32::try_from(answer).expect("a small number");
         fs::write(config.join(FILE), catalogue(base_url, turn).to_string()).expect("written");
     });

@@ -38,7 +38,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Records the messages in a request. Fails if the new messages of a sender do not continue its numbers.
+    /// Records the messages in a request. Fails if the new messages of a sender do not continue the sender's numbers.
     fn note(&self, asked: &Conversation) {
         self.largest.fetch_max(tokens(asked), Ordering::SeqCst);
         if sums_up(asked) {
@@ -233,8 +233,8 @@ fn one_mailbox(messages: i64) {
             return Answer::say("42");
         }
         noted.note(asked);
-        // The agent with the large mailbox has begun to read it. The test answers its next request only after another
-        // agent has called its model.
+        // From here on, the agent with the large mailbox has begun to read its messages. The test answers the next
+        // request of this agent only after another agent has called a model.
         if noted.total.load(Ordering::SeqCst) > PER_REQUEST {
             gate.pass();
         }

@@ -80,7 +80,7 @@ fn a_lost_database_beside_artifacts_is_never_taken_for_a_new_society() {
             assert!(ended.stderr.contains(told), "{arguments:?}: {}", ended.stderr);
             assert!(ended.stderr.contains("restore a backup"), "{}", ended.stderr);
         }
-        let report = polity.run(&["doctor", "--offline", "--data", "data"]).expect_code(2);
+        let report = polity.run(&["doctor", "--offline", "--data", "data"]).expect_code(1);
         assert!(report.stdout.contains("polity.db is missing or empty"), "{}", report.stdout);
         assert_eq!(database.exists(), is_there);
         assert_eq!(artifacts(&polity), all);
@@ -120,8 +120,8 @@ fn what_gc_removes_stays_in_the_trash_for_a_week_and_can_be_copied_back() {
     assert!(Command::new("sh").args(["-c", &copy]).status().expect("a shell").success());
     assert!(before.is_subset(&artifacts(&polity)));
 
-    // The name of a batch is a time. The name 1000 means one second after the beginning of 1970, so the batch has
-    // expired.
+    // A batch is a directory in the trash, and its name is a time in milliseconds since 1970. With the name 1000, the
+    // batch is so old that it has expired.
     fs::rename(batch, trash.join("1000")).expect("renamed");
     assert!(gc(&["--dry-run"]).contains("from the trash: 1 file, 8 bytes"));
     let told = gc(&[]);
@@ -141,7 +141,7 @@ fn check_lost_under_a_daemon(lose: impl FnOnce(&Path)) {
     assert_eq!(post(&address, &token, "before").expect("an answer"), "201");
     server.wait_until(PATIENCE, |requests| !requests.is_empty());
     lose(&polity.data_dir());
-    // The daemon may have ended meanwhile.
+    // If the daemon has ended already, the connection fails, which is right too: the daemon accepts no message.
     if let Ok(status) = post(&address, &token, "after") {
         assert_eq!(status, "503", "a message was acknowledged into nothing");
     }
@@ -180,7 +180,15 @@ fn a_second_daemon_is_refused_although_the_files_of_the_first_are_removed() {
     for name in ["polity.lock", "daemon.json", "token"] {
         fs::remove_file(polity.data_dir().join(name)).expect("removed");
         for arguments in [&["serve", "--listen", "127.0.0.1:0"][..], &["gc"]] {
-            let refused = polity.run(&[arguments, &["--data", "data"]].concat()).expect_code(2);
+            let ended = polity.run(&[arguments, &["--data", "data"]].concat());
+            // If only the lock file is gone, `gc` still finds the daemon by `daemon.json`. So `gc` succeeds: the daemon
+            // itself removes the data that nobody needs.
+            if arguments == ["gc"] && name == "polity.lock" {
+                let by_daemon = ended.expect_code(0);
+                assert!(by_daemon.stderr.contains("the daemon that runs on data does this"));
+                continue;
+            }
+            let refused = ended.expect_code(2);
             assert!(refused.stderr.contains("another polity is using"), "{name}: {}", refused.stderr);
         }
     }

@@ -30,7 +30,8 @@ fn home_on_layer(server: &ScriptedServer, app: &Value) -> (Polity, Layer) {
     (polity, layer)
 }
 
-/// Sets both clocks while the process is suspended, so that it reads both new times when it goes on.
+/// Sets the wall clock and the monotonic clock while the process is suspended, so that it reads both new times when it
+/// goes on.
 fn set_clocks(layer: &Layer, running: &Running, wall: i64, count: i64) {
     running.freeze();
     layer.order(Order::Wall, wall);
@@ -64,7 +65,7 @@ fn check_delay(wall: i64) -> i64 {
     running.stdout_line("waiting");
     let mut passed = 0;
     while !running.has_ended() {
-        // The daemon reads the clock at least every thirty seconds.
+        // The daemon reads the clock at least every thirty seconds, so each step of 31 seconds makes it look.
         passed += 31;
         assert!(passed < 31 * STEPS, "the message has not arrived");
         set_clocks(&layer, &running, wall + passed * SECOND, passed * SECOND);

@@ -1,5 +1,5 @@
-//! The commands that check, back up and clean a data directory. If data is damaged, each command reports this before
-//! it begins any work.
+//! The commands that check, back up and clean a data directory. If the data are damaged, each command reports this
+//! before it changes or copies anything.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -66,6 +66,14 @@ fn assert_damaged(polity: &Polity) -> String {
 fn gc(polity: &Polity, arguments: &[&str]) -> String {
     let ended = polity.run(&[&["gc", "--data", "data"], arguments].concat()).expect_code(0);
     assert_eq!(ended.stderr, "");
+    ended.stdout
+}
+
+/// Runs `polity gc` beside a daemon on the home's data directory, and returns its standard output.
+#[track_caller]
+fn gc_by_daemon(polity: &Polity, arguments: &[&str]) -> String {
+    let ended = polity.run(&[&["gc", "--data", "data"], arguments].concat()).expect_code(0);
+    assert_eq!(ended.stderr, "polity: the daemon that runs on data does this\n");
     ended.stdout
 }
 
@@ -206,7 +214,7 @@ fn a_backup_replaces_nothing_and_tells_what_it_cannot_hold() {
     }
     assert_eq!(std::fs::read(&attached).expect("the file"), b"the notes");
     let told = complaint(polity.run(&["db", "backup", "nowhere/copy", "--data", "data"]));
-    assert_contains(&told, &["cannot write the backup nowhere/copy"]);
+    assert_contains(&told, &["cannot write nowhere/copy: "]);
 
     std::fs::remove_file(blob_of(&polity.data_dir(), b"the notes")).expect("stored bytes");
     let made = polity.run(&["db", "backup", "copy", "--data", "data"]).expect_code(2);
@@ -366,6 +374,38 @@ fn nothing_is_freed_while_a_society_lives_there() {
         assert_contains(&complaint(polity.run(arguments)), &["another polity is using", "data"]);
     }
     drop(running);
+}
+
+#[test]
+fn a_daemon_frees_what_nobody_needs_and_works_on() {
+    let (_server, polity) = answering();
+    let forgotten = write(&polity, "forgotten.txt", b"forgotten");
+    run(&polity, &["what?", "--attach", &forgotten]).expect_code(0);
+    let mut database = Database::write(&polity.data_dir());
+    database.execute("DELETE FROM artifact_grants");
+    database.execute("DELETE FROM artifacts WHERE filename = 'forgotten.txt'");
+    drop(database);
+    let orphan = blob_of(&polity.data_dir(), b"forgotten");
+    let daemon = polity.spawn(&["serve", "--data", "data", "--listen", "127.0.0.1:0"]);
+    daemon.stderr_line("ready");
+    let fresh = write(&polity, "fresh.txt", b"fresh");
+    polity.run(&["artifact", "put", &fresh, "--data", "data"]).expect_code(0);
+    assert_contains(
+        &gc_by_daemon(&polity, &["--dry-run"]),
+        &["would be removed: artifacts: 0; stored: 1 file, 9 bytes"],
+    );
+    assert!(blobs(&polity.data_dir()).contains(&orphan));
+    let told = gc_by_daemon(&polity, &[]);
+    assert_contains(&told, &["removed: artifacts: 0; stored: 1 file, 9 bytes", "are kept for 7 days in"]);
+    assert!(!blobs(&polity.data_dir()).contains(&orphan));
+    assert_contains(
+        &gc_by_daemon(&polity, &["--empty-trash"]),
+        &["stored: 0 files", "trash: 1 file, 9 bytes"],
+    );
+    let answer = polity.run(&["send", "--wait", "still there?", "--data", "data"]).expect_code(0);
+    assert_eq!(answer.stdout, "42\n");
+    drop(daemon);
+    assert_good(&polity, "data");
 }
 
 #[test]

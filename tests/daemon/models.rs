@@ -29,8 +29,7 @@ fn told(lines: &[Value]) -> String {
     texts.join("\n")
 }
 
-/// Checks that the daemon uses all attempts against a permanent fault, and then tells the user about it in these
-/// words.
+/// Checks a permanent fault: the daemon uses all attempts, and then tells the user about the fault in these words.
 #[track_caller]
 fn stays(fault: impl Fn() -> Answer + Send + Sync + 'static, times: &Value, words: &[&str]) {
     let server = ScriptedServer::start(move |_| fault());
@@ -419,8 +418,8 @@ fn what_was_tried_is_not_forgotten_while_the_history_is_summed_up() {
 fn a_server_that_is_down_is_left_alone_by_all() {
     let down = ScriptedServer::start(|_| Answer::error(500, json!({"error": "down"})));
     let up = ScriptedServer::start(polity_tests::society(2, 4));
-    // A call has two attempts, and the first service gets one of them. The pause after a failure is longer than the
-    // test.
+    // A call has two attempts: one at the first service, and one at its fallback. The pause after a failure is longer
+    // than the test, so the daemon never tries the first service again after it has begun to skip it.
     let retry = json!({"retry": {"maxAttempts": 2, "baseDelayMs": 600_000, "maxDelayMs": 600_000}});
     let polity = with_fallback(&down, &up, &retry);
     let ended = run(&polity, &["go", "--json"]).expect_code(0);

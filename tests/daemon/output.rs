@@ -95,3 +95,42 @@ fn a_pipe_gets_what_was_said_byte_for_byte() {
     let ended = run(&polity, &["what?"]).expect_code(0);
     assert_eq!(ended.stdout, format!("{SAID}\n"));
 }
+
+const REPORT: &str = "# Report\n\n| a | b |\n|---|---|\n| 1 | 词语 |\n\n1. x\n   - y\n\n```rust\nfn main() {}\n```\n\n**end** &#27;[2J";
+
+#[test]
+fn a_terminal_formats_markdown_and_a_pipe_gets_what_was_said() {
+    let (_server, polity) = answering(REPORT);
+    let ended = run(&polity, &["what?"]).expect_code(0);
+    assert_eq!(ended.stdout, format!("{REPORT}\n"));
+    let piped = polity.run(&["messages", "--from", "root", "--data", "data"]).expect_code(0);
+    assert!(piped.stdout.contains("    | 1 | 词语 |\n"), "{}", piped.stdout);
+    for arguments in
+        [&["messages", "--from", "root", "--data", "data"][..], &["run", "again?", "--data", "data"]]
+    {
+        let shown = polity.spawn_on_terminal(arguments).wait().expect_code(0).stdout;
+        for expect in [
+            "\u{1b}[1m\u{1b}[4mReport",
+            "1 │",
+            "┼─",
+            "1. x\r\n",
+            "   • y\r\n",
+            " fn main() {}\r\n",
+            "<U+001B>[2J",
+        ] {
+            let found = shown.contains(expect) || without_styles(&shown).contains(expect);
+            assert!(found, "{expect:?} is not in {shown:?}");
+        }
+        assert!(
+            !shown.contains("|---|") && !shown.contains("```") && !shown.contains("\u{1b}[2J"),
+            "{shown:?}"
+        );
+    }
+}
+
+/// Removes the escape sequences for styles from the output on a terminal.
+fn without_styles(shown: &str) -> String {
+    let mut pieces = shown.split('\u{1b}');
+    let first = pieces.next().unwrap_or_default().to_owned();
+    pieces.fold(first, |text, piece| text + piece.split_once('m').map_or(piece, |(_, rest)| rest))
+}

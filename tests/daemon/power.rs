@@ -28,7 +28,8 @@ const WORKERS_PER_LEAD: usize = 3;
 const CUTS: usize = 200;
 /// Number of moments that are chosen at random.
 const ANYWHERE: usize = 20;
-/// Number of power cuts after which the test also resumes the society, which takes longer than a check.
+/// Number of power cuts that the test follows by a resumption of the society. The number is small, because a resumption
+/// takes longer than a check.
 const RESUMED: usize = 12;
 
 /// Maximum wait until the server has received the request at which a disturbance begins.
@@ -123,7 +124,8 @@ impl Recorded {
     }
 }
 
-/// Returns the moments of the power cuts: before every sync, when most data is at risk, and at some random records.
+/// Returns the moments of the power cuts: before every sync, when most data is at risk, and at some random records of
+/// the journal.
 fn moments(journal: &[Record], ways: &[Left], lots: &mut Rng) -> Vec<(usize, Left)> {
     let syncs = journal.iter().enumerate().filter(|(_, record)| record.kind.starts_with("sync"));
     let mut moments: Vec<usize> = syncs.map(|(at, _)| at).collect();

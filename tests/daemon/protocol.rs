@@ -1,4 +1,4 @@
-//! Tests the rules between agents, models and servers. They check the requests that the models get.
+//! Tests of the rules between agents, models and servers. The tests check the requests that the models get.
 
 mod briefs;
 mod bytes;

@@ -1,4 +1,5 @@
-//! If no model is configured, the built-in models answer: truthfully about attachments, and with a mark on each line.
+//! If no model is configured, the built-in models answer: truthfully about attachments, and with a mark on each line
+//! that tells that no real model wrote the line.
 
 use std::fs;
 use std::io::Cursor;
@@ -131,8 +132,8 @@ fn tasks_follow_each_other_in_one_society() {
     assert!(!answer.contains("first.png"), "{answer}");
 }
 
-/// Creates a project of the user in the home. It also contains a `config` directory, but not with the configuration
-/// of polity.
+/// Creates a project of the user in the home. The project also contains a directory `config`, but this directory does
+/// not contain a configuration of polity.
 fn project(polity: &Polity) -> PathBuf {
     let directory = polity.home().join("project");
     fs::create_dir_all(directory.join("config")).expect("a directory");

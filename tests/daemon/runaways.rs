@@ -153,7 +153,7 @@ fn one_that_answers_a_megabyte_each_time_is_cut_and_what_it_said_is_kept() {
             if let Some(answer) = hire(asked, "runaway", "go") {
                 return answer;
             }
-            // Root asks twice for more, so the runaway answers three times.
+            // Root writes to the runaway twice more, so the runaway answers three times.
             let heard = asked.heard().iter().filter(|heard| heard.text.contains("artifact:")).count();
             let asked_again = asked.results_of("send_message").len();
             if heard > asked_again && asked_again < 2 {

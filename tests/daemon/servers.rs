@@ -30,8 +30,7 @@ fn with(servers: Value) -> Value {
     json!({"language": "en", "mcpServers": servers})
 }
 
-/// Writes an `app.json` with the fake server into an existing home: the server's environment names a log file in the
-/// home.
+/// Replaces the `app.json` of a home. In the new file, the fake server's environment names a log file in the home.
 fn with_log(polity: &Polity) {
     let log = polity.home().join("log").display().to_string();
     let fields = with(json!({"fake": fake(&json!({"FAKE_LOG": log}))}));
@@ -74,7 +73,7 @@ fn a_picture_of_a_server_is_seen_by_a_model_with_vision_and_described_to_another
         let asked = last_asked(&server);
         assert_eq!(asked.image_urls().len(), seen, "{input:?}");
         let told = json!(asked.messages()[1..]).to_string();
-        // A picture that the model cannot see is described by its type.
+        // If the model cannot see the picture, the request describes the picture by its type.
         assert!(seen == 1 || told.contains("image/png"), "{input:?}: {told}");
     }
 }
@@ -261,7 +260,8 @@ fn services_show_how_the_servers_are_doing() {
     run(&polity, &["work"]).expect_code(0);
     assert!(shown(&polity).contains("no daemon is running"), "{}", shown(&polity));
     let daemon = serve(&polity);
-    // A task begins only when each server is connected or has failed.
+    // A task begins only when each server is connected or has failed. So after this run, the list shows the state of
+    // every server.
     run(&polity, &["work"]).expect_code(0);
     let said = shown(&polity);
     assert!(said.contains("8 tools"), "{said}");

@@ -16,7 +16,7 @@ const LEADS: usize = 4;
 const WORKERS_PER_LEAD: usize = 5;
 /// Number of tasks that run at the same time: 1,000 agents in all.
 const TASKS: usize = 40;
-/// The test kills one of this many clients.
+/// On average, the test kills one of this many clients.
 const KILLED: usize = 20;
 /// Time between two changes of the configuration.
 const RELOAD: Duration = Duration::from_secs(2);
@@ -138,7 +138,7 @@ fn serve(polity: &Polity) -> Running {
     daemon
 }
 
-/// The test of `just soak`. The variable `POLITY_SOAK_MINUTES` sets its duration in minutes.
+/// The command `just soak` runs this test. The variable `POLITY_SOAK_MINUTES` sets the duration of the test in minutes.
 #[test]
 #[ignore = "takes an hour: `just soak`"]
 fn an_hour_of_load_makes_nothing_grow() {

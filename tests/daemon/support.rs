@@ -4,6 +4,7 @@ pub(crate) mod database;
 pub(crate) mod files;
 pub(crate) mod hiring;
 pub(crate) mod play;
+pub(crate) mod router;
 pub(crate) mod serving;
 
 use polity_tests::{Answer, Conversation, Output, Polity, Running, ScriptedServer};
@@ -19,7 +20,8 @@ pub(crate) fn service(id: &str, server: &ScriptedServer, input: &[&str]) -> Valu
     })
 }
 
-/// Returns an `app.json` with these fields. The other fields get values that let the tests run without waiting.
+/// Returns an `app.json` with these fields. Without other values in `fields`, all pauses are a few milliseconds, so
+/// that the tests need not wait.
 pub(crate) fn app(fields: &Value) -> Value {
     let mut app = json!({
         "discover": false,

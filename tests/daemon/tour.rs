@@ -28,7 +28,7 @@ const EPILOGUE: &str = r#"
 until grep -q "root hired " watched; do sleep 0.05; done
 "#;
 
-/// Returns the text of a section.
+/// Returns a section of the README, from its heading to the next heading.
 fn section<'a>(readme: &'a str, name: &str) -> &'a str {
     let begin = readme.find(&format!("\n## {name}\n")).expect("the section");
     let rest = &readme[begin + 1..];
@@ -51,8 +51,8 @@ fn the_first_commands_of_the_readme() {
     for directory in ["examples", "config"] {
         std::fs::create_dir_all(checkout.join(directory)).expect("a directory");
     }
-    // The `./config` of the checkout is in the workspace of the first command, so this command uses the user's own
-    // configuration instead.
+    // The workspace of the first command contains the `./config` of the checkout. polity does not use a configuration
+    // from a workspace, so this command uses the user's own configuration.
     let own = home.home().join(".config/polity");
     std::fs::create_dir_all(&own).expect("a directory");
     for file in ["config/app.json", "config/llmservices.json"] {

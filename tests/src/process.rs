@@ -20,7 +20,8 @@ const GLANCE: Duration = Duration::from_millis(5);
 /// output open.
 const LAST_WORDS: Duration = Duration::from_secs(30);
 
-/// A home for one daemon: a temporary directory with `config/` and `data/`. Its commands run in this directory.
+/// A home for one daemon: a temporary directory with `config/` and `data/`. All commands of this home run in this
+/// directory.
 ///
 /// The commands see only these environment variables: `PATH`; `HOME`, `XDG_*` and `TMPDIR`, which point into the
 /// directory; and those that [`Polity::set_env`] adds.
@@ -123,6 +124,14 @@ impl Polity {
         self.spawn_at(terminal(), Stdio::null(), arguments)
     }
 
+    /// Starts a command on a terminal of its own that has this number of columns.
+    pub fn spawn_on_terminal_of(&self, columns: u16, arguments: &[&str]) -> Running {
+        let (screen, terminal) = terminal();
+        let size = rustix::termios::Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&terminal, size).expect("a terminal of this size");
+        self.spawn_at((screen, terminal), Stdio::null(), arguments)
+    }
+
     /// Starts a command on a terminal of its own with a keyboard. If the test writes text to the returned file, the
     /// command reads this text from the terminal, as if a user had typed it.
     pub fn spawn_with_keyboard(&self, arguments: &[&str]) -> (Running, std::fs::File) {
@@ -130,6 +139,31 @@ impl Polity {
         let keyboard = screen.try_clone().expect("a second handle");
         let stdin = terminal.try_clone().expect("a second handle");
         (self.spawn_at((screen, terminal), stdin.into(), arguments), keyboard)
+    }
+
+    /// Does the same as [`Polity::spawn_with_keyboard`] on a terminal of this width.
+    pub fn spawn_with_keyboard_at(&self, columns: u16, arguments: &[&str]) -> (Running, std::fs::File) {
+        let (screen, terminal) = terminal();
+        let size = rustix::termios::Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&terminal, size).expect("a terminal of this size");
+        let keyboard = screen.try_clone().expect("a second handle");
+        let stdin = terminal.try_clone().expect("a second handle");
+        (self.spawn_at((screen, terminal), stdin.into(), arguments), keyboard)
+    }
+
+    /// Starts a bash script in a session of its own, whose terminal is the standard input and output. `$POLITY` is the
+    /// path of the binary.
+    pub fn script_on_terminal(&self, script: &str) -> Running {
+        let (screen, terminal) = terminal();
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait", "bash", "-c", script]);
+        let mut command = self.at_home(command);
+        command.env("POLITY", binary()).env("TERM", "xterm-256color");
+        command.stdin(terminal.try_clone().expect("a second handle"));
+        command.stdout(terminal.try_clone().expect("a second handle")).stderr(terminal);
+        let child = command.spawn().expect("a process");
+        drop(command);
+        Running { child, stdout: Written::collect(screen), stderr: Written::nothing() }
     }
 
     fn spawn_at(
@@ -320,6 +354,24 @@ impl Running {
         self.line(&self.stderr, text)
     }
 
+    /// Waits until the standard output contains `text`, perhaps in a line that is not complete.
+    ///
+    /// # Panics
+    /// If the process ends, or two minutes pass, before that. The message contains the output of the process.
+    #[track_caller]
+    pub fn stdout_wait(&self, text: &str) {
+        self.stdout_wait_times(text, 1);
+    }
+
+    /// Does the same as [`Running::stdout_wait`], but waits until `text` occurs so many times.
+    #[track_caller]
+    pub fn stdout_wait_times(&self, text: &str, times: usize) {
+        let contains =
+            |written: &SoFar| String::from_utf8_lossy(&written.bytes).matches(text).count() >= times;
+        self.stdout.wait(PATIENCE, |so_far| so_far.closed || contains(so_far));
+        assert!(contains(&self.stdout.lock()), "the process did not write {text:?}\n{}", self.stdout.text());
+    }
+
     #[track_caller]
     fn line(&self, written: &Written, text: &str) -> String {
         written.wait(PATIENCE, |so_far| so_far.closed || so_far.line(text).is_some());
@@ -405,13 +457,14 @@ impl Written {
     }
 }
 
-/// Returns the path of the binary. Builds it once, with the profile and into the target directory of the tests.
+/// Returns the path of the binary. Builds the binary once, with the profile of the tests and into their target
+/// directory.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| built().join(format!("polity{}", std::env::consts::EXE_SUFFIX)))
 }
 
-/// Returns the path of the library of `tests/layer`. It is built in the same way as the binary.
+/// Returns the path of the library of `tests/layer`, which is built together with the binary.
 pub(crate) fn layer() -> &'static Path {
     static LAYER: OnceLock<PathBuf> = OnceLock::new();
     LAYER.get_or_init(|| built().join("libpolity_layer.so"))
@@ -426,7 +479,7 @@ fn profile_dir(test: &Path) -> &Path {
         .expect("a test that cargo has built")
 }
 
-/// Returns whether cargo sets this variable to describe the package whose test is running.
+/// Returns whether this is a variable with which cargo describes the package of the running test.
 fn is_of_package(variable: &OsStr) -> bool {
     let described =
         ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_NAME", "CARGO_PRIMARY_PACKAGE"];
@@ -450,9 +503,9 @@ fn built() -> &'static Path {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.toml");
         let mut command = Command::new(cargo);
-        // Cargo tells a test about its package in these variables. The build scripts of some dependencies depend on
-        // them. If this build inherited the variables, cargo would build these dependencies again, and once more in
-        // the next build outside of a test.
+        // In these variables, cargo describes the package of the running test. The build scripts of some dependencies
+        // depend on these variables. If this build inherited the variables, cargo would build these dependencies again,
+        // and once more in the next build outside of a test.
         for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_package(name)) {
             command.env_remove(name);
         }
@@ -508,7 +561,7 @@ mod tests {
         polity.set_env("KEY", "value");
         let stdout = shell(&polity, "env").wait().expect_code(0).stdout;
         let home = polity.home().to_str().expect("text");
-        // The shell itself sets PWD, SHLVL, OLDPWD and `_`.
+        // The shell itself sets PWD, SHLVL, OLDPWD and `_`, so leave these variables out.
         let ours = |line: &&str| {
             !["PATH=", "PWD=", "SHLVL=", "OLDPWD=", "_="].iter().any(|own| line.starts_with(own))
         };

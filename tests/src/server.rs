@@ -294,7 +294,8 @@ async fn complete(
         }
         Ok(Rendered::Respond(sent)) => respond(sent),
         Err(error) => {
-            // The server stopped before it ran the script.
+            // An error without a panic means that the server stopped before it ran the script. Then nobody waits for
+            // the answer.
             let Ok(panic) = error.try_into_panic() else {
                 return std::future::pending().await;
             };

@@ -33,12 +33,11 @@ struct Leaves {
     problems: Vec<String>,
 }
 
-/// Collects the problems of an error. An `anyOf` reports errors for each of its alternatives. This function
-/// collects only the errors of the alternative that the request probably means.
+/// Collects the problems of an error. For an `anyOf`, the validator reports the errors of all alternatives. This
+/// function collects only the errors of the alternative that the request probably means.
 ///
-/// The request probably means the alternative with the fewest errors in the fields that name the kind. Among equal
-/// alternatives, the request probably means the alternative with the deepest errors; if these are equal too, the
-/// alternative with the fewest problems.
+/// This is the alternative with the fewest errors in the fields that name the kind, such as `type`. Among several of
+/// these, it is the alternative with the deepest errors, and then the alternative with the fewest problems.
 fn leaves(error: &ValidationError<'_>) -> Leaves {
     if let ValidationErrorKind::AnyOf { context } = error.kind() {
         let meant = context.iter().max_by_key(|errors| {
@@ -153,7 +152,8 @@ fn message_problems(message: &Value, index: usize) -> Vec<String> {
 /// The tool calls in the messages that were read so far.
 #[derive(Default)]
 struct Calls {
-    /// Whether each call still waits for its result. Any message that is not a result ends the wait of all calls.
+    /// For each call id, whether the call still waits for its result. A message that is not a result ends the wait of
+    /// all calls.
     waiting: BTreeMap<String, bool>,
 }
 

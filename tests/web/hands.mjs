@@ -1,5 +1,5 @@
-// Checks what the view shows of work outside the society: calls that wait for the person, running calls, files and
-// changes.
+// Checks how the view shows work outside the society: calls that wait for the person's answer, running calls, and
+// changed files.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { go, idle, isFocused, live, row, until } from "./support/page.mjs";
 
 const FILES = [["notes/a.md", "# Notes\n"], ["b.md", "refused\n"], ["c.md", "third\n"], ["d.md", "fourth\n"]];
 
-/** Plays a society whose policy asks the user before each change of a file. */
+/** Runs a society whose policy asks the user before each change of a file. */
 export async function handsOf(browser, binary, says) {
   const model = await maker(FILES);
   const daemon = new Daemon(binary);
@@ -47,7 +47,7 @@ const openQuestion = (daemon, path) => until(`a question about ${path} is open`,
 async function plays(page, daemon, says) {
   says("a call that waits is in sight on every page: a banner, a count, the state of the agent");
   const { task } = await daemon.write("写几个文件");
-  await page.locator(".approvals-banner", { hasText: "1 call waits" }).waitFor();
+  await page.locator(".page-now .stuck-approval", { hasText: "str_replace_editor" }).waitFor();
   await until("the count is 1", async () => (await count(page).textContent()) === "1");
   await row(page, "root").locator(".state-asking").waitFor();
   await go(page, "timeline");

@@ -4,6 +4,7 @@
 // - POLITY_BIN: the polity program (default: target/debug/polity of the checkout).
 // - CHROMIUM: the browser, if it is not in a usual place.
 // - POLITY_SCREENSHOT: the file for a screenshot of the view.
+// - POLITY_PICTURES: a directory for screenshots of the home page (now.mjs).
 // - POLITY_ASSETS=checkout: uses the scripts and styles of the checkout, to test a change without a build.
 // - POLITY_LATE_MS=200: delays drawings and answers by 200 ms, to find checks that do not wait for their condition.
 
@@ -11,10 +12,14 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { handsOf } from "./hands.mjs";
+import { hostileOf } from "./hostile.mjs";
+import { resultsOf } from "./results.mjs";
+import { nowOf } from "./now.mjs";
 import { CONTENT, QUESTION, asker } from "./support/asker.mjs";
 import { launch, open, whereChromium } from "./support/browser.mjs";
 import { Daemon } from "./support/daemon.mjs";
 import { many } from "./support/many.mjs";
+import { PIECES, REASONING, streamer } from "./support/streamer.mjs";
 import {
   closeDialog, conversationIsWhole, go, idle, isFocused, live, row, send, showsAgent, timeline, timelineIsWhole, toast, until,
 } from "./support/page.mjs";
@@ -52,6 +57,12 @@ async function prompts(page, daemon) {
   await page.locator("button").click();
   await live(page);
 
+  says("the home page shows that nobody is at work, and offers the message box");
+  await page.locator("body[data-page=now]").waitFor();
+  await page.locator(".page-now .nothing").waitFor();
+  await page.locator(".composer textarea[name=text]").waitFor();
+  await go(page, "conversation");
+
   says("a prompt with a picture: the tree grows, the page shows the picture and the answer");
   await page.locator("input[type=file]").setInputFiles(PICTURE);
   await page.locator(".attached-file img").waitFor();
@@ -79,6 +90,52 @@ async function prompts(page, daemon) {
   await page.locator(".event.group-messages .tag", { hasText: "assignment" }).first().waitFor();
   await filter("messages").click();
   await timelineIsWhole(page, daemon);
+}
+
+async function explains(page, daemon) {
+  says("\"Why?\" on a described picture: the service, its revision, who can see, and a remedy that works");
+  const { events } = await daemon.get("/api/events?kind=model_answered&agent=root&before=9007199254740991");
+  const answered = events.find((event) => event.content?.some((shown) => shown.routing === "described"));
+  const { artifact, why } = answered.content.find((shown) => shown.routing === "described");
+  await go(page, "timeline");
+  const chip = page.locator(`a.routing-described[href$="/why/${encodeURIComponent(`artifact:${artifact}@${answered.sent}`)}"]`);
+  await chip.first().click();
+  const detail = page.locator("aside.detail");
+  const fact = (name) => detail.locator(`.why .fact-${name}`);
+  await fact("described").locator("a.who", { hasText: "root" }).waitFor();
+  await fact("service_takes").filter({ hasText: answered.service }).filter({ hasText: String(answered.revision) }).waitFor();
+  await fact("others_can").filter({ hasText: why.services[0] }).waitFor();
+
+  says("the request as it was sent opens from the reasons");
+  await fact("described").locator("a", { hasText: String(answered.sent) }).last().click();
+  await detail.locator(".role-system").waitFor();
+  const sent = await daemon.get(`/api/sent/${answered.sent}`);
+  await until("all messages are shown", async () => (await detail.locator(".history .record").count()) === JSON.parse(sent.body).messages.length);
+  await page.goBack();
+
+  says("the remedy introduces an agent that can see");
+  const introduce = detail.locator("[data-remedy=introduce]").first();
+  const to = (await introduce.locator("a.who .id").first().textContent()).trim();
+  const knows = async () => (await daemon.get("/api/agents/root/contacts")).some((contact) => contact.agent === to);
+  assert.equal(await knows(), false);
+  await introduce.locator("button").click();
+  await until("root knows the agent", knows);
+  await until("the remedy is gone", async () => (await introduce.count()) === 0);
+  await idle(daemon);
+
+  says("a turn is run again from the history of an agent, with another text");
+  const before = (await daemon.get("/api/tasks")).tasks.length;
+  await row(page, "root").click();
+  await detail.locator("#tab-history").click();
+  await detail.locator(".fork-here").first().click();
+  await page.locator("dialog.fork textarea").fill("你好");
+  await page.locator("dialog.fork button.primary").click();
+  await until("the fork is there", async () => (await daemon.get("/api/tasks")).tasks.length === before + 1);
+  await idle(daemon);
+  const [forked] = (await daemon.get("/api/tasks")).tasks;
+  assert.equal(forked.title, "你好");
+  assert.equal(forked.outcome, "answered");
+  await page.keyboard.press("Escape");
 }
 
 async function looksAtAgents(page, daemon) {
@@ -125,6 +182,33 @@ async function looksAtAgents(page, daemon) {
   return { lead, reader };
 }
 
+async function finds(page, daemon, reader) {
+  says("one field finds prompts, messages, agents and artifacts; its filter stays");
+  await page.keyboard.press("/");
+  await page.locator("body[data-page=search]").waitFor();
+  const field = page.locator("input[name=search]");
+  await until("the field has the focus", () => isFocused(field));
+  await field.fill("看看这张图片");
+  const hits = page.locator(".page-search .hit");
+  await hits.filter({ has: page.locator("mark", { hasText: "看看这张图片" }) }).first().waitFor({ state: "attached" });
+  await field.fill('"<img src=x> NEAR(');
+  await page.locator(".page-search .nothing").waitFor();
+  await field.fill(reader.id);
+  await page.locator(".page-search select").selectOption("agent");
+  const hit = page.locator(".page-search .hit .hit-title").first();
+  await hit.waitFor({ state: "attached" });
+  if (!(await hit.isVisible())) await page.locator(".hits-over summary").click();
+  await hit.click();
+  await showsAgent(page, reader.id);
+  await page.keyboard.press("Escape");
+  await page.reload();
+  await live(page);
+  await until("the filter stays", async () => (await page.locator(".page-search select").inputValue()) === "agent");
+  await page.locator(".page-search select").selectOption("");
+  await go(page, "conversation");
+  await idle(daemon);
+}
+
 /** Presses the mouse on an element, then runs `happens`, which redraws the element, and then releases the mouse. */
 async function pressWhile(page, locator, happens) {
   await locator.hover();
@@ -138,7 +222,7 @@ async function clicks(page, daemon) {
   await go(page, "conversation");
   await pressWhile(page, row(page, "root"), async () => {
     await daemon.write("先别急");
-    // When the tree has received its event, the page still has to read the message.
+    // The tree may show the message's event before the page has read the message itself, so wait for the message.
     await page.locator(".message.mine", { hasText: "先别急" }).waitFor();
   });
   await showsAgent(page, "root");
@@ -283,11 +367,51 @@ async function answers(page, daemon) {
     await page.locator("#tree-root .badge.ask").waitFor({ state: "detached" });
     await go(page, "services");
     await page.locator(".card[data-service=asker] .spent", { hasText: "cost" }).waitFor();
-    // Wait until no agent uses this model, because the model stops next.
+    // Wait until no agent uses this model, because the next line removes the model's service.
     await idle(daemon);
     daemon.configure("llmservices.json", { services: [] });
     await page.locator(".card[data-service=rehearsal-text]").waitFor();
   } finally {
+    model.close();
+  }
+}
+
+async function streams(page, daemon) {
+  says("an agent shows its true state, and the answer of its model while it arrives");
+  const model = await streamer();
+  try {
+    daemon.configure("llmservices.json", { services: [{ id: "streamer", name: "streamer", baseURL: model.url, model: "streamer" }] });
+    await go(page, "services");
+    await page.locator(".card[data-service=streamer]").waitFor();
+    await go(page, "conversation");
+    await page.locator(".receiver").fill("root");
+    await page.locator(".receiver").press("Enter");
+    await page.locator(".write-head select").first().selectOption("");
+    await send(page, "慢慢说");
+    await row(page, "root").locator(".state-thinking").waitFor();
+    await row(page, "root").click();
+    await showsAgent(page, "root");
+    await page.locator("aside.detail .arriving .prose", { hasText: PIECES.join("") }).waitFor();
+    // The reasoning is folded: its element exists, but is hidden until the person opens it.
+    const reasoning = page.locator("aside.detail .arriving details .prose", { hasText: REASONING });
+    await reasoning.waitFor({ state: "attached" });
+    assert.equal(await reasoning.isVisible(), false);
+    await page.locator("aside.detail .arriving summary").click();
+    await reasoning.waitFor();
+    await page.locator("aside.detail .agent-head .doing", { hasText: "streamer" }).waitFor();
+    await page.locator("aside.detail .agent-head .elapsed").waitFor();
+    model.finish();
+    await page.locator(".message:not(.mine)", { hasText: PIECES.join("") }).waitFor();
+    await page.locator("aside.detail .arriving").waitFor({ state: "detached" });
+    await row(page, "root").locator(".state-idle").waitFor();
+    await page.locator("aside.detail .detail-head button").last().click();
+    await page.locator("aside.detail").waitFor({ state: "hidden" });
+    await idle(daemon);
+    daemon.configure("llmservices.json", { services: [] });
+    await go(page, "services");
+    await page.locator(".card[data-service=rehearsal-text]").waitFor();
+  } finally {
+    model.finish();
     model.close();
   }
 }
@@ -320,8 +444,8 @@ async function staysPut(page, daemon) {
   assert.ok(await hasFocus(page), "the legend has lost the focus");
 
   says("a message that could not be read appears as soon as it can be read");
-  // The page's requests for messages fail until the message is written, so that no earlier request brings the
-  // message. Then three more requests fail.
+  // All requests of the page for messages fail until the test writes the message, so that no earlier request can bring
+  // it. After that, three more requests fail.
   let failures = -Infinity;
   await page.route(messagesRead, (route) => {
     failures += 1;
@@ -391,7 +515,8 @@ async function staysPut(page, daemon) {
   await page.locator(".top-end button").first().click();
   await page.locator("dialog.help input[name=letters]").check();
   await closeDialog(page);
-  // A request or a dialog caused by the keys above would come before the requests of the next two lines.
+  // If the keys above had caused a request or a dialog, it would come before the requests of the next two lines, and
+  // the checks after these lines would see it.
   await go(page, "tasks");
   await page.evaluate(() => fetch("/api/tasks"));
   assert.deepEqual(steered, []);
@@ -436,8 +561,9 @@ async function survives(page, daemon, quietly) {
 
 /** For each page, a selector that matches when the page shows its content. */
 const CONTENTS = {
+  now: ".page-now .nothing",
   society: ".tree-row", conversation: ".message", timeline: ".page-timeline .event", tasks: ".tasks tbody tr",
-  artifacts: ".tile", services: ".card", approvals: ".page-approvals .nothing",
+  artifacts: ".tile", services: ".card", approvals: ".page-approvals .nothing", search: ".page-search input",
 };
 
 async function looks(browser, page, daemon) {
@@ -556,6 +682,29 @@ async function screenshot(page, file) {
 
 const daemon = new Daemon(BINARY);
 let browser = null;
+/** Tests explanations and forks. Uses a daemon of its own, because both add messages and tasks. */
+async function reasons(browser) {
+  const own = new Daemon(BINARY);
+  try {
+    await own.start();
+    const { page, context } = await open(browser);
+    await page.goto(own.url);
+    await page.locator("input[name=token]").fill(own.token);
+    await page.locator("button").click();
+    await live(page);
+    await page.locator("input[type=file]").setInputFiles(PICTURE);
+    await page.locator(".attached-file img").waitFor();
+    await send(page, "看看这张图片");
+    await page.locator(".message:not(.mine):not(.interim)", { hasText: "最终结果" }).waitFor();
+    await idle(own);
+    await explains(page, own);
+    await context.close();
+  } finally {
+    await own.kill();
+    own.remove();
+  }
+}
+
 let failed = false;
 try {
   await daemon.start();
@@ -566,17 +715,23 @@ try {
   await quietly(() => page.goto(daemon.url));
   await prompts(page, daemon);
   const agents = await looksAtAgents(page, daemon);
+  await finds(page, daemon, agents.reader);
   if (process.env.POLITY_SCREENSHOT) await screenshot(page, process.env.POLITY_SCREENSHOT);
   await clicks(page, daemon);
   await writes(page, daemon, agents.reader);
+  await resultsOf(page, daemon, says);
   await steers(page, daemon, agents);
   await stopsATask(page, daemon);
   await configures(page, daemon);
   await answers(page, daemon);
+  await streams(page, daemon);
   await staysPut(page, daemon);
   await survives(page, daemon, quietly);
   await looks(browser, page, daemon);
+  await reasons(browser);
+  await nowOf(browser, BINARY, says);
   await handsOf(browser, BINARY, says);
+  await hostileOf(browser, BINARY, says);
   await bears(browser, page, daemon);
   says("the page has logged no error and contacted no other server");
   assert.deepEqual((await complaints()).filter((one) => !one.includes("net::ERR_FAILED")), []);

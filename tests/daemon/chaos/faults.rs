@@ -85,8 +85,8 @@ impl Fault {
         }
     }
 
-    /// Returns whether the fault counts as a failure of the server. Several such failures open the circuit of the
-    /// service.
+    /// Returns whether the fault counts as a failure of the server. After several such failures in a row, the daemon
+    /// opens the circuit of the service: it sends the service no requests for a while.
     fn blames_server(self) -> bool {
         matches!(self.failure(), Some("passing" | "timed_out" | "broken_off"))
     }
@@ -238,25 +238,26 @@ impl Chaos {
         } else if of_service().count() >= 15 && times(Fault::Paused) == 0 {
             fault = Fault::Paused;
         } else if self.places == Places::One && (40..46).contains(&of_service().count()) {
-            // These failures, one after the other, open the circuit.
+            // These failures in a row open the circuit of the service.
             fault = Fault::Overloaded;
         } else if !bad {
             return None;
         }
         let fault = match fault {
-            // These two faults take long, so each occurs at most twice.
+            // Both faults take long. So at each service, `Paused` occurs at most twice, and `Hang` at most once.
             Fault::Paused if times(fault) >= 2 => Fault::RateLimited,
             Fault::Hang if times(fault) >= 1 => Fault::Reset,
             // Later in a turn, an empty answer would count as an answer, and two empty answers in a row would end the
-            // turn.
+            // turn. So only the first request of an agent gets an empty answer.
             Fault::Empty if seen > 0 || asked.messages().len() > 2 || asked.heard().len() > 1 => Fault::Html,
             Fault::Malformed if matches!(act, Act::Say(_)) => Fault::DoubledIds,
             Fault::UnknownTool | Fault::Malformed if was_refused(asked) => Fault::Half,
             _ => fault,
         };
-        // One more failure of the server would make a second probe of the open circuit fail. All waiting calls would
-        // share this failure, but no call has an attempt left for it. With three calls at a time the limit is lower,
-        // because their failures may come in another order.
+        // The circuit of a service opens after five failures in a row, and a sixth failure is a failed probe: a single
+        // request that tests whether the service works again. All waiting calls share the failure of a probe. These
+        // calls have an attempt left for one shared failure but not for two, so a second probe must not fail. With
+        // three calls at a time the limit is lower, because their failures may come in another order.
         let most_in_a_row = match self.places {
             Places::One => 6,
             Places::Three => 4,
@@ -268,7 +269,7 @@ impl Chaos {
     }
 }
 
-/// Returns whether a call of the newest batch was refused.
+/// Returns whether the daemon refused a call in the model's newest answer.
 fn was_refused(asked: &Conversation) -> bool {
     let newest = asked.messages().iter().rev().take_while(|message| message["role"] != "assistant").count();
     let results = asked.tool_results();

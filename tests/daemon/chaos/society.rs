@@ -107,7 +107,7 @@ fn root(asked: &Conversation) -> Act {
 
 fn lead(asked: &Conversation, name: &str) -> Act {
     let team = name.strip_prefix("lead ").expect("a lead");
-    // Teams with an odd number use service `two`, which has no fallback.
+    // The workers of a lead with an odd number use service `two`, which has no fallback.
     let service = if team.ends_with(['1', '3']) { json!({"serviceId": "two"}) } else { json!({}) };
     if let Some(call) = missing_role(asked, "worker", &service) {
         return call;

@@ -82,6 +82,53 @@ fn a_society_that_looked_at_a_picture() {
 }
 
 #[test]
+fn everything_is_found_by_its_words() {
+    let (polity, daemon) = rehearsing();
+    look_at_picture(&polity);
+    let text = write(&polity, "plan.md", "# 计划\n明天去柏林看天气".as_bytes());
+    told(&polity, &["artifact", "put", &text]);
+    let found = rows(&polity, &["search", "what", "IT"]);
+    let task = &found.iter().find(|hit| hit["kind"] == "task").expect("the task")["id"];
+    assert_eq!(*task, rows(&polity, &["tasks"])[0]["id"]);
+    // The first word is from the content of the artifact: two Chinese characters without spaces around them. The second
+    // word is the name of the artifact.
+    for word in ["柏林", "plan.md"] {
+        let found = rows(&polity, &["search", word]);
+        assert_eq!(column(&found, "name"), [&json!("plan.md")], "{word}");
+        assert!(
+            found[0]["snippet"]
+                .as_array()
+                .is_some_and(|all| all.contains(&json!({"text": word, "hit": true})))
+        );
+    }
+    // 480 is the width of the picture, which messages contain but briefs do not. So a search for agents, which searches
+    // their briefs, does not find 480. It does find the word `what`, because the lead's brief quotes the prompt.
+    let sized = rows(&polity, &["search", "--kind", "message", "480"]);
+    let agents = rows(&polity, &["search", "--kind", "agent", "480"]);
+    assert!(!sized.is_empty() && agents.is_empty(), "{sized:?} {agents:?}");
+    assert!(!rows(&polity, &["search", "--kind", "agent", "what"]).is_empty());
+    let task = task.as_str().expect("an id");
+    assert!(rows(&polity, &["search", "--task", task, "柏林"]).is_empty());
+    assert!(told(&polity, &["search", "--task", task, "what", "it"]).contains("What"));
+    assert_eq!(rows(&polity, &["search", "--limit", "2", "i"]).len(), 2);
+    refused(&polity, &["search", "--task", "task-none", "it"]);
+    let long = "天\"*".repeat(3_333);
+    for hostile in ["NEAR(", "\"", "* AND -x", "--kind", "text:it", &long] {
+        // The command searches for every argument after `--`, so the option `--data` stands before the `--`.
+        let nothing = polity.run(&["search", "--data", "data", "--", hostile]).expect_code(0);
+        assert_eq!(
+            (&*nothing.stdout, &*nothing.stderr),
+            ("", "polity: nothing was found\n"),
+            "{hostile:.20}"
+        );
+    }
+    // Without a daemon, the search finds the same.
+    let with = rows(&polity, &["search", "it"]);
+    drop(daemon);
+    assert_eq!(rows(&polity, &["search", "it"]), with);
+}
+
+#[test]
 fn artifacts_go_in_and_come_out_byte_for_byte() {
     let (polity, _daemon) = rehearsing();
     let bytes: Vec<u8> =

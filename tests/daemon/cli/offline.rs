@@ -28,8 +28,8 @@ fn looked_at_picture() -> Polity {
     polity
 }
 
-/// Returns a home in which `polity run` is at work: its model has received a request, and answers when the gate
-/// opens.
+/// Returns a home in which `polity run` is at work. Its model has received a request, and answers only when the test
+/// opens the gate.
 #[track_caller]
 fn at_work() -> (ScriptedServer, Polity, Running, Gate) {
     let gate = Gate::default();
@@ -86,9 +86,12 @@ fn readings(polity: &Polity) -> Vec<Vec<String>> {
         &["agent", first(&agents, "id")],
         &["agent", first(&agents, "id"), "--conversation"],
         &["agent", first(&agents, "id"), "--request"],
+        &["agent", "root", "--sent", "1"],
+        &["why", first(&artifacts, "reference"), "--agent", "root"],
         &["messages"],
         &["messages", "--task", first(&tasks, "id"), "--limit", "2"],
         &["messages", first(&messages, "id")],
+        &["search", "what", "IN"],
         &["artifacts"],
         &["artifacts", "--kind", "image"],
         &["services"],
@@ -132,12 +135,14 @@ fn what_is_read_is_the_same_with_a_daemon_and_without() {
     let before = contents(&polity.data_dir());
     let readings = readings(&polity);
     let without = printed(&polity, &readings);
-    for (words, code, stdout, stderr) in &without[..18] {
+    for (words, code, stdout, stderr) in &without[..21] {
         assert_eq!((code, stdout.is_empty()), (&Some(0), false), "{words:?}");
-        if words.iter().any(|word| word == "--request") {
+        let shows = words.iter().find(|word| ["--request", "--sent"].contains(&word.as_str()));
+        if let Some(option) = shows {
             // Standard output contains only the request. The facts about the request are on standard error.
             assert!(serde_json::from_str::<Value>(stdout).is_ok(), "{stdout}");
-            assert!(stderr.contains("as image_url"), "{stderr}");
+            let form = if option == "--sent" { "as described" } else { "as image_url" };
+            assert!(stderr.contains(form), "{stderr}");
         } else {
             assert_eq!(stderr, "", "{words:?}");
         }
@@ -194,7 +199,8 @@ fn what_a_killed_run_has_left_is_read_as_it_is() {
         assert_eq!(contents(&polity.data_dir()), before, "reading has changed a file");
     };
     check();
-    // In a copied directory, and after a power cut, the log of the database exists but the `-shm` file does not.
+    // In a copied data directory, and after a power cut, the log of the database exists but the `-shm` file does not.
+    // The commands must work without this file.
     std::fs::remove_file(polity.data_dir().join("polity.db-shm")).expect("a file");
     check();
 }
@@ -322,8 +328,8 @@ fn a_log_that_cannot_be_read_is_not_passed_over() {
     gate.open();
     let shared = polity.data_dir().join("polity.db-shm");
     std::fs::remove_file(&shared).expect("a file");
-    // The link leads to a file that does not exist. SQLite does not follow links, so it cannot create the file, as if
-    // the directory were read-only.
+    // Put a link in the place of the file. SQLite does not follow links, so it cannot create the file. A read-only
+    // directory would have the same effect.
     std::os::unix::fs::symlink("nowhere", &shared).expect("a link");
     let missing = refused(&polity, &["messages"]);
     assert!(missing.contains("make the data directory writable"), "{missing}");

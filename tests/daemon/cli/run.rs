@@ -74,6 +74,26 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     assert!(!ended.stdout.contains("one moment"), "a text was printed again");
 }
 
+/// Returns the output on a terminal without the foot: the lines at the bottom that `polity run` draws again and again.
+/// These lines show what agents are doing at the moment, so they differ between runs.
+fn without_foot(shown: &str) -> String {
+    let mut stays = String::new();
+    for (number, drawn) in shown.split("\u{1b}[J").enumerate() {
+        let (drawn, up) = match drawn.rsplit_once("\r\u{1b}[").filter(|(_, up)| up.ends_with('A')) {
+            Some((before, up)) => (before, up.trim_end_matches('A').parse::<usize>().expect("a number")),
+            None => (drawn.strip_suffix('\r').unwrap_or(drawn), 0),
+        };
+        if number == 0 || !drawn.is_empty() {
+            stays.push_str(drawn);
+        }
+        for _ in 0..up {
+            let end = stays.trim_end_matches(['\r', '\n']).rfind('\n').map_or(0, |end| end + 1);
+            stays.truncate(end);
+        }
+    }
+    stays
+}
+
 /// Makes the lines that a terminal has shown comparable between runs. Sorts the lines, because the two tasks run at
 /// the same time. Leaves out the path of the configuration. Replaces each word that contains a digit, such as an id
 /// or a size.
@@ -82,12 +102,13 @@ fn comparable(shown: &str) -> Vec<String> {
         true if !word.contains('\u{1b}') => "…".to_owned(),
         _ => word.to_owned(),
     };
-    // An agent's id ends in four random characters. Sometimes none of the four is a digit.
+    // An agent's id ends in four random characters. Sometimes none of them is a digit, so the rule for words with
+    // digits does not replace the id.
     let without_ids = |line: &str| match line.split_once("worker-") {
         Some((before, after)) => format!("{before}worker-….{}", after.get(4..).unwrap_or_default()),
         None => line.to_owned(),
     };
-    let mut lines: Vec<String> = shown
+    let mut lines: Vec<String> = without_foot(shown)
         .lines()
         .filter(|line| !line.starts_with("polity: configuration: "))
         .map(|line| without_ids(line).split(' ').map(word).collect::<Vec<_>>().join(" "))

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{on_data, rows, serve, served, told};
 use crate::support::json_lines;
 
-/// Returns the event number at the beginning of each line.
+/// Returns the event numbers with which the lines begin.
 fn numbers(lines: &str) -> Vec<i64> {
     lines
         .lines()

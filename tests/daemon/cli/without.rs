@@ -7,7 +7,7 @@ use super::{ask, rehearsing, told};
 use crate::support::app;
 use crate::support::files::files_below;
 
-/// Commands that need a daemon; `offline.rs` tests all other commands.
+/// The commands that need a daemon, except `shutdown`. `offline.rs` tests the commands that need none.
 const COMMANDS: &[&[&str]] = &[
     &["send", "hello"],
     &["chat"],

@@ -9,7 +9,7 @@ use super::LAST_WORDS;
 use super::ledger::{Transcripts, transcripts};
 use crate::support::database::Database;
 
-/// Fails if anything in the society has happened twice, or has not happened.
+/// Fails if anything that must happen exactly once has happened twice or not at all.
 #[track_caller]
 pub(crate) fn check(data: &Path, leads: usize, workers_per_lead: usize) {
     let mut database = Database::read(data);
@@ -135,7 +135,8 @@ fn messages(database: &mut Database, agents: &Agents) {
     let mut found: Vec<(String, String, String)> = Vec::new();
     for [sender, receiver, body, finality] in rows {
         let text = text_of(&body);
-        // Root may tell the user several times that it waits. The number depends on how many reports arrive together.
+        // Root may tell the user several times that it waits. The number of these messages depends on how many reports
+        // arrive together, so check only their text.
         if receiver == "user" && finality == "interim" {
             assert!(text.starts_with("waiting: "), "{text}");
             continue;

@@ -12,10 +12,11 @@ use crate::support::database::Database;
 /// The lines of a ledger, each with the number of its occurrences.
 pub(super) type Ledger = BTreeMap<String, usize>;
 
-/// Queries that return one line for each row that must exist exactly once.
+/// Queries of the database. They return one line for each row that must exist exactly once.
 ///
 /// The queries leave out what agents say while they wait, because these texts depend on how many messages arrive
-/// together. They count the notice of a parked agent once, because every resumption that fails repeats the notice.
+/// together. If an agent fails again and again, the daemon parks it (the agent does nothing until somebody resumes it)
+/// and sends a notice. The queries count this notice once, because every resumption that fails repeats the notice.
 const LINES: &[&str] = &[
     "SELECT 'agent ' || id || ' of ' || coalesce(parent, '-') || ' as ' || coalesce(role, '-')
         || CASE WHEN ended_at IS NULL THEN '' ELSE ', ended' END
@@ -147,7 +148,7 @@ impl Transcripts {
 /// Checks that in each conversation every call of a reply has exactly one result before the model speaks again.
 pub(super) fn transcripts(database: &mut Database) -> Transcripts {
     let rows = database.texts::<3>("SELECT agent, task, body FROM records ORDER BY agent, task, seq");
-    // A call that waits for the user's permission has no result yet.
+    // A call that waits for the user's permission has no result yet, which is right.
     let asked: Vec<String> = database
         .texts::<1>("SELECT call FROM approvals WHERE state = 'open'")
         .into_iter()

@@ -15,7 +15,7 @@ use crate::support::database::Database;
 
 /// Minimum number of kills in the test that runs with all other tests.
 const KILLS: usize = 100;
-/// Minimum number of kills in `just crash-matrix`, if the caller gives no other number.
+/// Minimum number of kills in the test that the command `just crash-matrix` runs, if the caller gives no other number.
 const MANY_KILLS: usize = 1000;
 /// Number of scenarios that are played at the same time.
 const AT_ONCE: usize = 2;
@@ -285,8 +285,9 @@ fn work_off(scenario: &Scenario, undisturbed: &Undisturbed, kills: Vec<Kill>, ta
             match run.die(&kill) {
                 Ended::Died => {}
                 Ended::Finished(code) => {
-                    // If this society has died before, it may have passed the point earlier; then try the kill first
-                    // in the next society. Otherwise the scenario did not reach the point at all, so drop the kill.
+                    // If an earlier process of this society was killed, that process may already have passed the point.
+                    // Then try this kill first in the next society. Otherwise the scenario did not reach the point at
+                    // all, so drop the kill.
                     if !run.died.is_empty() {
                         left.push_front(kill);
                     }
@@ -372,7 +373,7 @@ fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
 }
 
 /// Plays all scenarios in rounds until there are enough kills. Each process dies at one of the times that it passes a
-/// point, chosen at random. `just crash-matrix` runs this test.
+/// point, chosen at random. The command `just crash-matrix` runs this test.
 #[test]
 #[ignore = "takes minutes: `just crash-matrix`"]
 fn crash_matrix() {
@@ -400,7 +401,7 @@ fn crash_matrix() {
                 0 => lots.shuffle(&mut kills),
                 _ => kills.sort_by_key(|kill| undisturbed.place(kill)),
             }
-            // The kills during recovery go to random places in the list.
+            // Insert the kills during recovery at random places in the list.
             for kill in undisturbed.recovery() {
                 kills.insert(lots.usize(0..=kills.len()), kill);
             }

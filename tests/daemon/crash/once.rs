@@ -38,7 +38,8 @@ fn spawn(polity: &Polity, point: &str) -> polity_tests::Running {
 
 #[test]
 fn a_recorded_answer_is_never_asked_for_again() {
-    // `driver::written@1` comes before the first answer, so the test begins with 2.
+    // The process passes the point `driver::written` for the first time before the first answer, so begin with the
+    // second time.
     for answer in 2..=5 {
         assert_eq!(asked_again(&format!("driver::written@{answer}")), [0; 0]);
     }

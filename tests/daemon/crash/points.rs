@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// All points, grouped by the file that contains them. The crash matrix finds out which scenarios pass which points.
+/// All failure points: named places in the code at which a test can kill the process. They are grouped by file. The
+/// crash matrix finds out which scenarios pass which points.
 pub(super) const POINTS: &[&str] = &[
-    // artifacts/src/blobs.rs
+    // Points in `crates/artifacts/src/blobs.rs`.
     "blobs::swept",
     "blobs::begun",
     "blobs::half_written",
@@ -13,42 +14,42 @@ pub(super) const POINTS: &[&str] = &[
     "blobs::before_rename",
     "blobs::renamed",
     "blobs::stored",
-    // artifacts/src/trash.rs
+    // Points in `crates/artifacts/src/trash.rs`.
     "trash::before_discard",
     "trash::discarded",
     "trash::batch_removed",
-    // artifacts/src/index.rs
+    // Points in `crates/artifacts/src/index.rs`.
     "artifacts::inserted",
     "artifacts::granted",
     "artifacts::adopted",
-    // store/src/lib.rs
+    // Points in `crates/store/src/lib.rs`.
     "store::created",
     "store::looked_at",
     "store::migrated",
     "store::before_close",
     "store::closed",
-    // store/src/writer.rs
+    // Points in `crates/store/src/writer.rs`.
     "writer::before_begin",
     "writer::job_done",
     "writer::before_commit",
     "writer::committed",
     "writer::answered",
     "writer::rung",
-    // store/src/approvals.rs
+    // Points in `crates/store/src/approvals.rs`.
     "approvals::inserted",
     "approvals::ended",
     "approvals::dropped",
     "approvals::permitted",
     "approvals::permission_removed",
-    // store/src/commands.rs
+    // Points in `crates/store/src/commands.rs`.
     "commands::started",
     "commands::ended",
     "commands::stopped",
-    // store/src/seen.rs
+    // Points in `crates/store/src/seen.rs`.
     "seen::read",
     "seen::passed",
     "seen::heard",
-    // store/src/, with one point for each statement that writes
+    // Points in `crates/store/src/`: one for each statement that writes.
     "agents::inserted",
     "agents::ended",
     "agents::paused",
@@ -97,28 +98,29 @@ pub(super) const POINTS: &[&str] = &[
     "work::withdrawn",
     "turns::begun",
     "turns::ended",
+    "sent::inserted",
     "usage::inserted",
-    // runtime/src/society.rs
+    // Points in `crates/runtime/src/society.rs`.
     "society::opened",
     "society::attachments_stored",
     "society::prompted",
-    // runtime/src/rest.rs
+    // Points in `crates/runtime/src/rest.rs`.
     "rest::delivered",
     "rest::settled",
     "rest::reminded",
     "rest::given_up",
-    // runtime/src/supervisor.rs
+    // Points in `crates/runtime/src/supervisor.rs`.
     "supervisor::left_work_read",
     "supervisor::left_work_woken",
     "supervisor::left_work_taken_up",
     "supervisor::before_settle",
     "supervisor::deadlock_told",
     "supervisor::due",
-    // runtime/src/ask.rs
+    // Points in `crates/runtime/src/ask.rs`.
     "ask::before_attempt",
     "ask::after_attempt",
     "ask::failure_noted",
-    // runtime/src/driver.rs and driver/
+    // Points in `crates/runtime/src/driver.rs` and `driver/`.
     "driver::taken_up",
     "driver::replayed",
     "driver::took_in",
@@ -140,7 +142,7 @@ pub(super) const POINTS: &[&str] = &[
     "outside::started",
     "outside::ran",
     "outside::settled",
-    // store/src/maintenance.rs and its modules
+    // Points in `crates/store/src/maintenance.rs` and its modules.
     "retention::removed",
     "retention::forgotten",
     "forget::removed",
@@ -154,7 +156,7 @@ pub(super) const POINTS: &[&str] = &[
     "backup::filled",
     "backup::before_rename",
     "backup::renamed",
-    // daemon/src/run.rs, serve.rs and output.rs
+    // Points in `run.rs`, `serve.rs` and `output.rs` of `crates/daemon/src/`.
     "run::begun",
     "run::idle",
     "run::stopped",

@@ -151,7 +151,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         script: || Box::new(|_| Answer::say("hello")),
         home: |server| {
             let polity = left_at(server, "society::prompted@1");
-            // This run fails at a damaged row and leaves root parked. The command of the scenario then resumes root.
+            // This run fails at a damaged row and parks root: root does nothing until it is resumed. The command of the
+            // scenario then resumes root.
             let parked = polity.run(RESUME);
             assert!(parked.stderr.contains("damaged row"), "{}", parked.stderr);
             polity
@@ -169,7 +170,8 @@ pub(super) const SCENARIOS: &[Scenario] = &[
             // The limits below make `gc` remove the older of these two tasks.
             run(&polity, &["go"]).expect_code(0);
             run(&polity, &["go"]).expect_code(0);
-            // A blob that has been in the trash for more than a week.
+            // Put a blob (the bytes of an artifact) into the trash, as if it had been there for more than a week. `gc`
+            // deletes it.
             let batch = polity.data_dir().join("artifacts/trash/1000");
             std::fs::create_dir_all(batch.join("ab")).expect("a trash");
             std::fs::write(batch.join("ab").join("c".repeat(62)), "old").expect("a file");
@@ -183,7 +185,7 @@ pub(super) const SCENARIOS: &[Scenario] = &[
         name: "backup",
         command: BACKUP,
         again: BACKUP,
-        // If the process dies after its work, the next process prints nothing.
+        // If the process dies after its work, the next process prints nothing. So the test expects no text.
         said: "",
         script: || Box::new(society(1, 2)),
         home: |server| {
@@ -318,7 +320,7 @@ fn with_project(server: &ScriptedServer, fields: &Value) -> Polity {
     polity
 }
 
-/// Root works, ends its turn without a text for the user, and gets a nudge.
+/// Root works, ends its turn without a text for the user, and gets a nudge: a notice that the user has no result yet.
 fn nudge(asked: &Conversation) -> Answer {
     if asked.text_contains("用户还没有收到结果") {
         return Answer::say("after all");
@@ -329,8 +331,8 @@ fn nudge(asked: &Conversation) -> Answer {
     }
 }
 
-/// The lead answers root early. Then it waits in a circle of agents that wait for each other, so its next closing text
-/// is held. The text is sent when the circle breaks.
+/// The lead answers root early. Then it waits in a circle of agents that wait for each other, so the daemon holds back
+/// its next closing text, and sends this text when the circle breaks.
 fn held(asked: &Conversation) -> Answer {
     let is_ready = asked.role_name() == "lead" && hired(asked, "reader").is_some();
     match asked.results_of("send_message").len() {

@@ -41,7 +41,8 @@ enum Node {
     Directory,
 }
 
-/// What a name refers to: `lasting` on the disk, and a value after each change that was not synced.
+/// A name on the simulated disk. `lasting` is the file or directory to which the name refers on the disk. `changes`
+/// lists the files or directories to which the name referred after each change that was not synced yet.
 #[derive(Default)]
 struct Name {
     lasting: Option<Node>,
@@ -97,7 +98,7 @@ impl Contents {
         change.make(&mut self.seen);
         let again: Vec<usize> = change.pages().filter(|page| self.lost.remove(page)).collect();
         self.changes.push(change);
-        // If a change touches a lost page, the whole page is written again.
+        // If a process writes to a page that a failed sync has lost, the next sync writes the whole page again.
         for page in again {
             let range = page * PAGE..((page + 1) * PAGE).min(self.seen.len());
             self.changes.push(Change::Write { at: range.start, data: self.seen[range].to_vec() });

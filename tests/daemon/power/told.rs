@@ -18,8 +18,8 @@ enum Fact {
     Result { agent: String, call: String },
 }
 
-/// All facts that the daemon has told. Each has the index of the journal record in which the daemon told it. The fact
-/// must be on the disk before this record.
+/// All facts that the daemon has told. Each comes with the place in the journal (the list of all writes, in order) at
+/// which the daemon told it. At that place, the fact must already be on the disk.
 pub(super) struct ToldFacts(Vec<(usize, Fact)>);
 
 impl ToldFacts {
@@ -94,7 +94,7 @@ fn requests(mut text: &[u8], mut tell: impl FnMut(usize, Fact)) {
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.map_or(0, |length| length.parse().expect("a length"));
         let body = end + HEAD_ENDS.len();
-        // The process died before it had sent the rest of this request.
+        // The process died before it had sent the rest of this request, so the model has got no result from it.
         let Some(sent) = text.get(body..body + length) else { return };
         if head.starts_with("post ") {
             let request = Conversation::new(Arc::new(serde_json::from_slice(sent).expect("JSON")));

@@ -20,8 +20,8 @@ fn names(list: &Value) -> Vec<&str> {
     list.as_array().expect("a list").iter().filter_map(Value::as_str).collect()
 }
 
-/// The schemas of both tools require a brief. The schema of `spawn_agent_with_task`, which most hires use, requires the
-/// five fields of a brief and no others.
+/// The schemas of both tools that hire agents require a brief. The schema of `spawn_agent_with_task`, which most hires
+/// use, requires the five fields of a brief and no others.
 /// Tests criteria 1.1, 1.2 and 1.3 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_model_is_told_what_a_brief_must_have_and_may_have() {

@@ -65,8 +65,8 @@ fn delayed_messages_come_in_order_and_once() {
     assert_eq!(said["text"], "all is there");
 }
 
-/// Kills a process that has accepted all delayed messages. Then sets the time at which they are due, with the
-/// statement `due`.
+/// Kills a process that has accepted all delayed messages. Then runs the SQL statement `due`, which changes the time at
+/// which these messages are due.
 fn left(server: &ScriptedServer, due: &'static str) -> Polity {
     let polity = home(server, &json!({}));
     let running = start(&polity, &["go", "--json"]);
@@ -143,7 +143,7 @@ fn work_until_nothing_is_left(polity: &Polity, prompt: &str, begun: &str) {
 fn a_clock_years_behind_waits_without_a_flood() {
     let server = ScriptedServer::start(play(3_600_000).script());
     let polity = left(&server, FAR_OFF);
-    // First finish the turns that the kill interrupted.
+    // First let a process finish the turns that the kill interrupted.
     work_until_nothing_is_left(&polity, "--resume", "\"services\"");
     let before = server.request_count();
     let ended = run(&polity, &["--resume", "--timeout", "2s", "--json"]).expect_code(124);

@@ -59,7 +59,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
             vec![
                 role("worker"),
                 spawn("worker"),
-                // The lead needs the worker's answer before it can answer.
+                // The lead needs the worker's answer before it can answer the friend.
                 after("what do you know?", |asked| {
                     let worker = hired(asked, "worker").expect("hired");
                     let question = json!({"message_type": "collaboration_request", "text": "what is found?"});
@@ -122,7 +122,7 @@ fn a_subtree_ends_mail_goes_back_and_those_who_wait_are_told() {
     let of_root = notices(&root);
     assert_eq!(of_root, [format!("消息 {late} 未能送达：智能体 {lead} 已结束（agent_terminated）。")]);
 
-    // The friend no longer waits: it got one notice, and has answered its own giver.
+    // The friend no longer waits for the lead. The friend got one notice, and has reported to root, which had hired it.
     let asked = asked_by(&server, &friend).pop().expect("a request");
     assert_eq!(notices(&asked), [format!("智能体 {lead} 已被结束：plans have changed")]);
     assert_eq!(asked.results_of("send_message")[1].error(), Some("agent_terminated"));

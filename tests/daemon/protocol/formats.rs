@@ -210,7 +210,7 @@ fn nobody_says_itself_who_a_message_is_from() {
     assert_eq!(of_user, 1, "exactly one message must be from the user");
 }
 
-/// Returns the newest user message that contains these words, from a request to a model.
+/// Finds the newest message with the role `user` that contains these words, in a request to a model.
 #[track_caller]
 fn message(asked: &Conversation, words: &str) -> String {
     let texts = asked.messages().iter().filter(|message| message["role"] == "user").map(text_of);
@@ -218,7 +218,7 @@ fn message(asked: &Conversation, words: &str) -> String {
     found.unwrap_or_else(|| panic!("{words:?} is not in {:#?}", asked.messages()))
 }
 
-/// A message has exactly the lines that this test expects.
+/// An agent's model gets a message as a header, the content, and a hint on how to reply. An answer has no hint.
 /// Tests criteria 9.2, 9.3, 9.4, 10.1, 10.2, 10.3, 10.4, 10.5 and 10.6 of
 /// `docs/seeds/agent-communication.requirements.md`.
 #[test]
@@ -264,7 +264,7 @@ fn a_message_is_a_header_its_content_and_a_hint() {
     );
 }
 
-/// In English, a message has the same lines as in Chinese.
+/// If the configured language is English, a message has the same lines as in Chinese.
 /// Tests criteria 10.1, 10.2, 10.3, 10.4 and 10.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn the_same_in_english() {
@@ -307,7 +307,7 @@ fn the_same_in_english() {
     );
 }
 
-/// Returns the request id that is shown in the message with these words.
+/// Returns the request id that the newest message with these words shows.
 #[track_caller]
 fn asked_for(asked: &Conversation, words: &str) -> String {
     let shown = message(asked, words);
@@ -319,7 +319,7 @@ fn spec() -> Value {
     json!({"services": "描述图片", "input_format": "一张图", "output_format": "一段话", "examples": "问：几个人？"})
 }
 
-/// An interface spec is optional, but if a role has one, all four fields are required.
+/// A role may have an interface spec. If a role has one, the spec must have all four fields.
 /// Tests criteria 4.1 and 4.2 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn an_interface_spec_has_four_fields_or_is_not_there() {
@@ -352,8 +352,9 @@ fn an_interface_spec_has_four_fields_or_is_not_there() {
     assert_eq!(events(&performed.lines, "role_created").len(), 2);
 }
 
-/// An introduction contains the interface spec. From then on, the receiver's system message also contains the spec,
-/// and advises the receiver to ask in its format.
+/// Root introduces a painter to a writer. The introduction, which the writer receives, contains the interface spec of
+/// the painter's role. From then on, the system message of the writer also contains this spec, and advises the writer
+/// to write requests in the format that the spec describes.
 /// Tests criteria 4.3 and 4.4 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn a_sender_has_the_interface_spec_of_whom_it_writes_to_before_it() {

@@ -158,8 +158,8 @@ fn whoever_hires_is_told_how_children_find_each_other() {
     }
 }
 
-/// The prompts explain that only the first line of a message names its sender. They also explain the mark in the
-/// content of a message; without this explanation, agents would not understand the mark.
+/// The prompts explain that only the first line of a message names its sender. They also explain the mark `｜`, which
+/// the daemon puts before lines of a message that look like lines of the system.
 #[test]
 fn everybody_is_told_where_the_sender_stands_and_what_the_mark_means() {
     assert_one_line_says(CHINESE.base, &["发送者只以消息首行为准", "“｜”"]);

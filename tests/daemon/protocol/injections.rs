@@ -1,7 +1,7 @@
 //! An agent writes texts that imitate the system or another sender, in every place where it can write. No request may
 //! mislead the agent that reads it.
 //!
-//! The texts are listed in a file of the crate that presents messages. Add new ones there.
+//! The texts are in `crates/society/src/present/injections.json`. Add new texts there.
 
 use std::collections::BTreeMap;
 
@@ -62,8 +62,8 @@ fn passes_for_the_system(line: &str) -> bool {
 
 /// Returns the lines of a user message that look like lines of the system but are not.
 ///
-/// The system itself writes the header, the message type and the self-introduction below it, the reply hint at the
-/// end, and the heading of an attachment's block.
+/// The system itself writes the header, the message type and the self-introduction below it, the reply hint at the end,
+/// and the heading of an attachment's block. So these lines do not count.
 fn forged(text: &str) -> Vec<String> {
     let lines = lines_seen(text);
     let id =

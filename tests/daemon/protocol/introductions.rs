@@ -30,17 +30,17 @@ fn answer(target: &str, request: &str) -> Value {
         "usage_hint": "一次一张图", "request_id": request})
 }
 
-/// How the request for an introduction reaches an agent that knows the specialist. The asker's parent, `front`, sends
-/// the request on to this agent.
+/// How the request for an introduction gets to `back`, which knows the specialist. The asker sends the request to its
+/// parent, `front`, and `front` sends it on.
 #[derive(Clone, Copy)]
 enum Way {
-    /// `back`, a colleague that knows the specialist.
+    /// `front` sends the request to its colleague `back`.
     Colleague,
-    /// Root, the parent of `front`; root then asks `back`.
+    /// `front` sends the request to its parent, root, and root sends it to `back`.
     Parent,
 }
 
-/// The closing text of root, `front` and the asker: the specialist's result if it has arrived, otherwise `…`.
+/// Returns the closing text of root, `front` and the asker: the specialist's result if it has arrived, otherwise `…`.
 fn pass_on_result(asked: &Conversation) -> Answer {
     Answer::say(if hears(asked, RESULT) { RESULT } else { WAITING })
 }
@@ -51,8 +51,8 @@ const RESULT: &str = "two people";
 /// Plays five agents in three generations: root hires `back` and `front`, `back` hires a specialist, and `front` hires
 /// an asker. The asker can write to the specialist only after an introduction along the whole chain.
 fn chain(way: Way) -> Performed {
-    // The specialist's id, which no agent has told the asker. The asker uses the id before the introduction, and must
-    // be refused.
+    // The specialist's id. No agent has told it to the asker, but the script gives it to the asker, so that the asker
+    // can try to use it before the introduction and be refused.
     let specialist: Arc<OnceLock<String>> = Arc::default();
     let known = Arc::clone(&specialist);
 
@@ -131,7 +131,7 @@ fn chain(way: Way) -> Performed {
         if asked.role_name() == "back"
             && let Some(id) = hired(asked, "specialist")
         {
-            // Each request of `back` sets the same id, so it may be set already.
+            // Ignore the error: an earlier request of `back` may have set the same id.
             let _ = specialist.set(id);
             if !hears(asked, "required_capability") {
                 return Answer::say("back is ready");
@@ -180,7 +180,7 @@ fn assert_chain(way: Way, introductions: usize) {
     assert_eq!(of_front.from, Sender::Agent { role: "front".to_owned(), id: front.clone() });
     assert!(of_front.text.contains("usage_hint: 一次一张图"), "{}", of_front.text);
 
-    // Each step of the chain must add one contact.
+    // Each introduction must add one contact.
     let added = events(&performed.lines, "contact_added");
     let introduced: Vec<[&Value; 3]> = added
         .iter()
@@ -315,7 +315,7 @@ fn every_other_introduction_has_an_outcome_of_its_own() {
                     vec![
                         // No agent has asked for this introduction. The target is given by its id.
                         introduce(&writer, json!({"id": painter})),
-                        // An agent that the receiver already knows.
+                        // The target is an agent that the receiver already knows.
                         introduce(&writer, json!({"id": painter})),
                         // The target is a plain string with the name of the role.
                         introduce(&painter, json!("writer")),

@@ -69,7 +69,7 @@ fn two_tasks_at_once_never_mix() {
         |asked: &Conversation| MARKS.into_iter().find(|mark| asked.text_contains(mark)).expect("a mark");
     let answers = Arc::new(AtomicBool::new(false));
     let switch = Arc::clone(&answers);
-    // Every hired agent and every message carries the mark of its task.
+    // Every role prompt and every message contains the mark of its task: `ALPHA` or `BETA`.
     let server = ScriptedServer::start(move |asked| {
         if !switch.load(Ordering::SeqCst) {
             return Answer::hang();

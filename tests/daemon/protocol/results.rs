@@ -141,7 +141,8 @@ fn what_was_returned_before_a_crash_is_not_returned_again() {
     server.assert_clean();
 }
 
-/// The child must answer the first message in the form of the brief, whatever the type of this message is.
+/// The child must answer its parent's first message in the form that the brief requires, whatever the type of this
+/// message is.
 #[test]
 fn the_first_request_of_a_parent_is_answered_in_the_form_of_the_brief() {
     let server = ScriptedServer::start(assigned(json!("a title, please"), |asked| match told(asked) {

@@ -147,8 +147,8 @@ fn a_refusal_of_media_in_any_words_is_followed_by_a_description() {
     }
 }
 
-/// The server also refuses the request without the picture, so the picture is not the reason for the refusal. So the
-/// next request of the task must contain the picture again.
+/// The server also refuses the request without the picture, so the picture is not the reason for the refusal. The next
+/// request of the task must contain the picture again.
 #[test]
 fn a_refusal_for_another_reason_makes_no_picture_distrusted() {
     let server = ScriptedServer::start(|asked| match asked.text_contains("einmal") {
@@ -176,7 +176,8 @@ fn a_picture_that_was_refused_is_not_sent_again_until_the_configuration_changes(
         let rounds = asked.results_of("list_contacts").len();
         if !asked.image_urls().is_empty() {
             let what = json!({"error": {"message": "image input is not supported"}});
-            // The configuration has changed before the second attempt with the picture, so the server accepts it.
+            // The test changes the configuration before the second attempt with the picture, and the server then
+            // accepts the picture.
             return if rounds < 2 { Answer::error(400, what) } else { Answer::say("I see it") };
         }
         if rounds == 1 {

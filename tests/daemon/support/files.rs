@@ -66,7 +66,7 @@ pub(crate) fn from_data_url(url: &str, mime_type: &str) -> Vec<u8> {
     from_base64(data.unwrap_or_else(|| panic!("not a data URL of {mime_type}: {:.80}", url)))
 }
 
-/// If this many successive characters of a file's base64 are found, they count as a copy of the file's bytes.
+/// If a text contains this many successive characters of a file's base64, it counts as a copy of the file's bytes.
 const RUN: usize = 64;
 
 /// Encodes bytes in hexadecimal, with `before` in front of each byte and with the separator `between`.

@@ -123,7 +123,8 @@ pub(crate) fn newest_words(asked: &Conversation) -> Option<String> {
     said.next().map(|heard| words(&heard))
 }
 
-/// Returns the text of a message, without the reply hint and the self-introduction.
+/// Returns the text of a message without two lines that the system adds: the reply hint and the sender's
+/// self-introduction.
 pub(crate) fn words(heard: &Heard) -> String {
     let is_of_system = |line: &&str| line.starts_with("如需回复") || line.starts_with("（自我介绍）");
     heard.text.lines().filter(|line| !is_of_system(line)).collect::<Vec<_>>().join("\n")

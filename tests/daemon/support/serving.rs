@@ -67,7 +67,7 @@ impl Serving {
         );
         let mut stream = self.connect();
         stream.write_all(self.head(line, &more).as_bytes()).expect("a request");
-        // A daemon that refuses the body may close the connection before it has read everything.
+        // Ignore an error: a daemon that refuses the body may close the connection before it has read everything.
         let _ = stream.write_all(body);
         answer_on(stream)
     }
@@ -138,7 +138,7 @@ impl Serving {
 #[track_caller]
 pub(crate) fn answer_on(mut stream: TcpStream) -> Answered {
     let mut answer = Vec::new();
-    // The connection may be reset after the answer.
+    // The connection may be reset after the answer. That is no failure if the answer is complete.
     let read = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let Some((head, body)) = answer.split_once("\r\n\r\n") else {

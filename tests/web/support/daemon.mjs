@@ -1,4 +1,4 @@
-// A real daemon with the rehearsal models and with temporary directories of its own.
+// Starts a real daemon with the rehearsal models and with its own temporary directories.
 
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -9,7 +9,10 @@ import { join } from "node:path";
 /** Maximum wait for a condition before the test fails, in milliseconds. No check waits for a fixed time. */
 export const PATIENCE_MS = 120_000;
 
-/** Operating systems assign ports from this number on by themselves, so no program gets a lower port by chance. */
+/**
+ * The lowest port that operating systems assign automatically. A port below it is never assigned to a program by
+ * chance.
+ */
 const GIVEN_FROM = 32_768;
 
 /**
@@ -32,7 +35,7 @@ async function freePort() {
 
 /**
  * Returns a file's text, or null if the file does not exist: a starting daemon removes the `daemon.json` of the
- * previous one.
+ * previous daemon.
  */
 function contentOf(file) {
   try {
@@ -97,14 +100,14 @@ export class Daemon {
     return response.json();
   }
 
-  /** Sends a POST request without a body, such as a pause or a stop. */
+  /** Sends a POST request without a body, such as a request to pause an agent. Returns the API's answer. */
   async post(path) {
     const response = await fetch(this.url + path, { method: "POST", headers: { Authorization: `Bearer ${this.token}` } });
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return response.json();
   }
 
-  /** Sends root a message of the user through the API, as another program would. */
+  /** Sends a message of the user to the agent `root`, through the API, as another program would. */
   async write(text) {
     const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };
     const response = await fetch(`${this.url}/api/messages`, { method: "POST", headers, body: JSON.stringify({ to: "root", text }) });
@@ -112,14 +115,17 @@ export class Daemon {
     return response.json();
   }
 
-  /** Answers a question about a call through the API, as another program would. */
+  /**
+   * Answers the daemon's question to the user whether an agent may make a tool call. Sends the answer through the API,
+   * as another program would.
+   */
   async answer(approval, answer) {
     const headers = { Authorization: `Bearer ${this.token}`, "Content-Type": "application/json" };
     const response = await fetch(`${this.url}/api/approvals/${approval}`, { method: "POST", headers, body: JSON.stringify(answer) });
     if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
   }
 
-  /** Returns all events after a number. */
+  /** Returns all events with a number above `after`. */
   async events(after = 0) {
     const all = [];
     for (;;) {

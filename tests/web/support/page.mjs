@@ -1,5 +1,5 @@
 // Functions that check a page. They wait for each condition, and read related facts at the same moment. To check that
-// nothing more arrives, a test first waits for something else that would arrive later.
+// no further event arrives, a test causes a later event and waits until this event has arrived.
 
 import assert from "node:assert/strict";
 import { groupOf } from "../../../crates/api/web/assets/events.js";

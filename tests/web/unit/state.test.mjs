@@ -15,13 +15,13 @@ function begun(...agents) {
 const after = (model, ...entries) => reduce(model, { type: "events", entries });
 const stateOf = (model, id) => model.agents.get(id).state;
 
-test("a message queues, a turn thinks, its end rests", () => {
+test("a message makes ready, a turn stays so until it is known how far it is, its end rests", () => {
   let model = begun(agent("root"));
   model = after(model, { seq: 11, event: "message_accepted", task: "t", from: "user", to: "root", text: "hello" });
-  assert.equal(stateOf(model, "root"), "queued");
+  assert.equal(stateOf(model, "root"), "ready");
   assert.equal(model.agents.get("root").waiting, 1);
   model = after(model, { seq: 12, event: "turn_started", task: "t", agent: "root" });
-  assert.equal(stateOf(model, "root"), "thinking");
+  assert.equal(stateOf(model, "root"), "ready");
   assert.equal(model.agents.get("root").waiting, 0);
   model = after(model, { seq: 13, event: "turn_ended", task: "t", agent: "root" });
   assert.equal(stateOf(model, "root"), "idle");
@@ -72,13 +72,13 @@ test("invariant: reading agents again at any moment changes no state that events
     { seq: 14, event: "agent_resumed", agent: "a" },
     { seq: 15, event: "turn_started", agent: "a" },
   ];
-  const states = ["idle", "thinking", "idle", "paused", "idle", "thinking"];
+  const states = ["idle", "ready", "idle", "paused", "idle", "ready"];
   for (let read = 0; read <= entries.length; read += 1) {
     for (let known = 0; known <= entries.length; known += 1) {
       const model = after(begun(agent("a")), ...entries.slice(0, known));
       const again = reduce(model, { type: "agents", agents: [agent("a", { asOf: 10 + read, state: states[read] })] });
       assert.equal(stateOf(again, "a"), states[Math.max(read, known)], `read at ${read}, known to ${known}`);
-      assert.equal(stateOf(after(again, ...entries.slice(known)), "a"), "thinking");
+      assert.equal(stateOf(after(again, ...entries.slice(known)), "a"), "ready");
     }
   }
 });
@@ -163,7 +163,7 @@ test("events that begin anew leave nothing of before", () => {
   assert.equal(model.stale, stale, "a reset must not mark the lists as stale again");
   model = reduce(reduce(model, { type: "agents", agents: [agent("root", { asOf: 3 })] }), { type: "ready", seq: 3 });
   assert.equal(model.agents.get("root").asOf, 3);
-  assert.equal(stateOf(after(model, { seq: 4, event: "turn_started", agent: "root" }), "root"), "thinking");
+  assert.equal(stateOf(after(model, { seq: 4, event: "turn_started", agent: "root" }), "root"), "ready");
 });
 
 test("a question about a call disappears as soon as anybody has answered it, and nothing brings it back", () => {
@@ -175,5 +175,52 @@ test("a question about a call disappears as soon as anybody has answered it, and
   model = after(model, { seq: 12, event: "approval_ended", task: "t", agent: "root", approval: "p1", tool: "bash", state: "allowed" });
   assert.deepEqual(model.approvals.map((one) => one.id), ["p2"]);
   assert.equal(model.stale.approvals, 2);
-  assert.equal(stateOf(model, "root"), "thinking");
+  assert.equal(stateOf(model, "root"), "ready");
+});
+
+const thinking = { state: "thinking", task: "t", service: "local", attempt: 1, since: 5, tokens: 1 };
+const queued = { state: "queued", task: "t", service: "local", place: 2, since: 5 };
+const see = (model, ...glimpses) => reduce(model, { type: "glimpses", glimpses });
+const glimpse = (agent, doing, said) => ({ agent, task: "t", doing, said });
+
+test("a glimpse tells how far an agent is with its work, whether it comes before or after the event that began it", () => {
+  const began = { seq: 11, event: "turn_started", task: "t", agent: "a" };
+  const first = after(see(begun(agent("a")), glimpse("a", queued)), began);
+  const second = see(after(begun(agent("a")), began), glimpse("a", queued));
+  for (const model of [first, second]) {
+    assert.deepEqual(model.agents.get("a").doing, queued);
+    assert.equal(stateOf(see(model, glimpse("a", thinking)), "a"), "thinking");
+    const ended = see(model, glimpse("a"));
+    assert.equal(stateOf(ended, "a"), "ready");
+    assert.equal(stateOf(after(model, { seq: 12, event: "turn_ended", agent: "a" }), "a"), "idle");
+  }
+});
+
+test("a read that is older than a glimpse does not undo it, and the end of a connection forgets all", () => {
+  let model = see(begun(agent("a", { state: "ready" })), glimpse("a", thinking));
+  model = reduce(model, { type: "agents", agents: [agent("a", { state: "queued", asOf: 12 })] });
+  assert.equal(stateOf(model, "a"), "thinking");
+  assert.equal(reduce({ ...model, connection: "live" }, { type: "connection", state: "lost" }).moments.size, 0);
+});
+
+test("an agent that is halted or has no work is not at work, whatever a late glimpse says", () => {
+  for (const state of ["paused", "parked", "ended", "idle"]) {
+    assert.equal(stateOf(see(begun(agent("a", { state })), glimpse("a", thinking)), "a"), state);
+  }
+});
+
+test("the pieces of an answer are joined, another answer begins anew, and a gap is shown", () => {
+  const said = (answer, text, more = {}) => ({ answer, text, ...more });
+  let model = begun(agent("a", { state: "ready" }));
+  const text = () => model.moments.get("a t").saying.text;
+  model = see(model, glimpse("a", thinking, said(7, "one ")), glimpse("a", thinking, said(7, "two")));
+  assert.equal(text(), "one two");
+  model = see(model, glimpse("a", { ...thinking, tokens: 3 }));
+  assert.equal(text(), "one two");
+  model = see(model, glimpse("a", thinking, said(7, "four", { textSkipped: true })));
+  assert.equal(text(), "one two…four");
+  model = see(model, glimpse("a", thinking, said(9, "new", { calls: ["bash"] })));
+  assert.deepEqual(model.moments.get("a t").saying, { answer: 9, text: "new", reasoning: "", calls: ["bash"] });
+  model = see(model, glimpse("a", { state: "running", task: "t", tools: ["bash"], since: 5 }));
+  assert.equal(model.moments.get("a t").saying, undefined);
 });

@@ -42,7 +42,7 @@ test("what comes twice is dropped, where a number is missing it asks", () => {
   check(2, [], [], false);
 });
 
-/** A server that loses some events, repeats others, and closes connections again and again. */
+/** Starts a server that leaves out some events, repeats others, and often closes its connections. */
 function unreliable(total, removed) {
   const exist = (seq) => seq >= 1 && seq <= total && !removed.has(seq);
   let connections = 0;
@@ -62,7 +62,7 @@ function unreliable(total, removed) {
       return;
     }
     response.writeHead(200, { "content-type": "text/event-stream" });
-    // Begin too early, so that some events are repeated, and leave one event out.
+    // Begin two events too early, so that some events are repeated. Leave out one later event.
     for (let seq = Math.max(1, after - 2); seq <= Math.min(total, after + 40); seq += 1) {
       if (exist(seq) && seq !== after + 17) response.write(`id: ${seq}\nevent: turn_started\ndata: ${JSON.stringify(entry(seq))}\n\n`);
     }
@@ -211,4 +211,40 @@ test("a page that nobody looks at holds no stream, and goes on from where it was
   assert.deepEqual(asked, [0, 2]);
   assert.ok(!states.includes("lost"), "a hidden page must not count as a lost connection");
   assert.equal(watchers.size, 0);
+});
+
+test("glimpses are told apart from events, also between them, and are asked for only by who wants them", async () => {
+  const glimpse = (agent) => ({ agent, task: "t", doing: { state: "thinking" } });
+  const frame = (agent) => `event: glimpse\ndata: ${JSON.stringify(glimpse(agent))}\n\n`;
+  for (const wants of [true, false]) {
+    const stop = new AbortController();
+    const targets = [];
+    const [got, seen] = [[], []];
+    const native = globalThis.fetch;
+    await following({
+      signal: stop.signal,
+      ...(wants ? { onglimpses: (glimpses) => seen.push(...glimpses) } : {}),
+      onentries: (entries) => {
+        got.push(...entries);
+        if (got.at(-1).seq === 3) stop.abort();
+      },
+    }, (after, signal) => endless(
+      wants ? frame("a") + said([entry(1)]) + frame("b") + said([entry(2), entry(3)]) : said([entry(1), entry(2), entry(3)]), signal,
+    ));
+    globalThis.fetch = async (target) => {
+      targets.push(target);
+      return new Response("{}", { status: 401 });
+    };
+    try {
+      await follow({
+        last: 0, leave: () => {}, onstate: () => {}, onentries: () => {}, ...(wants ? { onglimpses: () => {} } : {}),
+        signal: new AbortController().signal, presence: HERE,
+      });
+    } finally {
+      globalThis.fetch = native;
+    }
+    assert.deepEqual(seqs(got), [1, 2, 3]);
+    assert.deepEqual(seen, wants ? [glimpse("a"), glimpse("b")] : []);
+    assert.equal(targets[0].includes("live=true"), wants);
+  }
 });

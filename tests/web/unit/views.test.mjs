@@ -9,6 +9,8 @@ import { clock, cost, elapsed, firstLine, moment, short, size, whole } from "../
 import { LANGUAGES, pieces, preferred, texts } from "../../../crates/api/web/assets/i18n.js";
 import { SHORTCUTS, meaning } from "../../../crates/api/web/assets/keys.js";
 import { PAGES, parse, write } from "../../../crates/api/web/assets/route.js";
+import { STATES } from "../../../crates/api/web/assets/state.js";
+import { detailsOf, silenceOf } from "../../../crates/api/web/assets/views/doing.js";
 import { chipsOf } from "../../../crates/api/web/assets/views/sentence.js";
 import { rowsOf, step } from "../../../crates/api/web/assets/tree.js";
 import { inSight, offsets, rowAt } from "../../../crates/api/web/assets/virtual.js";
@@ -36,6 +38,39 @@ test("every text that a script asks for is there, and every text is asked for", 
     const found = asked.has(key) || made.some((start) => key.startsWith(start)) || ends.some((end) => key.endsWith(end));
     assert.ok(found, `no script uses ${key}`);
   }
+});
+
+test("every state of an agent has its texts, its shape and its colour, and the page knows no other", () => {
+  const source = readFileSync(new URL("../../../crates/view/src/doing.rs", import.meta.url), "utf8");
+  const body = /pub enum AgentState \{([\s\S]*?)\n\}/.exec(source)[1];
+  const states = [...body.matchAll(/^ {4}([A-Z]\w+)/gm)].map((match) => match[1].toLowerCase());
+  assert.deepEqual([...STATES].sort(), [...states].sort());
+  const [dom, css] = ["dom.js", "css/parts.css"].map((name) => readFileSync(new URL(name, ASSETS), "utf8"));
+  for (const state of states) {
+    assert.ok(`state.${state}` in en && `state.${state}.what` in en, state);
+    assert.ok(dom.includes(`\n  ${state}: [`), state);
+    assert.ok(css.includes(`.state-${state} {`), state);
+  }
+});
+
+test("what an agent does is told with its details, and what follows a silence", () => {
+  const app = { t: texts("en") };
+  const check = (doing, expect) => assert.equal(detailsOf(app, doing, 10_000), expect);
+  check({ state: "thinking", service: "local", tokens: 0 }, "at local");
+  check({ state: "thinking", service: "local", tokens: 7 }, "at local, 7 tokens");
+  check({ state: "queued", service: "local" }, "local");
+  check({ state: "queued", service: "local", place: 3, closedUntil: 15_000 }, "local, place 3, which takes no calls for 0:05");
+  check({ state: "running", tools: ["bash", "fetch"] }, "bash, fetch");
+  check({ state: "retrying", service: "local", attempt: 2, of: 4, until: 12_000, why: "busy" },
+    "local in 0:02, after failure 2 of 4: busy");
+  check({ state: "idle" }, "");
+  check(undefined, "");
+  const silent = (silence) => silenceOf(app, { state: "thinking", service: "local", silence }, 20_000);
+  assert.equal(silent(undefined), "");
+  assert.equal(silent({ since: 8_000, until: 60_000, then: "retry" }), "local has been silent for 0:12; in 0:40 it is asked again");
+  assert.equal(silent({ since: 8_000, until: 60_000, then: "fallback", fallback: "far" }),
+    "local has been silent for 0:12; in 0:40 far is asked instead");
+  assert.equal(silent({ since: 8_000, until: 60_000, then: "give_up" }), "local has been silent for 0:12; in 0:40 the call fails");
 });
 
 test("every kind of event, outcome, failure and next attempt of the runtime has its text and its group", () => {
@@ -88,7 +123,8 @@ test("every code of an error has its text", () => {
 test("nothing makes markup or code out of text, nothing has a style or a handler in markup", () => {
   for (const [name, text] of scripts()) {
     for (const danger of ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "new Function", "setAttribute(\"style\"", "createContextualFragment", "http://", "https://"]) {
-      // The namespace of SVG looks like a web address, but nothing loads it.
+      // In `dom.js`, the text is the name of the SVG namespace. The name looks like a web address, but the browser does
+      // not load it.
       if (danger === "http://" && name === "dom.js") continue;
       assert.ok(!text.includes(danger), `${name} has ${danger}`);
     }
@@ -115,7 +151,7 @@ test("every file that a script or the page names is there", () => {
 
 test("every script can be read, and uses what it imports", async () => {
   for (const [name, text] of scripts()) {
-    // `main.js` would start the whole page when imported.
+    // Importing `main.js` would start the whole page, so only the other scripts are imported.
     if (name !== "main.js") await import(new URL(name, ASSETS));
     for (const [statement, names] of text.matchAll(/^import (?:\{([^}]+)\}|\w+) from .*$/gm)) {
       const rest = text.replace(statement, "");
@@ -279,9 +315,9 @@ test("invariant: the rows in sight cover what is seen, and are few", () => {
 test("shortcuts", () => {
   const press = (key, more = {}) => meaning({ key, writing: false, ...more });
   assert.deepEqual(press("2"), { does: "page", number: 2 });
-  assert.deepEqual(press("6"), { does: "page", number: 6 });
+  assert.deepEqual(press("7"), { does: "page", number: 7 });
   assert.deepEqual(press("a"), { does: "approval" });
-  assert.equal(press("7"), null);
+  assert.equal(press("8"), null);
   assert.deepEqual(press("?"), { does: "help" });
   assert.equal(press("t", { writing: true }), null);
   assert.equal(press("t", { ctrlKey: true }), null);

@@ -1,0 +1,133 @@
+//! `polity chat` and `polity watch` on terminals of different widths, driven by keys.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use polity_tests::{Answer, ScriptedServer};
+use serde_json::json;
+
+use super::{rows, served, told};
+
+const WIDTHS: [u16; 3] = [40, 80, 200];
+const ENTER: &str = "\r";
+const ALT_ENTER: &str = "\x1b\r";
+const CTRL_C: &str = "\x03";
+/// The line editor of the chat writes this escape sequence each time it begins to read a line. The tests wait for the
+/// sequence before they type, because earlier keys would not reach the editor.
+const READS: &str = "\x1b[?2004h";
+
+/// Returns the lines that a terminal shows, without escape sequences. After a carriage return, text replaces the text
+/// of the line.
+fn plain(shown: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = shown.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '\x1b' => {
+                // An escape sequence ends with its first letter.
+                rest.find(char::is_ascii_alphabetic);
+            }
+            '\r' if rest.peek() == Some(&'\n') => {}
+            '\r' => plain.truncate(plain.rfind('\n').map_or(0, |at| at + 1)),
+            character => plain.push(character),
+        }
+    }
+    plain
+}
+
+#[test]
+fn a_chat_can_be_typed_and_read_at_every_width() {
+    let count = AtomicUsize::new(0);
+    let server = ScriptedServer::start(move |_| {
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        Answer::say(format!("{}end-{number}", "wonderful ".repeat(30)))
+    });
+    let (polity, _daemon) = served(&server);
+    for (number, columns) in WIDTHS.into_iter().enumerate() {
+        let (running, mut keyboard) = polity.spawn_with_keyboard_at(columns, &["chat", "--data", "data"]);
+        let mut press = |keys: &str| keyboard.write_all(keys.as_bytes()).expect("a keyboard");
+        running.stdout_line("/help");
+        running.stdout_wait_times(READS, 1);
+        press(&format!("begin {columns}{ALT_ENTER}second line{ENTER}"));
+        // The answer consists of 30 words of ten columns and a last word. The text is indented while it arrives. So an
+        // unindented last line shows that the answer is complete.
+        let last = "wonderful ".repeat(30 % ((usize::from(columns) + 1) / 10));
+        running.stdout_wait(&format!("\n{last}end-{number}"));
+        // On a line with text, Ctrl-C only empties the line, and the chat goes on.
+        running.stdout_wait_times(READS, 2);
+        press(&format!("never sent{CTRL_C}/tasks{ENTER}"));
+        running.stdout_line("tokens");
+        running.stdout_wait_times(READS, 3);
+        // On an empty line, Ctrl-C ends the chat.
+        press(CTRL_C);
+        let shown = plain(&running.wait().expect_code(0).stdout);
+        // Leave out the indented lines, which the chat shows while a model writes. Only they may be broken within a
+        // word.
+        let is_answer = |line: &&str| line.contains("wonderful") && !line.starts_with("  ");
+        let lines: Vec<&str> = shown.lines().filter(is_answer).collect();
+        assert!(lines.len() > 1, "{shown}");
+        for line in &lines {
+            assert!(line.trim_end().len() <= columns.into(), "{columns}: {line:?}");
+            assert!(
+                line.split_whitespace().all(|word| word == "wonderful" || word.starts_with("end-")),
+                "{line:?}"
+            );
+        }
+    }
+    let said = rows(&polity, &["messages", "--from", "user"]);
+    let texts: Vec<&str> = said.iter().filter_map(|message| message["text"].as_str()).collect();
+    assert_eq!(texts, WIDTHS.map(|columns| format!("begin {columns}\nsecond line")));
+}
+
+#[test]
+fn a_chat_begins_with_the_last_lines_and_finds_what_was_typed_before() {
+    let server = ScriptedServer::start(|_| Answer::say("forty-two"));
+    let (polity, _daemon) = served(&server);
+    told(&polity, &["send", "--wait", "how much is it?"]);
+    let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&["chat", "--data", "data"]);
+    running.stdout_line("> how much is it?");
+    running.stdout_line("forty-two");
+    running.stdout_line(&format!("/task {task} continues that task"));
+    running.stdout_line("/help");
+    running.stdout_wait_times(READS, 1);
+    // The arrow key shows the line that another client has sent before.
+    write!(keyboard, "\x1b[A{ENTER}").expect("a keyboard");
+    server.wait_until(std::time::Duration::from_secs(60), |requests| requests.len() == 2);
+    running.stdout_wait_times(READS, 2);
+    write!(keyboard, "/quit{ENTER}").expect("a keyboard");
+    running.wait().expect_code(0);
+    let said = rows(&polity, &["messages", "--from", "user"]);
+    assert_eq!(said[1]["text"], json!("how much is it?"));
+    assert_ne!(said[1]["task"], json!(task), "without /task, the chat begins a new task");
+}
+
+#[test]
+fn a_watch_answers_its_keys_at_every_width() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let (polity, _daemon) = served(&server);
+    told(&polity, &["send", "--wait", "how much?"]);
+    let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    for columns in WIDTHS {
+        let arguments = ["watch", "--task", &task, "--data", "data"];
+        let (running, mut keyboard) = polity.spawn_with_keyboard_at(columns, &arguments);
+        running.stdout_wait(&task);
+        write!(keyboard, "jkq").expect("a keyboard");
+        let shown = running.wait().expect_code(0).stdout;
+        assert!(plain(&shown).contains("polity"), "{shown:?}");
+    }
+    let unknown = polity.run(&["watch", "--task", "task-none", "--data", "data"]);
+    assert_eq!(unknown.code, Some(2), "{}", unknown.stderr);
+}
+
+#[test]
+fn a_watch_in_the_background_of_a_shell_is_not_stopped() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let (polity, _daemon) = served(&server);
+    let script = "set -m; \"$POLITY\" watch --data data & echo started; wait";
+    let shell = polity.script_on_terminal(script);
+    shell.stdout_line("started");
+    told(&polity, &["send", "--wait", "how much is it?"]);
+    shell.stdout_line("how much is it?");
+    drop(shell);
+}

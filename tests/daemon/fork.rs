@@ -1,0 +1,151 @@
+//! `polity fork`: a new task that begins as a copy of another task up to a turn, and goes on differently.
+
+use std::io::Write;
+use std::time::Duration;
+
+use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::database::Database;
+use crate::support::hiring::{heard_from_agents, hire};
+use crate::support::serving::{Answered, Serving, answer_on};
+use crate::support::{app, run, service};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Plays a root that hires a worker for the first prompt, and names a color in its answer to every later prompt.
+fn colors(asked: &Conversation) -> Answer {
+    if asked.role_name() == "worker" {
+        return Answer::say("the worker is ready");
+    }
+    if let Some(answer) = hire(asked, "worker", "get ready") {
+        return answer;
+    }
+    let last = asked.heard().pop().map(|heard| heard.text).unwrap_or_default();
+    for color in ["blue", "green"] {
+        if last.contains(color) {
+            return Answer::say(format!("it is {color}, says {}", asked.model()));
+        }
+    }
+    match heard_from_agents(asked).is_empty() {
+        true => Answer::say("one moment"),
+        false => Answer::say("all are ready"),
+    }
+}
+
+#[track_caller]
+fn ask(polity: &Polity, arguments: &[&str]) -> String {
+    polity.run(&[arguments, &["--data", "data"]].concat()).expect_code(0).stdout
+}
+
+#[track_caller]
+fn json_of(polity: &Polity, arguments: &[&str]) -> Value {
+    serde_json::from_str(&ask(polity, &[arguments, &["--json"]].concat())).expect("JSON")
+}
+
+/// Returns every row of a task, as text.
+fn rows(polity: &Polity, task: &str) -> Vec<String> {
+    let mut database = Database::read(&polity.data_dir());
+    let tables: [Vec<[String; 2]>; 6] = [
+        database.texts(
+            "SELECT task, json_array(seq, id, sender, receiver, body, attachments, state, answered_by, answered_in,
+                reminded, sent_in, turn, created_at) FROM messages ORDER BY seq",
+        ),
+        database.texts("SELECT task, json_array(seq, agent, turn, message, body, created_at) FROM records ORDER BY seq"),
+        database.texts("SELECT task, json_array(id, agent, began_by, works_on, state) FROM turns ORDER BY id"),
+        database.texts(
+            "SELECT task, json_array(id, parent, role, brief, hired_in, ended_at, paused_at) FROM agents
+                WHERE task IS NOT NULL ORDER BY id",
+        ),
+        database.texts("SELECT task, json_array(id, creator, name, prompt, service) FROM roles ORDER BY id"),
+        database.texts("SELECT task, json_array(seq, kind, body) FROM events WHERE task IS NOT NULL ORDER BY seq"),
+    ];
+    let all = tables.into_iter().flatten();
+    all.filter(|[of, _]| of == task).map(|[_, row]| row).collect()
+}
+
+/// Sends a request for a fork, with an idempotency key.
+fn fork_keyed(serving: &Serving, line: &str, body: &str) -> Answered {
+    let length = body.len();
+    let more = format!(
+        "idempotency-key: green-1\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n"
+    );
+    let mut stream = serving.connect();
+    stream.write_all((serving.head(line, &more) + body).as_bytes()).expect("a request");
+    answer_on(stream)
+}
+
+#[test]
+fn a_fork_goes_on_differently_and_the_task_stays_as_it_is() {
+    let server = ScriptedServer::start(colors);
+    let services = [service("one", &server, &["text"]), service("two", &server, &["text"])];
+    let polity = Polity::new(&json!({"services": services}), &app(&json!({})));
+    assert!(run(&polity, &["hello"]).expect_code(0).stdout.contains("all are ready"));
+    let serving = Serving::start(&polity);
+    let task = json_of(&polity, &["tasks"])["id"].as_str().expect("a task").to_owned();
+    let told = ask(&polity, &["send", "is it blue?", "--task", &task, "--wait"]);
+    assert!(told.contains("it is blue, says one-model"), "{told}");
+    let worker =
+        json_of(&polity, &["agents", "--role", "worker"])["id"].as_str().expect("an agent").to_owned();
+    let said = json_of(&polity, &["agent", "root", "--conversation", "--task", &task]);
+    let entries = said["entries"].as_array().expect("entries");
+    let last = entries.last().expect("an entry")["turn"].to_string();
+    let before = rows(&polity, &task);
+    let asked = server.request_count();
+
+    let text =
+        json!({"turn": last.parse::<i64>().expect("a number"), "service": "two", "text": "is it green?"});
+    let line = format!("POST /api/tasks/{task}/fork");
+    let keyed = |serving: &Serving| fork_keyed(serving, &line, &text.to_string());
+    let forked = keyed(&serving);
+    assert_eq!(forked.status, 201, "{forked:?}");
+    let new = forked.json()["task"].as_str().expect("a task").to_owned();
+    // The test kills the daemon, and the client repeats the request. Even so, there is only one fork.
+    serving.running.kill9();
+    let serving = Serving::start(&polity);
+    let again = keyed(&serving);
+    assert_eq!((again.status, &again.json()["task"]), (200, &json!(new)));
+    assert_eq!(ask(&polity, &["tasks", "--json"]).lines().count(), 2);
+
+    server.wait_until(PATIENCE, |requests| {
+        requests.iter().skip(asked).any(|request| request.model == "two-model")
+    });
+    let answered = || {
+        let messages = ask(&polity, &["messages", "--task", &new]);
+        messages.contains("it is green, says two-model").then_some(messages)
+    };
+    let messages = std::iter::repeat_with(answered).take(600).find_map(|found| {
+        found.or_else(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            None
+        })
+    });
+    let messages = messages.expect("the fork answers");
+    assert!(messages.contains("all are ready") && !messages.contains("blue"), "{messages}");
+    for request in server.requests().iter().skip(asked) {
+        let raw = String::from_utf8_lossy(&request.raw);
+        assert!(raw.contains("get ready"), "the fork remembers what it did: {raw}");
+        assert!(!raw.contains(&worker), "{worker} in {raw}");
+    }
+    assert_eq!(rows(&polity, &task), before);
+
+    // The person can write to the worker's clone. The original task does not change.
+    let clone = json_of(&polity, &["agents", "--task", &new, "--role", "worker"])["id"].clone();
+    let clone = clone.as_str().expect("an agent");
+    assert_ne!(clone, worker);
+    let told = ask(&polity, &["send", "are you there?", "--to", clone, "--wait"]);
+    assert!(told.contains("the worker is ready"), "{told}");
+    assert_eq!(rows(&polity, &task), before);
+
+    // The daemon refuses two forks: one names a turn of another task, and one has a new prompt for a turn that the
+    // person did not begin.
+    let refused = polity.run(&["fork", &new, "--turn", &last, "--data", "data"]).expect_code(2);
+    assert!(refused.stderr.contains("turn"), "{}", refused.stderr);
+    let hired = entries.iter().find(|entry| entry["record"]["message"]["from"] == json!(worker));
+    let turn = hired.expect("a report")["turn"].to_string();
+    let refused =
+        polity.run(&["fork", &task, "--turn", &turn, "--prompt", "no", "--data", "data"]).expect_code(2);
+    assert!(refused.stderr.contains("your message"), "{}", refused.stderr);
+    let told = ask(&polity, &["fork", &task, "--turn", &turn, "--wait"]);
+    assert!(told.contains("all are ready"), "{told}");
+}

@@ -1,0 +1,192 @@
+//! The first minute of a new user: nothing is configured, and a server like Ollama runs on this machine. Two commands
+//! are enough to get an answer about a picture, and the user edits no file by hand.
+//!
+//! The server needs the port of Ollama, so each test runs in a network namespace of its own. On a machine that does not
+//! allow this, the tests print that they were skipped.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use axum::Router;
+use axum::extract::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use polity_tests::{Output, Polity};
+use serde_json::{Value, json};
+
+use crate::support::files::PICTURE;
+use crate::support::router::Served;
+
+/// The port on which discovery looks for Ollama.
+const OLLAMA: u16 = 11_434;
+const MODEL: &str = "qwen3-vl:8b";
+
+/// Runs an ignored test of this file in a network namespace of its own.
+#[track_caller]
+fn in_own_network(test: &str) {
+    let own = |command: &str| {
+        let mut unshared = Command::new("unshare");
+        unshared.args(["--map-root-user", "--net", "sh", "-c", command]).stdin(Stdio::null());
+        unshared
+    };
+    let tried = own("ip link set lo up").output();
+    if !tried.is_ok_and(|tried| tried.status.success()) {
+        #[expect(
+            clippy::print_stdout,
+            reason = "who reads the log of the tests must see that this one did nothing"
+        )]
+        {
+            println!("skipped: this machine allows no network namespace");
+        }
+        return;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let ended = own("ip link set lo up && exec \"$PROGRAM\" --exact \"$TEST\" --ignored --nocapture")
+        .env("PROGRAM", program)
+        .env("TEST", format!("newcomer::{test}"))
+        .output()
+        .expect("a process");
+    let said =
+        format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
+    assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+}
+
+/// Starts a server that answers like Ollama and has one model.
+fn ollama(capabilities: &'static [&'static str], window: u64) -> Served {
+    let models = json!({"object": "list", "data": [{"id": MODEL, "owned_by": "library"}]});
+    let info = json!({"general.architecture": "a", "a.context_length": 262_144});
+    let parameters = format!("num_ctx {window}");
+    let shown = json!({"capabilities": capabilities, "model_info": info, "parameters": parameters});
+    let calls_tools = capabilities.contains(&"tools");
+    let router = Router::new()
+        .route("/v1/models", get(async move || Json(models)))
+        .route("/api/show", post(async move || Json(shown)))
+        .route("/api/ps", get(async || Json(json!({"models": []}))))
+        .route("/v1/chat/completions", post(async move |Json(asked): Json<Value>| chat(&asked, calls_tools)));
+    Served::start_at(OLLAMA, router)
+}
+
+fn chat(asked: &Value, calls_tools: bool) -> Response {
+    if !calls_tools && asked.get("tools").is_some() {
+        let error = json!({"error": {"message": format!("{MODEL} does not support tools")}});
+        return (StatusCode::BAD_REQUEST, Json(error)).into_response();
+    }
+    let sees = asked["messages"].to_string().contains("data:image/png;base64,");
+    let text = if sees { "I see a picture." } else { "I see no picture." };
+    let message = json!({"role": "assistant", "content": text});
+    Json(json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})).into_response()
+}
+
+/// Returns a home in which nothing is configured.
+fn newcomer() -> Polity {
+    let mut polity = Polity::new(&json!({}), &json!({}));
+    fs::remove_dir_all(polity.config_dir()).expect("a directory");
+    polity.set_env("LANG", "en_US.UTF-8");
+    polity
+}
+
+/// Runs `polity` without arguments on a terminal. `lines` is what the person types.
+fn alone(polity: &Polity, lines: &str) -> Output {
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&[]);
+    keyboard.write_all(lines.as_bytes()).expect("a keyboard");
+    running.wait()
+}
+
+/// Returns the content of a file in the user's configuration directory; nothing if the file does not exist.
+fn configured(polity: &Polity, name: &str) -> Option<String> {
+    fs::read_to_string(polity.home().join(".config/polity").join(name)).ok()
+}
+
+#[test]
+fn from_polity_to_an_answer_about_a_picture_in_two_commands() {
+    in_own_network("inside_a_model_that_sees");
+}
+
+#[test]
+#[ignore = "runs in a network namespace of its own"]
+fn inside_a_model_that_sees() {
+    let _server = ollama(&["completion", "vision", "tools"], 32_768);
+    let polity = newcomer();
+    let first = alone(&polity, "\n\n\n").expect_code(0);
+    for words in [
+        "Found Ollama at http://127.0.0.1:11434/v1",
+        "see pictures",
+        "a context window of 32768 tokens",
+        "This society can:",
+        "polity run --attach picture.png",
+    ] {
+        assert!(first.stdout.contains(words), "{words:?} is not in {}", first.stdout);
+    }
+    let services: Value =
+        serde_json::from_str(&configured(&polity, "llmservices.json").expect("a file")).expect("JSON");
+    assert_eq!(services["services"][0]["capabilities"]["input"], json!(["text", "vision"]));
+    assert_eq!(services["services"][0]["contextWindow"], 32_768);
+    assert!(configured(&polity, "app.json").expect("a file").contains("\"language\": \"en\""));
+
+    fs::write(polity.home().join("picture.png"), PICTURE).expect("a file");
+    let second = polity.run(&["run", "--attach", "picture.png", "What is in this picture?"]).expect_code(0);
+    assert_eq!(second.stdout, "I see a picture.\n", "{}", second.stderr);
+}
+
+#[test]
+fn who_says_no_gets_no_file_and_the_same_capabilities() {
+    in_own_network("inside_nothing_is_written");
+}
+
+#[test]
+#[ignore = "runs in a network namespace of its own"]
+fn inside_nothing_is_written() {
+    let _server = ollama(&["completion", "vision", "tools"], 32_768);
+    let polity = newcomer();
+    alone(&polity, "n\nn\n\n").expect_code(0);
+    assert_eq!(configured(&polity, "llmservices.json"), None);
+    assert_eq!(configured(&polity, "app.json"), None);
+    // No file declares the server. polity has found it, and uses it with the capabilities that the server itself
+    // reports.
+    fs::write(polity.home().join("picture.png"), PICTURE).expect("a file");
+    let answered = polity.run(&["run", "--attach", "picture.png", "看"]).expect_code(0);
+    assert_eq!(answered.stdout, "I see a picture.\n", "{}", answered.stderr);
+
+    // polity asks all questions before it changes a file. So Ctrl-C between two questions leaves all files unchanged.
+    let (running, mut keyboard) = polity.spawn_with_keyboard(&[]);
+    let before = configured(&polity, "app.json");
+    running.stdout_wait("Write this to");
+    keyboard.write_all(b"y\n").expect("a keyboard");
+    // The next question is about `app.json`. Although the first question was answered with yes, no file is written yet.
+    running.stdout_wait("Use English");
+    running.interrupt();
+    assert_eq!(running.wait().code, Some(130));
+    assert_eq!(configured(&polity, "app.json"), before);
+}
+
+#[test]
+fn a_model_without_tools_and_a_small_window_are_told_at_once() {
+    in_own_network("inside_a_poor_model");
+}
+
+#[test]
+#[ignore = "runs in a network namespace of its own"]
+fn inside_a_poor_model() {
+    let server = ollama(&["completion"], 32_768);
+    let polity = newcomer();
+    let first = alone(&polity, "n\nn\n\n").expect_code(0);
+    let mend = "Set model in llmservices.json to a model that calls tools";
+    assert!(first.stdout.contains(mend), "{}", first.stdout);
+    fs::write(polity.home().join("picture.png"), PICTURE).expect("a file");
+    let answered = polity.run(&["run", "--attach", "picture.png", "look"]).expect_code(0);
+    assert!(
+        answered.stderr.contains("picture.png") && answered.stderr.contains("vision"),
+        "{}",
+        answered.stderr
+    );
+    assert_eq!(answered.stdout, "I see no picture.\n", "no tools are sent to a model that takes none");
+    drop(server);
+
+    let _server = ollama(&["completion", "vision", "tools"], 4_096);
+    let first = alone(&polity, "n\nn\n\n").expect_code(0);
+    assert!(first.stdout.contains("start Ollama with OLLAMA_CONTEXT_LENGTH=16384"), "{}", first.stdout);
+    let told = polity.run(&["run", "hello"]);
+    assert!(told.stderr.contains("OLLAMA_CONTEXT_LENGTH=16384"), "{}", told.stderr);
+}

@@ -1,0 +1,196 @@
+//! What happens now: the route `/api/now` and the command `polity status`. In the society of these tests, an agent
+//! works and a request is stuck.
+
+use std::time::{Duration, Instant};
+
+use polity_tests::{Answer, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::hiring::{Gate, boss_and_worker};
+use crate::support::home;
+use crate::support::serving::Serving;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A daemon with one task, in which root waits for a worker. The worker's model answers only when the test opens the
+/// gate.
+struct Society {
+    server: ScriptedServer,
+    polity: Polity,
+    daemon: Serving,
+    gate: Gate,
+    task: String,
+}
+
+impl Society {
+    #[track_caller]
+    fn at_work() -> Self {
+        let gate = Gate::default();
+        let closed = gate.clone();
+        let server = ScriptedServer::start(boss_and_worker(move |_| {
+            closed.pass();
+            Answer::say("it is done")
+        }));
+        let polity = home(&server, &json!({"language": "en"}));
+        let daemon = Serving::start(&polity);
+        let posted = daemon.call("POST /api/messages", br#"{"text": "please count the pages"}"#).json();
+        let task = posted["task"].as_str().expect("a task").to_owned();
+        let society = Self { server, polity, daemon, gate, task };
+        // Wait until root's turn has ended and the worker's model has received its request.
+        society.until("root waits for the worker, which works", |now| {
+            now["working"].as_array().is_some_and(|cards| cards.len() == 2)
+                && card(now, "root")["state"] == "waiting"
+                && society
+                    .server
+                    .requests()
+                    .iter()
+                    .any(|request| request.conversation().role_name() == "worker")
+        });
+        society
+    }
+
+    fn now(&self) -> Value {
+        self.daemon.call("GET /api/now", b"").json()
+    }
+
+    /// Reads `/api/now` until `holds` accepts the answer, and returns the answer.
+    #[track_caller]
+    fn until(&self, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let begin = Instant::now();
+        loop {
+            let now = self.now();
+            if holds(&now) {
+                return now;
+            }
+            assert!(begin.elapsed() < PATIENCE, "this has not happened: {what}; {now:#}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn worker(&self) -> String {
+        let agents = self.daemon.call("GET /api/agents", b"").json();
+        let agents = agents["agents"].as_array().expect("agents").clone();
+        let worker = agents.into_iter().find(|agent| agent["role"] == "worker").expect("a worker");
+        worker["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// Runs `polity status` on the data directory.
+    #[track_caller]
+    fn status(&self, more: &[&str]) -> String {
+        let arguments = [&["status", "--data", "data"], more].concat();
+        self.polity.run(&arguments).expect_code(0).stdout
+    }
+}
+
+/// Returns the entry of an agent in the answer of `/api/now`, which the home page shows as a card; null if the agent
+/// has none.
+fn card(now: &Value, agent: &str) -> Value {
+    let cards = now["working"].as_array().expect("cards").iter();
+    cards.clone().find(|card| card["id"] == agent).cloned().unwrap_or_default()
+}
+
+#[test]
+fn now_shows_who_works_for_what_and_since_when() {
+    let society = Society::at_work();
+    let worker = society.worker();
+    let now = society.now();
+    assert_eq!((&now["running"], &now["stuck"], &now["workingTotal"]), (&json!(true), &json!([]), &json!(2)));
+    let (root, worked) = (card(&now, "root"), card(&now, &worker));
+    assert_eq!(root["objective"], "please count the pages");
+    assert_eq!(root["doing"]["requests"][0]["agent"], worker);
+    assert_eq!(root["last"]["did"], "said");
+    assert_eq!(root["last"]["text"], "one moment");
+    assert!(root["usage"]["calls"].as_u64() > Some(1), "{root}");
+    assert_eq!(worked["objective"], "be a worker");
+    assert_eq!((&worked["last"]["did"], &worked["last"]["from"]), (&json!("heard"), &json!("root")));
+    assert_eq!(worked["last"]["text"], "please work");
+    assert_eq!(worked["activeIn"], society.task);
+    assert!(worked["doing"]["since"].as_i64() > Some(0), "{worked}");
+    let one = society.daemon.call("GET /api/now?limit=1", b"").json();
+    assert_eq!((one["working"].as_array().map(Vec::len), &one["workingTotal"]), (Some(1), &json!(2)));
+    assert_eq!(society.daemon.call("GET /api/now?limit=0", b"").status, 400);
+
+    society.gate.open();
+    society.until("nobody works any more", |now| now["workingTotal"] == 0);
+    society.server.assert_clean();
+}
+
+#[test]
+fn a_request_to_a_paused_agent_is_stuck_until_the_remedy_is_carried_out() {
+    let society = Society::at_work();
+    let worker = society.worker();
+    society.daemon.call(&format!("POST /api/agents/{worker}/pause?scope=agent"), b"").json();
+    let now = society.until("the request is stuck", |now| now["stuckTotal"] == 1);
+    let stuck = &now["stuck"][0];
+    assert_eq!((&stuck["stuck"], &stuck["cause"]), (&json!("request"), &json!("paused")));
+    assert_eq!((&stuck["from"], &stuck["to"]), (&json!("root"), &json!(worker)));
+    assert_eq!((&stuck["text"], &stuck["title"]), (&json!("please work"), &json!("please count the pages")));
+    assert_eq!(stuck["remedies"][0], json!({"remedy": "resume", "agent": worker}));
+    assert_eq!(card(&now, &worker), Value::Null, "a paused agent is not at work");
+
+    let text = society.status(&[]);
+    assert!(text.contains(&format!("root waits for {worker}, which is paused")), "{text}");
+    assert!(text.contains(&format!("→ polity resume {worker} --alone --data data")), "{text}");
+
+    society.gate.open();
+    let agent = stuck["remedies"][0]["agent"].as_str().expect("an agent");
+    assert_eq!(society.daemon.call(&format!("POST /api/agents/{agent}/resume?scope=agent"), b"").status, 200);
+    // The task becomes idle a moment after its last turn has ended, so wait for that.
+    society.until("nothing is stuck, and the task is answered", |now| {
+        let task = society.daemon.call(&format!("GET /api/tasks/{}", society.task), b"").json();
+        now["stuckTotal"] == 0 && now["workingTotal"] == 0 && task["outcome"] == "answered"
+    });
+}
+
+#[test]
+fn status_is_the_same_for_a_terminal_and_a_pipe_with_a_daemon_and_without() {
+    let society = Society::at_work();
+    let worker = society.worker();
+    let text = society.status(&[]);
+    let url = format!("daemon: http://{}/", society.daemon.address);
+    for line in [url.as_str(), "data: data", "2 agents are at work", "nothing is stuck", "for: be a worker"] {
+        assert!(text.contains(line), "{line} is not in: {text}");
+    }
+    let json: Value = serde_json::from_str(&society.status(&["--json"])).expect("JSON");
+    assert_eq!((&json["process"], &json["now"]["workingTotal"]), (&json!("daemon"), &json!(2)));
+    assert_eq!(json["config"]["problems"], json!([]));
+    for columns in [40, 80, 200] {
+        let terminal = society.polity.spawn_on_terminal_of(columns, &["status", "--data", "data"]);
+        let shown = terminal.wait().expect_code(0).stdout;
+        assert!(shown.contains(&worker), "{shown}");
+        for line in shown.lines() {
+            let line = without_styles(line);
+            assert!(line.chars().count() <= usize::from(columns), "{line:?} at {columns} columns");
+        }
+    }
+
+    // After a mistake in the configuration, the old configuration stays in force, and the status says so.
+    society.polity.write_config("app.json", r#"{"limits": {"maxDepth": "deep"}}"#);
+    society.daemon.call("POST /api/config/reload", b"");
+    let text = society.status(&[]);
+    assert!(text.contains("app.json: /limits/maxDepth"), "{text}");
+
+    // Kill the daemon in the middle of the worker's turn.
+    let Society { server: _server, polity, daemon, gate, .. } = society;
+    daemon.running.kill9();
+    polity.write_config("app.json", r#"{"discover": false}"#);
+    let text = polity.run(&["status", "--data", "data"]).expect_code(0).stdout;
+    assert!(text.starts_with("no daemon serves this data directory; nothing runs\n"), "{text}");
+    assert!(text.contains("2 agents have work") && text.contains(&worker), "{text}");
+    let json = polity.run(&["status", "--data", "data", "--json"]).expect_code(0).stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(
+        (&json["process"], &json["now"]["running"], &json["url"]),
+        (&json!("nothing"), &json!(false), &Value::Null)
+    );
+    gate.open();
+    let nowhere = polity.run(&["status", "--data", "nowhere"]).expect_code(2);
+    assert!(nowhere.stderr.contains("there is no society in nowhere"), "{}", nowhere.stderr);
+}
+
+/// Removes the sequences that set a style.
+fn without_styles(line: &str) -> String {
+    let mut parts = line.trim_end_matches('\r').split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once('m').map_or("", |(_, rest)| rest))
+}

@@ -1,0 +1,247 @@
+//! The states of agents that the daemon shows. They must agree with the requests that are in progress at the model
+//! server.
+
+use std::io::BufRead;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::hiring::{Gate, brief};
+use crate::support::serving::Serving;
+use crate::support::{app, service};
+
+/// Maximum wait for a state or an event that must come.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The number of agents that root hires.
+const WORKERS: usize = 33;
+
+/// Holds the requests of workers at the server until the test lets one request go.
+#[derive(Clone, Default)]
+struct Turnstile(Arc<(Mutex<Held>, Condvar)>);
+
+#[derive(Default)]
+struct Held {
+    /// The agents whose requests are in progress at the server.
+    agents: Vec<String>,
+    /// Number of further requests that may go.
+    may_go: usize,
+    /// Number of requests that have gone.
+    gone: usize,
+}
+
+impl Turnstile {
+    fn pass(&self, agent: String) {
+        let (held, changed) = &*self.0;
+        let mut held = held.lock().expect("no panic before");
+        held.agents.push(agent.clone());
+        changed.notify_all();
+        let wait = changed.wait_timeout_while(held, PATIENCE, |held| held.may_go == 0);
+        held = wait.expect("no panic before").0;
+        held.may_go = held.may_go.checked_sub(1).expect("the test lets every request go");
+        held.agents.retain(|other| *other != agent);
+        held.gone += 1;
+        changed.notify_all();
+    }
+
+    /// Waits until this many requests have gone and the server holds a further one. Returns the agents of all held
+    /// requests.
+    fn held_after(&self, gone: usize) -> Vec<String> {
+        let (held, changed) = &*self.0;
+        let held = held.lock().expect("no panic before");
+        let wait =
+            changed.wait_timeout_while(held, PATIENCE, |held| held.gone < gone || held.agents.is_empty());
+        let (held, waited) = wait.expect("no panic before");
+        assert!(!waited.timed_out(), "no request is held after {gone}");
+        held.agents.clone()
+    }
+
+    fn let_go(&self) {
+        let (held, changed) = &*self.0;
+        held.lock().expect("no panic before").may_go += 1;
+        changed.notify_all();
+    }
+}
+
+/// The script of a society: root hires all workers at once, and the turnstile holds each worker's request.
+fn crew(turnstile: Turnstile) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
+    move |asked| {
+        if asked.role_name() == "worker" {
+            turnstile.pass(asked.agent_id());
+            return Answer::say("done");
+        }
+        let Some(role) = asked.results_of("create_role").pop() else {
+            let role = json!({"name": "worker", "rolePrompt": "You are a worker."});
+            return Answer::call("create_role", role);
+        };
+        if asked.has_called("spawn_agent_with_task") {
+            return Answer::say("all done");
+        }
+        let hire = |number: usize| {
+            let task = brief(&format!("be worker {number}"));
+            let arguments =
+                json!({"roleId": role.value["id"], "taskBrief": task, "initialMessage": "please work"});
+            Call::new("spawn_agent_with_task", arguments)
+        };
+        Answer::calls((0..WORKERS).map(hire).collect())
+    }
+}
+
+fn agents(serving: &Serving) -> Vec<Value> {
+    let page = serving.call("GET /api/agents?limit=100", b"").json();
+    let agents = page["agents"].as_array().expect("agents").iter();
+    agents.filter(|agent| agent["id"] != "user").cloned().collect()
+}
+
+fn in_state<'a>(agents: &'a [Value], state: &str) -> Vec<&'a Value> {
+    agents.iter().filter(|agent| agent["state"] == state).collect()
+}
+
+/// Reads the list of agents until `wanted` accepts it, and returns it.
+#[track_caller]
+fn until(serving: &Serving, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let agents = agents(serving);
+        if wanted(&agents) {
+            return agents;
+        }
+        assert!(Instant::now() < deadline, "the agents are still {agents:#?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Root and 33 workers use one server, which takes one request at a time. Whenever the test looks, exactly the agent
+/// whose request is at the server is thinking.
+#[test]
+fn as_many_agents_think_as_requests_are_at_the_server() {
+    let turnstile = Turnstile::default();
+    let server = ScriptedServer::start(crew(turnstile.clone()));
+    let mut one = service("one", &server, &["text"]);
+    one["maxConcurrentRequests"] = json!(1);
+    let polity = Polity::new(&json!({"services": [one]}), &app(&json!({"limits": {"maxChildren": 40}})));
+    let serving = Serving::start(&polity);
+    serving.call("POST /api/messages", br#"{"text": "hire them"}"#);
+    let mut most = 0;
+    for gone in 0..WORKERS {
+        let held = turnstile.held_after(gone);
+        assert_eq!(held.len(), 1, "the service has one place");
+        if gone == 0 {
+            // All other workers are queued. Root is queued too, or has ended its turn already.
+            until(&serving, |agents| in_state(agents, "queued").len() >= WORKERS - 1);
+        }
+        let agents = agents(&serving);
+        let thinking = in_state(&agents, "thinking");
+        let ids: Vec<&str> = thinking.iter().filter_map(|agent| agent["id"].as_str()).collect();
+        assert_eq!(ids, [held[0].as_str()], "{agents:#?}");
+        assert_eq!(thinking[0]["doing"]["service"], "one");
+        let queued = in_state(&agents, "queued");
+        most = most.max(queued.len());
+        let mut places: Vec<u64> =
+            queued.iter().filter_map(|agent| agent["doing"]["place"].as_u64()).collect();
+        places.sort_unstable();
+        assert_eq!(places, (1..=places.len() as u64).collect::<Vec<_>>(), "{agents:#?}");
+        let states = ["thinking", "queued", "ready", "waiting", "idle"];
+        let counted: usize = states.iter().map(|state| in_state(&agents, state).len()).sum();
+        assert_eq!((counted, agents.len()), (WORKERS + 1, WORKERS + 1), "{agents:#?}");
+        if gone % 8 == 0 {
+            let metrics = serving.call("GET /metrics", b"").body;
+            assert!(metrics.contains("polity_agents{state=\"thinking\"} 1\n"), "{metrics}");
+        }
+        turnstile.let_go();
+    }
+    assert!(most >= WORKERS - 1, "{most}");
+    let agents = until(&serving, |agents| in_state(agents, "idle").len() == WORKERS + 1);
+    assert!(in_state(&agents, "thinking").is_empty());
+}
+
+/// A server accepts a request and sends nothing. The agent's state shows this silence, then the retry, and then the
+/// pause of the service.
+#[test]
+fn a_silent_server_shows_as_such() {
+    let server = ScriptedServer::start(|_| Answer::hang());
+    let mut one = service("one", &server, &["text"]);
+    one["timeouts"] = json!({"firstByteMs": 3_000});
+    let retry = json!({"retry": {"maxAttempts": 2, "baseDelayMs": 600_000, "maxDelayMs": 600_000}});
+    let polity = Polity::new(&json!({"services": [one]}), &app(&retry));
+    let serving = Serving::start(&polity);
+    serving.call("POST /api/messages", br#"{"text": "hello"}"#);
+    let root =
+        |agents: &[Value]| agents.iter().find(|agent| agent["id"] == "root").expect("root")["doing"].clone();
+    let doing = root(&until(&serving, |agents| root(agents)["silence"].is_object()));
+    assert_eq!((&doing["state"], &doing["attempt"]), (&json!("thinking"), &json!(1)), "{doing}");
+    let silence = &doing["silence"];
+    assert_eq!(silence["then"], "retry", "{doing}");
+    let allowed = silence["until"].as_i64().expect("a time") - silence["since"].as_i64().expect("a time");
+    assert_eq!(allowed, 3_000, "{doing}");
+    let doing = root(&until(&serving, |agents| root(agents)["state"] == "retrying"));
+    assert_eq!((&doing["attempt"], &doing["of"], &doing["service"]), (&json!(1), &json!(2), &json!("one")));
+    assert!(doing["why"].as_str().expect("a reason").contains("no byte of an answer within 3s"), "{doing}");
+    let pause = doing["until"].as_i64().expect("a time") - doing["since"].as_i64().expect("a time");
+    assert!((300_000..=600_000).contains(&pause), "{doing}");
+    let shown = polity.run(&["agents", "--data", "data"]).stdout;
+    assert!(shown.contains("retrying one in") && shown.contains("after failure 1 of 2"), "{shown}");
+}
+
+/// A client can ask the event stream for glimpses: transient events with the newest piece of a model's text. Such a
+/// client gets an answer piece by piece while it arrives. Other clients get no glimpses.
+#[test]
+fn an_answer_is_streamed_while_it_arrives() {
+    let server = ScriptedServer::start(|_| {
+        Answer::say("One moment, this takes a while. ".repeat(20))
+            .and_field("reasoning_content", json!("Well then."))
+            .stuck()
+    });
+    let polity = Polity::new(&json!({"services": [service("one", &server, &["text"])]}), &app(&json!({})));
+    let serving = Serving::start(&polity);
+    let head = "accept: text/event-stream\r\n";
+    let live = serving.stream("GET /api/events?live=true", head, "", "retry:");
+    let plain = serving.stream("GET /api/events", head, "", "retry:");
+    serving.call("POST /api/messages", br#"{"text": "hello"}"#);
+    let (mut text, mut reasoning, mut thinking, mut name) = (String::new(), String::new(), 0, String::new());
+    for line in live.lines().map(|line| line.expect("a line")) {
+        assert!(!(name == "glimpse" && line.starts_with("id:")), "a glimpse has an id");
+        if let Some(event) = line.strip_prefix("event: ") {
+            event.clone_into(&mut name);
+        }
+        let Some(data) = line.strip_prefix("data: ").filter(|_| name == "glimpse") else { continue };
+        let glimpse: Value = serde_json::from_str(data).expect("JSON");
+        assert_eq!(glimpse["agent"], "root", "{glimpse}");
+        thinking += usize::from(glimpse["doing"]["state"] == "thinking");
+        text.push_str(glimpse["said"]["text"].as_str().unwrap_or_default());
+        reasoning.push_str(glimpse["said"]["reasoning"].as_str().unwrap_or_default());
+        if text.contains("takes a while. One moment") && reasoning == "Well then." {
+            break;
+        }
+    }
+    assert!(thinking > 0 && text.starts_with("One moment, this takes a while."), "{text}");
+    serving.call("POST /api/agents/root/stop", b"");
+    let lines = plain.lines().map(|line| line.expect("a line"));
+    let seen: Vec<String> = lines.take_while(|line| line != "event: agent_stopped").collect();
+    assert!(!seen.iter().any(|line| line.contains("glimpse")), "{seen:#?}");
+}
+
+/// On a terminal, `polity run` shows at every moment what root is doing. In a pipe, it prints no such lines.
+#[test]
+fn a_terminal_shows_what_root_does_and_a_pipe_does_not() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let server = ScriptedServer::start(move |_| {
+        held.pass();
+        Answer::say("42")
+    });
+    let polity = Polity::new(&json!({"services": [service("one", &server, &["text"])]}), &app(&json!({})));
+    let _serving = Serving::start(&polity);
+    let piped = polity.spawn(&["run", "hello", "--data", "data"]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    let shown = polity.spawn_on_terminal(&["run", "hello again", "--data", "data"]);
+    server.wait_until(PATIENCE, |requests| requests.len() == 2);
+    shown.stdout_line("thinking at one");
+    gate.open();
+    assert!(shown.wait().expect_code(0).stdout.contains("42"));
+    let piped = piped.wait().expect_code(0);
+    assert_eq!(piped.stdout.trim(), "42");
+    assert!(!piped.stderr.contains("thinking"), "{}", piped.stderr);
+}

@@ -1,0 +1,185 @@
+//! `polity why`: explains why an artifact was described, why a call was refused or failed, and why a task has no
+//! answer; and names the remedies.
+
+use std::time::Duration;
+
+use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::files::{PICTURE, write};
+use crate::support::hiring::{heard_from_agents, hire, hired};
+use crate::support::serving::Serving;
+use crate::support::{app, events, home, json_lines, references, run, service};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[track_caller]
+fn why(polity: &Polity, arguments: &[&str]) -> Value {
+    let told = polity.run(&[&["why"], arguments, &["--json", "--data", "data"]].concat()).expect_code(0);
+    serde_json::from_str(&told.stdout).expect("JSON")
+}
+
+#[track_caller]
+fn why_in_words(polity: &Polity, arguments: &[&str]) -> String {
+    polity.run(&[&["why"], arguments, &["--data", "data"]].concat()).expect_code(0).stdout
+}
+
+/// Plays a root that hires a seer, whose model can see, and a writer, whose model cannot. Root sends the picture to the
+/// writer. As soon as another agent is introduced to the writer, the writer forwards the picture to this agent.
+fn blind_writer(asked: &Conversation) -> Answer {
+    match asked.role_name().as_str() {
+        "seer" => match asked.image_urls().is_empty() {
+            true => Answer::say("ready"),
+            false => Answer::say("a red square"),
+        },
+        "writer" => {
+            if let Some(seen) = heard_from_agents(asked).into_iter().find(|said| said.contains("red square"))
+            {
+                return Answer::say(format!("it shows {seen}"));
+            }
+            let picture = &references(&asked.heard()[0].text)[0];
+            let introduced = asked.heard().into_iter().find(|heard| heard.text.contains("seer-"));
+            let Some(introduced) = introduced else { return Answer::say("I cannot see it") };
+            if asked.has_called("send_message") {
+                return Answer::say("one moment");
+            }
+            let seer = introduced.text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+            let seer = seer.into_iter().find(|word| word.starts_with("seer-")).unwrap_or_default();
+            let payload = json!({"message_type": "collaboration_request", "text": "what is in it?", "attachments": [picture]});
+            Answer::call("send_message", json!({"to": seer, "payload": payload}))
+        }
+        _ => {
+            if let Some(answer) = hire_seer(asked) {
+                return answer;
+            }
+            if hired(asked, "writer").is_none() {
+                let message = json!({"text": "write about it", "attachments": [picture_of(asked)]});
+                return hire(asked, "writer", &message.to_string()).unwrap_or_else(Answer::nothing);
+            }
+            let said = heard_from_agents(asked).pop();
+            said.map_or_else(|| Answer::say("one moment"), Answer::say)
+        }
+    }
+}
+
+fn picture_of(asked: &Conversation) -> String {
+    references(&asked.heard()[0].text).remove(0)
+}
+
+/// Hires a seer whose model can see.
+fn hire_seer(asked: &Conversation) -> Option<Answer> {
+    if asked.results_of("create_role").is_empty() {
+        let role = json!({"name": "seer", "rolePrompt": "You look.", "serviceId": "eyes"});
+        return Some(Answer::calls(vec![Call::new("create_role", role)]));
+    }
+    match hired(asked, "seer") {
+        Some(_) => None,
+        None => hire(asked, "seer", "be ready"),
+    }
+}
+
+fn two_services(server: &ScriptedServer) -> Polity {
+    let services = [service("scribe", server, &["text"]), service("eyes", server, &["text", "vision"])];
+    Polity::new(&json!({"services": services}), &app(&json!({})))
+}
+
+#[test]
+fn a_description_names_service_revision_and_a_remedy_that_works() {
+    let server = ScriptedServer::start(blind_writer);
+    let polity = two_services(&server);
+    let path = write(&polity, "picture.png", PICTURE);
+    let lines = json_lines(&run(&polity, &["look", "--attach", &path, "--json"]).expect_code(0).stdout);
+    let created = events(&lines, "agent_created");
+    let id = |role: &str| {
+        let ids = created.iter().filter_map(|event| event["agent"].as_str());
+        ids.into_iter().find(|id| id.starts_with(role)).expect("an agent").to_owned()
+    };
+    let (seer, writer) = (id("seer"), id("writer"));
+    let task = created[0]["task"].as_str().expect("a task");
+    let picture = references(&server.requests()[0].conversation().last_user_text()).remove(0);
+
+    let about = why(&polity, &[&picture, "--agent", &writer]);
+    let chain = about["chain"].as_array().expect("a chain");
+    assert_eq!(
+        (&chain[0]["fact"], &chain[0]["agent"], &chain[0]["filename"]),
+        (&json!("described"), &json!(writer), &json!("picture.png"))
+    );
+    let number = chain[0]["sent"].as_i64().expect("a number").to_string();
+    assert_eq!(
+        chain[1..],
+        [
+            json!({"fact": "service_takes", "service": "scribe", "revision": 1, "takes": ["text"]}),
+            json!({"fact": "others_can", "services": ["eyes"]}),
+            json!({"fact": "no_contact_on", "agent": writer, "services": ["eyes"]}),
+        ]
+    );
+    let introduce =
+        json!({"remedy": "introduce", "agent": seer, "service": "eyes", "to": writer, "task": task});
+    assert_eq!(about["remedies"][0], introduce);
+    assert_eq!(about["remedies"][1]["remedy"], "use_service");
+    assert_eq!(
+        why_in_words(&polity, &[&picture, "--sent", &number]).lines().next().expect("a line"),
+        format!("picture.png ({picture}) was described to {writer} in request {number}")
+    );
+
+    // Carry out the remedy: the person introduces the seer to the writer, and the writer sends the picture to the seer.
+    let serving = Serving::start(&polity);
+    let payload = json!({"message_type": "introduction_response", "target_agent": {"id": seer}, "usage_hint": "it can see"});
+    let letter = json!({"to": writer, "task": task, "payload": payload}).to_string();
+    let posted = serving.call("POST /api/messages", letter.as_bytes());
+    assert_eq!(posted.status, 201, "{posted:?}");
+    server.wait_until(PATIENCE, |requests| {
+        let asked = requests.iter().map(|request| request.conversation());
+        asked
+            .filter(|asked| asked.role_name() == "writer")
+            .any(|asked| heard_from_agents(&asked).iter().any(|said| said.contains("a red square")))
+    });
+    let about = serving.call(&format!("GET /api/why/{picture}?agent={writer}"), b"").json();
+    assert_eq!(about["remedies"][0]["remedy"], "write", "the writer knows the seer now: {about}");
+}
+
+#[test]
+fn a_failure_is_followed_from_the_task_to_the_request() {
+    let server =
+        ScriptedServer::start(|_| Answer::error(400, json!({"error": {"message": "the model is broken"}})));
+    let polity = home(&server, &json!({}));
+    let lines = json_lines(&run(&polity, &["hello", "--json"]).expect_code(3).stdout);
+    let task = events(&lines, "task_started")[0]["task"].as_str().expect("a task");
+    let about = why(&polity, &[task]);
+    let facts: Vec<&str> =
+        about["chain"].as_array().expect("a chain").iter().filter_map(|fact| fact["fact"].as_str()).collect();
+    assert_eq!(facts, ["task_ended", "unanswered", "turn_failed", "attempt_failed", "then"]);
+    let failed = &about["chain"][3];
+    assert_eq!((&failed["status"], &failed["service"]), (&json!(400), &json!("one")));
+    assert!(failed["reason"].as_str().expect("a reason").contains("the model is broken"), "{failed}");
+    let remedies = about["remedies"].as_array().expect("remedies");
+    assert!(remedies.contains(&json!({"remedy": "write", "agent": "root", "task": task})), "{about}");
+    assert!(remedies.contains(&json!({"remedy": "check_service", "service": "one"})), "{about}");
+    let sent = failed["sent"].to_string();
+    let shown = polity.run(&["agent", "root", "--sent", &sent, "--json", "--data", "data"]).expect_code(0);
+    let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
+    assert_eq!(shown["body"].as_str().expect("a body").as_bytes(), &server.requests()[0].raw[..]);
+    // `polity why` gives the same reason for the event of the failed attempt.
+    let event = events(&lines, "model_failed")[0]["seq"].to_string();
+    assert_eq!(why(&polity, &[&event])["chain"][0], *failed);
+    server.take_violations();
+}
+
+#[test]
+fn a_refused_call_is_explained_in_the_words_of_the_society() {
+    let server = ScriptedServer::start(|asked| match asked.has_called("get_artifact") {
+        false => Answer::call("get_artifact", json!({"ref": "artifact:nothing123"})),
+        true => Answer::say("42"),
+    });
+    let polity = home(&server, &json!({"language": "en"}));
+    let lines = json_lines(&run(&polity, &["hello", "--json"]).expect_code(0).stdout);
+    let refused = events(&lines, "tool_called").into_iter().find(|event| event.get("error").is_some());
+    let refused = refused.expect("a refusal");
+    let about = why(&polity, &[&refused["seq"].to_string()]);
+    assert_eq!(about["chain"][0]["code"], "artifact_not_found");
+    assert!(about["chain"][1]["text"].as_str().expect("a text").contains("does not exist"), "{about}");
+    let nothing = polity.run(&["why", "nothing", "--data", "data"]).expect_code(2);
+    assert!(nothing.stderr.contains("nothing to explain"), "{}", nothing.stderr);
+    // A task with an answer needs no explanation.
+    polity.run(&["why", refused["task"].as_str().expect("a task"), "--data", "data"]).expect_code(2);
+}

@@ -1,0 +1,113 @@
+// Checks the home page: the cards of agents, and the stuck items with their remedies.
+//
+// If the environment variable POLITY_PICTURES names a directory, saves screenshots of the home page there: light, dark
+// and on a phone.
+
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { open } from "./support/browser.mjs";
+import { Daemon } from "./support/daemon.mjs";
+import { COUNTED, OBJECTIVE, WAITING, hirer } from "./support/hirer.mjs";
+import { go, idle, isFocused, live, toast, until } from "./support/page.mjs";
+
+/** Runs a society in which root waits for a clerk. */
+export async function nowOf(browser, binary, says) {
+  const model = await hirer();
+  const daemon = new Daemon(binary);
+  try {
+    daemon.configure("llmservices.json", { services: [{ id: "hirer", name: "hirer", baseURL: model.url, model: "hirer", dialect: { stream: false } }] });
+    await daemon.start();
+    const { page, context, complaints, quietly } = await open(browser);
+    await quietly(() => page.goto(daemon.url));
+    await page.locator("input[name=token]").fill(daemon.token);
+    await page.locator("button").click();
+    await live(page);
+    await plays(page, daemon, model, says);
+    await onAPhone(browser, context, daemon, says);
+    await finishes(page, daemon, model, says);
+    assert.deepEqual(await complaints(), []);
+    await context.close();
+  } catch (error) {
+    error.message += `\nthe log of the daemon of the home page:\n${daemon.said.slice(-2000)}`;
+    throw error;
+  } finally {
+    model.close();
+    await daemon.kill();
+    daemon.remove();
+  }
+}
+
+const card = (page, id) => page.locator(`.now-card[data-key="${id}"]`);
+const stuck = (page) => page.locator(".page-now .stuck-item");
+
+async function clerkOf(daemon) {
+  const { agents } = await daemon.get("/api/agents");
+  return agents.find((agent) => agent.role === "书记员");
+}
+
+async function picture(page, name) {
+  if (process.env.POLITY_PICTURES) await page.screenshot({ path: join(process.env.POLITY_PICTURES, name) });
+}
+
+async function plays(page, daemon, model, says) {
+  says("a prompt from the home page: a card for each agent at work, with what it is for and what it does");
+  await page.locator(".page-now .nothing").waitFor();
+  await page.locator("textarea[name=text]").fill("请问有多少页？");
+  await page.locator("textarea[name=text]").press("Enter");
+  await until("the clerk's model is asked", () => model.isAsked());
+  const clerk = await clerkOf(daemon);
+  await card(page, clerk.id).locator(".now-objective", { hasText: OBJECTIVE }).waitFor();
+  await card(page, clerk.id).locator(".elapsed").waitFor();
+  await card(page, "root").locator(".now-doing", { hasText: "书记员" }).waitFor();
+  await card(page, "root").locator(".now-last", { hasText: WAITING }).waitFor();
+  assert.equal(await stuck(page).count(), 0);
+  await picture(page, "now.png");
+
+  says("a request to a paused agent is stuck; its remedy works, also by keyboard");
+  await daemon.post(`/api/agents/${clerk.id}/pause?scope=agent`);
+  await stuck(page).filter({ hasText: "is paused" }).waitFor();
+  await card(page, clerk.id).waitFor({ state: "detached" });
+  await picture(page, "now-stuck.png");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("2");
+  await page.locator("body[data-page=conversation]").waitFor();
+  await page.keyboard.press("1");
+  const resume = stuck(page).locator("button[data-does=resume]");
+  await until("the remedy has the focus", () => isFocused(resume));
+  await page.keyboard.press("Enter");
+  await toast(page, "resumed");
+  await stuck(page).waitFor({ state: "detached" });
+  await card(page, clerk.id).waitFor();
+  assert.notEqual((await daemon.get(`/api/agents/${clerk.id}`)).state, "paused");
+}
+
+async function onAPhone(browser, context, daemon, says) {
+  says("the home page fits a phone, in Chinese and dark");
+  const clerk = await clerkOf(daemon);
+  await daemon.post(`/api/agents/${clerk.id}/pause?scope=agent`);
+  const phone = await open(browser, {
+    viewport: { width: 390, height: 844 }, locale: "zh-CN", colorScheme: "dark", hasTouch: true,
+    storageState: await context.storageState({ origins: [] }).then(({ cookies }) => ({ cookies, origins: [] })),
+  });
+  await phone.page.goto(daemon.url);
+  await live(phone.page);
+  await stuck(phone.page).filter({ hasText: "已暂停" }).waitFor();
+  await card(phone.page, "root").waitFor();
+  const width = await phone.page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(width <= 390, `the home page is ${width} pixels wide`);
+  await picture(phone.page, "now-phone.png");
+  await stuck(phone.page).locator("button[data-does=resume]").click();
+  await stuck(phone.page).waitFor({ state: "detached" });
+  assert.deepEqual(await phone.complaints(), []);
+  await phone.context.close();
+}
+
+async function finishes(page, daemon, model, says) {
+  says("who has finished steps back");
+  model.release();
+  await idle(daemon);
+  await page.locator(".page-now .nothing").waitFor();
+  assert.equal(await page.locator(".now-card, .stuck-item").count(), 0);
+  await go(page, "conversation");
+  await page.locator(".message:not(.mine)", { hasText: COUNTED }).waitFor();
+}

@@ -1,0 +1,82 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { LANGUAGES, texts } from "../../../crates/api/web/assets/i18n.js";
+import { actionsOf, lastParts, quoteOf, stuckParts } from "../../../crates/api/web/assets/now.js";
+
+const t = texts("en");
+const who = (id) => (id === "user" ? "you" : id);
+const said = (parts) => parts.join("");
+const source = readFileSync(new URL("../../../crates/view/src/now.rs", import.meta.url), "utf8");
+
+/** Reads the variants of an enum from the Rust source, and returns their names in JSON. */
+function variants(name, separator = "_") {
+  const body = new RegExp(`pub enum ${name} \\{([\\s\\S]*?)\\n\\}`).exec(source)[1];
+  return [...body.matchAll(/^ {4}([A-Z]\w+)/gm)]
+    .map((match) => match[1].replace(/\B[A-Z]/g, (letter) => `${separator}${letter}`).toLowerCase());
+}
+
+/** One example of each kind of stuck item, with the fields that its description needs. */
+const STUCK = {
+  question: { agent: "clerk", text: "May or June?" },
+  approval: { agent: "clerk", tool: "run_command" },
+  request: { from: "root", to: "clerk", cause: "paused", text: "count" },
+  parked: { agent: "clerk", reason: "the key is wrong", askedBy: ["root", "user"] },
+  service: { service: "local", trouble: "silent", agents: ["clerk"] },
+  answered: { requests: [{ agent: "clerk" }, { agent: "clerk" }, { agent: "scribe" }] },
+};
+
+test("everything that can be stuck has its words, in each language", () => {
+  assert.deepEqual(variants("Stuck"), Object.keys(STUCK));
+  for (const language of Object.keys(LANGUAGES)) {
+    for (const [stuck, item] of Object.entries(STUCK)) {
+      const words = said(stuckParts(texts(language), { stuck, ...item }, who));
+      assert.doesNotMatch(words, /now\.|undefined|\{/, `${language} ${stuck}`);
+    }
+    for (const cause of variants("Cause")) assert.ok(`now.stuck.request.${cause}` in LANGUAGES[language], cause);
+    for (const trouble of variants("Trouble")) assert.ok(`now.stuck.service.${trouble}` in LANGUAGES[language], trouble);
+  }
+  const words = (stuck) => said(stuckParts(t, { stuck, ...STUCK[stuck] }, who));
+  assert.equal(words("request"), "root waits for clerk, which is paused");
+  assert.equal(words("parked"), "clerk is parked: it failed again and again. Waiting for it: root, you");
+  assert.equal(words("answered"), "The task counts as answered, but root still waits for clerk, scribe");
+  assert.equal(quoteOf({ stuck: "parked", ...STUCK.parked }), "the key is wrong");
+});
+
+test("a text names each party once, because an element can stand in one place only", () => {
+  for (const table of Object.values(LANGUAGES)) {
+    for (const [key, text] of Object.entries(table).filter(([name]) => name.startsWith("now."))) {
+      const places = text.split("|")[0].match(/\{\w+\}/g) ?? [];
+      assert.equal(new Set(places).size, places.length, key);
+    }
+  }
+});
+
+test("every remedy has a button", () => {
+  const remedies = {
+    write: { to: "clerk", task: "t-1" },
+    decide: { approval: "q1" },
+    resume: { agent: "clerk" },
+    service: { role: "r-1", name: "clerk", services: ["cloud", "slow"], resume: "clerk" },
+    stop_agent: { agent: "clerk" },
+    stop_task: { task: "t-1" },
+  };
+  assert.deepEqual(variants("Remedy"), Object.keys(remedies));
+  for (const [remedy, more] of Object.entries(remedies)) {
+    const actions = actionsOf(t, { remedy, ...more }, { stuck: "request" }, who);
+    assert.equal(actions.length, remedy === "service" ? 2 : 1, remedy);
+    for (const { label } of actions) assert.doesNotMatch(label, /now\.|undefined|\{/, remedy);
+  }
+  const [answer] = actionsOf(t, { remedy: "write", ...remedies.write }, { stuck: "question" }, who);
+  assert.deepEqual(answer, { does: "write", label: "Answer", to: "clerk", task: "t-1" });
+  const [, slow] = actionsOf(t, { remedy: "service", ...remedies.service }, { stuck: "parked" }, who);
+  assert.deepEqual([slow.role, slow.service, slow.resume], ["r-1", "slow", "clerk"]);
+});
+
+test("what an agent last did", () => {
+  for (const did of variants("Deed")) {
+    const words = said(lastParts(t, { did, text: "x", from: "root", tools: ["ls"] }, who));
+    assert.doesNotMatch(words, /now\.|undefined|\{/, did);
+  }
+  assert.equal(said(lastParts(t, { did: "heard", from: "root", text: "please" }, who)), "heard from root: please");
+});
