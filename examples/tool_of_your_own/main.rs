@@ -23,7 +23,7 @@ use tokio::sync::Mutex;
 /// The number of the booked table for each idempotency key.
 type Bookings = Arc<Mutex<HashMap<String, usize>>>;
 
-/// The tool. polity offers it only to agents that have the right to the group `web`, and no other agent may call it.
+/// The tool. polity offers it only to agents that have the right to the tool group `web`; no other agent can call it.
 struct BookTable {
     bookings: Bookings,
 }
@@ -75,7 +75,12 @@ impl tool::Tool for BookTable {
 struct Script;
 
 impl ChatModel for Script {
-    fn call<'a>(&'a self, _: &'a Endpoint, request: &'a Request) -> BoxFuture<'a, Result<Reply, CallError>> {
+    fn call<'a>(
+        &'a self,
+        _: &'a Endpoint,
+        request: &'a Request,
+        _: &'a dyn polity_llm::Listener,
+    ) -> BoxFuture<'a, Result<Reply, CallError>> {
         let mut reply = Reply::default();
         if let Some(Message::Tool { content, .. }) = request.messages.last() {
             reply.text = Some(format!("Booked: {content}"));
