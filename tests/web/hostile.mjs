@@ -140,6 +140,7 @@ export async function hostileOf(browser, binary, says) {
     await page.locator("input[name=token]").fill(daemon.token);
     await page.locator("button").click();
     await live(page);
+    await go(page, "conversation");
     await reads(page, says);
     await opens(page, artifacts, says);
     says("nothing has run, nothing was loaded from outside, the policy had nothing to report");

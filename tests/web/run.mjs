@@ -692,6 +692,7 @@ async function reasons(browser) {
     await page.locator("input[name=token]").fill(own.token);
     await page.locator("button").click();
     await live(page);
+    await go(page, "conversation");
     await page.locator("input[type=file]").setInputFiles(PICTURE);
     await page.locator(".attached-file img").waitFor();
     await send(page, "看看这张图片");
