@@ -7,9 +7,8 @@ use crate::mime;
 use polity_society::content::{Artifact, Kind};
 use polity_society::id::{AgentId, ArtifactId, TaskId};
 use polity_society::mime::MimeType;
+use polity_sql::{Connection, Row};
 use serde_json::{Map, Value, json};
-use sqlx::Row as _;
-use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use std::collections::HashSet;
 
 /// An artifact's row in the database.
@@ -62,9 +61,9 @@ const READ: &str = "UPDATE artifacts SET words = ?2 WHERE id = ?1 AND words IS N
 
 /// Inserts an artifact, and the grant that lets its owner open it. Fails if the id exists already. A search finds the
 /// artifact by `words`.
-pub async fn insert(conn: &mut SqliteConnection, stored: &Stored, words: &str) -> Result<(), sqlx::Error> {
+pub async fn insert(conn: &mut Connection, stored: &Stored, words: &str) -> Result<(), polity_sql::Error> {
     let Stored { artifact, blob, owner, task, damage: _ } = stored;
-    sqlx::query(INSERT)
+    polity_sql::query(INSERT)
         .bind(artifact.id.as_str())
         .bind(task.as_str())
         .bind(owner.as_str())
@@ -88,46 +87,46 @@ pub async fn insert(conn: &mut SqliteConnection, stored: &Stored, words: &str) -
 ///
 /// A damaged row still yields an artifact, and [`Stored::damage`] describes the damage.
 /// Unreadable columns get neutral values: [`Kind::Other`], no `meta`, size 0.
-pub async fn get(conn: &mut SqliteConnection, id: &ArtifactId) -> Result<Option<Stored>, sqlx::Error> {
-    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(conn).await?;
+pub async fn get(conn: &mut Connection, id: &ArtifactId) -> Result<Option<Stored>, polity_sql::Error> {
+    let row = polity_sql::query(GET).bind(id.as_str()).fetch_optional(conn).await?;
     row.as_ref().map(read).transpose()
 }
 
 /// Returns the artifacts with these ids, in the given order, and skips ids that do not exist.
-pub async fn get_many(conn: &mut SqliteConnection, ids: &[ArtifactId]) -> Result<Vec<Stored>, sqlx::Error> {
-    let rows = sqlx::query(GET_MANY).bind(json!(ids).to_string()).fetch_all(conn).await?;
+pub async fn get_many(conn: &mut Connection, ids: &[ArtifactId]) -> Result<Vec<Stored>, polity_sql::Error> {
+    let rows = polity_sql::query(GET_MANY).bind(json!(ids).to_string()).fetch_all(conn).await?;
     rows.iter().map(read).collect()
 }
 
 /// Lets an agent open an artifact. Does nothing if the agent already may open it; fails if the artifact does not exist.
 pub async fn grant(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     agent: &AgentId,
     artifact: &ArtifactId,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(GRANT).bind(agent.as_str()).bind(artifact.as_str()).execute(conn).await?;
+) -> Result<(), polity_sql::Error> {
+    polity_sql::query(GRANT).bind(agent.as_str()).bind(artifact.as_str()).execute(conn).await?;
     polity_points::point!("artifacts::granted");
     Ok(())
 }
 
 /// Assigns an artifact to a task, unless it already belongs to one.
 pub async fn adopt(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     artifact: &ArtifactId,
     task: &TaskId,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(ADOPT).bind(artifact.as_str()).bind(task.as_str()).execute(conn).await?;
+) -> Result<(), polity_sql::Error> {
+    polity_sql::query(ADOPT).bind(artifact.as_str()).bind(task.as_str()).execute(conn).await?;
     polity_points::point!("artifacts::adopted");
     Ok(())
 }
 
 /// Returns text artifacts whose content was never read for the search, with their blobs, at most `limit`.
 pub async fn unread(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     limit: u32,
-) -> Result<Vec<(ArtifactId, BlobHash)>, sqlx::Error> {
-    let rows = sqlx::query(UNREAD).bind(limit).fetch_all(conn).await?;
-    let read = |row: &SqliteRow| {
+) -> Result<Vec<(ArtifactId, BlobHash)>, polity_sql::Error> {
+    let rows = polity_sql::query(UNREAD).bind(limit).fetch_all(conn).await?;
+    let read = |row: &Row| {
         let (id, blob) = (row.try_get::<String, _>("id")?, row.try_get::<String, _>("blob")?);
         Ok((ArtifactId::new(id), BlobHash::new(blob)))
     };
@@ -136,27 +135,27 @@ pub async fn unread(
 
 /// Notes the words by which a search finds an artifact.
 pub async fn note_words(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     artifact: &ArtifactId,
     words: &str,
-) -> Result<(), sqlx::Error> {
-    sqlx::query(READ).bind(artifact.as_str()).bind(words).execute(conn).await?;
+) -> Result<(), polity_sql::Error> {
+    polity_sql::query(READ).bind(artifact.as_str()).bind(words).execute(conn).await?;
     Ok(())
 }
 
 /// Returns the size of all artifacts of a task together, in bytes.
-pub async fn bytes_of_task(conn: &mut SqliteConnection, task: &TaskId) -> Result<u64, sqlx::Error> {
-    let bytes: i64 = sqlx::query_scalar(BYTES).bind(task.as_str()).fetch_one(conn).await?;
+pub async fn bytes_of_task(conn: &mut Connection, task: &TaskId) -> Result<u64, polity_sql::Error> {
+    let bytes: i64 = polity_sql::query_scalar(BYTES).bind(task.as_str()).fetch_one(conn).await?;
     Ok(bytes.unsigned_abs())
 }
 
 /// Returns the ids of the given artifacts that the agent may open, in the given order.
 pub async fn may_open(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     agent: &AgentId,
     artifacts: &[ArtifactId],
-) -> Result<Vec<ArtifactId>, sqlx::Error> {
-    let rows: Vec<String> = sqlx::query_scalar(MAY_OPEN)
+) -> Result<Vec<ArtifactId>, polity_sql::Error> {
+    let rows: Vec<String> = polity_sql::query_scalar(MAY_OPEN)
         .bind(agent.as_str())
         .bind(json!(artifacts).to_string())
         .fetch_all(conn)
@@ -167,17 +166,18 @@ pub async fn may_open(
 
 /// Lists the artifacts of a task that the agent may open, newest first, at most `limit`.
 pub async fn list(
-    conn: &mut SqliteConnection,
+    conn: &mut Connection,
     agent: &AgentId,
     task: &TaskId,
     limit: u32,
-) -> Result<Vec<Stored>, sqlx::Error> {
-    let rows = sqlx::query(LIST).bind(agent.as_str()).bind(task.as_str()).bind(limit).fetch_all(conn).await?;
+) -> Result<Vec<Stored>, polity_sql::Error> {
+    let rows =
+        polity_sql::query(LIST).bind(agent.as_str()).bind(task.as_str()).bind(limit).fetch_all(conn).await?;
     rows.iter().map(read).collect()
 }
 
 /// Reads a row that has every column of the table. [`get`] describes how a damaged row is read.
-pub fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
+pub fn read(row: &Row) -> Result<Stored, polity_sql::Error> {
     let mut damage: Vec<String> = Vec::new();
     let kind_name: String = row.try_get("kind")?;
     let kind = Kind::from_name(&kind_name);
@@ -220,8 +220,7 @@ pub fn read(row: &SqliteRow) -> Result<Stored, sqlx::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sqlx::Connection as _;
-    use sqlx::sqlite::SqliteConnectOptions;
+    use polity_sql::{Access, Options, Sql};
 
     const SCHEMA: &str = "
         CREATE TABLE artifacts (id TEXT PRIMARY KEY, task TEXT NOT NULL, owner TEXT NOT NULL, blob TEXT NOT NULL, \
@@ -230,12 +229,11 @@ mod tests {
         CREATE TABLE artifact_grants (agent TEXT NOT NULL, artifact TEXT NOT NULL REFERENCES artifacts(id), \
             PRIMARY KEY (agent, artifact)) STRICT, WITHOUT ROWID;";
 
-    async fn database() -> (tempfile::TempDir, SqliteConnection) {
+    async fn database() -> (tempfile::TempDir, Connection) {
         let directory = tempfile::tempdir().unwrap();
-        let options = SqliteConnectOptions::new().filename(directory.path().join("polity.db"));
-        let options = options.create_if_missing(true).foreign_keys(true);
-        let mut conn = SqliteConnection::connect_with(&options).await.unwrap();
-        sqlx::raw_sql(SCHEMA).execute(&mut conn).await.unwrap();
+        let options = Options::new(&directory.path().join("polity.db"), Access::Create);
+        let mut conn = options.connect().unwrap();
+        polity_sql::raw_sql(SCHEMA).execute(&mut conn).await.unwrap();
         (directory, conn)
     }
 
@@ -327,8 +325,8 @@ mod tests {
         let (_directory, mut conn) = database().await;
         let sound = stored("a", "owner", "t1", 1);
         insert(&mut conn, &sound, "").await.unwrap();
-        let check = async |conn: &mut SqliteConnection, damage: &'static str| {
-            sqlx::query(damage).execute(&mut *conn).await.unwrap();
+        let check = async |conn: &mut Connection, damage: &'static str| {
+            polity_sql::query(damage).execute(&mut *conn).await.unwrap();
             get(conn, &ArtifactId::new("a")).await.unwrap().unwrap()
         };
         let read = check(&mut conn, "UPDATE artifacts SET kind = 'sculpture'").await;
@@ -354,10 +352,10 @@ mod tests {
 
     #[tokio::test]
     async fn every_statement_fits_the_schema() {
-        use sqlx::{Executor as _, SqlSafeStr as _};
         let (_directory, mut conn) = database().await;
         for statement in STATEMENTS {
-            conn.prepare(statement.into_sql_str()).await.unwrap();
+            let explained = Sql::built(format!("EXPLAIN {statement}"));
+            polity_sql::query(explained).execute(&mut conn).await.unwrap();
         }
     }
 }

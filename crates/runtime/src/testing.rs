@@ -14,13 +14,13 @@ use polity_registry::{Environment, Registry, Snapshot};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use polity_society::message::Message;
 use polity_society::rules;
+use polity_sql::{Connection, Sql};
 use polity_store::record::ToolResult;
 use polity_store::view::events;
 use polity_store::{Conversation, Durability, Error, Signals, Store, Tx, messages, records, tasks, turns};
 use polity_view::Entry;
 use polity_view::EventFilter;
 use serde_json::{Value, json};
-use sqlx::{AssertSqlSafe, Row, SqliteConnection};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tempfile::TempDir;
@@ -281,13 +281,13 @@ impl World {
     }
 }
 
-async fn strings(connection: &mut SqliteConnection, sql: &str) -> Vec<String> {
-    let rows = sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(connection).await.unwrap();
+async fn strings(connection: &mut Connection, sql: &str) -> Vec<String> {
+    let rows = polity_sql::query(Sql::built(sql.to_owned())).fetch_all(connection).await.unwrap();
     rows.iter().map(|row| row.try_get::<Option<String>, _>(0).unwrap().unwrap_or_default()).collect()
 }
 
 /// Returns all events after a number.
-pub(crate) async fn events_after(connection: &mut SqliteConnection, seq: i64) -> Vec<Entry> {
+pub(crate) async fn events_after(connection: &mut Connection, seq: i64) -> Vec<Entry> {
     let everything = EventFilter::default();
     events::list(connection, events::Side::After(seq), &everything, 10_000).await.unwrap().events
 }

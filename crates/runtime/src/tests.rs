@@ -3,19 +3,18 @@
 use crate::testing::{World, code};
 use polity_decide::history::History;
 use polity_society::id::{AgentId, TaskId};
+use polity_sql::{Access, Options};
 use polity_store::maintenance::{check, keep_within};
 use polity_store::record::{Keeps, Record};
 use polity_store::{Conversation, records};
 use serde_json::json;
-use sqlx::ConnectOptions as _;
-use sqlx::sqlite::SqliteConnectOptions;
 
 impl World {
     /// Runs SQL directly.
     async fn execute(&self, statements: &'static str) {
         self.write(move |tx| {
             Box::pin(async move {
-                sqlx::raw_sql(statements).execute(&mut tx.connection).await?;
+                polity_sql::raw_sql(statements).execute(&mut tx.connection).await?;
                 Ok(())
             })
         })
@@ -88,9 +87,9 @@ async fn a_row_that_names_one_that_is_not_there_is_told() {
     let world = busy().await;
     let file = world.directory.path().join("polity.db");
     world.store.close().await;
-    let options = SqliteConnectOptions::new().filename(&file).foreign_keys(false);
-    let mut connection = options.connect().await.unwrap();
-    sqlx::query("UPDATE roles SET task = 't-9'").execute(&mut connection).await.unwrap();
+    let mut connection = Options::new(&file, Access::Write).connect().unwrap();
+    polity_sql::query("PRAGMA foreign_keys = OFF").execute(&mut connection).await.unwrap();
+    polity_sql::query("UPDATE roles SET task = 't-9'").execute(&mut connection).await.unwrap();
     drop(connection);
     let problems = world.damage().await;
     assert_eq!(problems, ["row 1 of table roles refers to a row of table tasks that does not exist"]);
@@ -159,7 +158,7 @@ async fn no_more_open_requests_are_read_in_spite_of_a_summary_than_fill_a_window
                     SELECT agent, r.task, r.turn, m.id, json_set(r.body, '$.message', m.id), r.created_at
                     FROM messages m, records r WHERE m.seq > 1 AND r.message = 'm000000001' ORDER BY m.seq";
                 for statement in [format!("{more} {copies}"), heard.to_owned()] {
-                    sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut tx.connection).await?;
+                    polity_sql::query(polity_sql::Sql::built(statement)).execute(&mut tx.connection).await?;
                 }
                 let summary = "they ask the same again and again".to_owned();
                 let record = Record::Compacted { summary, keep_recent: 1, keeps: Keeps::Newest };

@@ -6,8 +6,8 @@ use polity_society::agent::{Agent, Party, Standing};
 use polity_society::brief::TaskBrief;
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId, TurnId};
 use polity_society::rules::Link;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
+use polity_sql::Row;
 use std::collections::HashMap;
 
 const INSERT: &str = "INSERT INTO agents (id, task, parent, role, name, brief, depth, created_at, hired_in)
@@ -112,13 +112,13 @@ impl AgentRow {
 }
 
 pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
-    sqlx::query(INSERT)
+    polity_sql::query(INSERT)
         .bind(agent.id.as_str())
         .bind(agent.task.as_str())
         .bind(agent.parent.as_str())
         .bind(agent.role.as_str())
         .bind(agent.name.as_ref().map(polity_society::name::Name::as_str))
-        .bind(sqlx::types::Json(&agent.brief))
+        .bind(polity_sql::Json(&agent.brief))
         .bind(agent.depth)
         .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
@@ -127,15 +127,15 @@ pub async fn insert(tx: &mut Tx, agent: &Agent) -> Result<(), Error> {
     Ok(())
 }
 
-pub async fn get(connection: &mut SqliteConnection, id: &AgentId) -> Result<Option<AgentRow>, Error> {
-    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+pub async fn get(connection: &mut Connection, id: &AgentId) -> Result<Option<AgentRow>, Error> {
+    let row = polity_sql::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
 /// Returns the roles that restrict an agent, nearest first: its own role, and the roles of all agents above it.
-pub async fn chain(connection: &mut SqliteConnection, id: &AgentId) -> Result<Vec<Link>, Error> {
-    let rows = sqlx::query(CHAIN).bind(id.as_str()).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| {
+pub async fn chain(connection: &mut Connection, id: &AgentId) -> Result<Vec<Link>, Error> {
+    let rows = polity_sql::query(CHAIN).bind(id.as_str()).fetch_all(connection).await?;
+    let read = |row: &Row| {
         let agent: String = row.get("id");
         let groups = serde_json::from_str(&row.get::<String, _>("tool_groups"));
         let groups = groups.map_err(|error| damaged("roles", &agent, error))?;
@@ -147,31 +147,31 @@ pub async fn chain(connection: &mut SqliteConnection, id: &AgentId) -> Result<Ve
 /// Returns the owner of the worktree in which an agent works, and the agent that hired the owner; `None` if the agent
 /// works in the workspace that the agents of the task share.
 pub async fn worktree(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     id: &AgentId,
 ) -> Result<Option<(AgentId, AgentId)>, Error> {
-    let row = sqlx::query(WORKTREE).bind(id.as_str()).fetch_optional(connection).await?;
-    let party = |row: &SqliteRow, column: &str| AgentId::new(row.get::<String, _>(column));
+    let row = polity_sql::query(WORKTREE).bind(id.as_str()).fetch_optional(connection).await?;
+    let party = |row: &Row, column: &str| AgentId::new(row.get::<String, _>(column));
     Ok(row.map(|row| (party(&row, "id"), party(&row, "parent"))))
 }
 
 /// Gives an agent its own worktree.
 pub async fn give_worktree(tx: &mut Tx, id: &AgentId) -> Result<(), Error> {
-    sqlx::query(GIVE_WORKTREE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(GIVE_WORKTREE).bind(id.as_str()).execute(&mut tx.connection).await?;
     Ok(())
 }
 
-pub async fn exists(connection: &mut SqliteConnection, id: &str) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar(EXISTS).bind(id).fetch_one(connection).await?)
+pub async fn exists(connection: &mut Connection, id: &str) -> Result<bool, Error> {
+    Ok(polity_sql::query_scalar(EXISTS).bind(id).fetch_one(connection).await?)
 }
 
 /// Counts the agents that an agent has hired in a task and that have not ended.
 pub async fn count_children(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     parent: &AgentId,
     task: &TaskId,
 ) -> Result<u64, Error> {
-    let count: i64 = sqlx::query_scalar(COUNT_CHILDREN)
+    let count: i64 = polity_sql::query_scalar(COUNT_CHILDREN)
         .bind(parent.as_str())
         .bind(task.as_str())
         .fetch_one(connection)
@@ -180,65 +180,67 @@ pub async fn count_children(
 }
 
 /// Counts the agents of a task that have not ended.
-pub async fn count_of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<u64, Error> {
-    let count: i64 = sqlx::query_scalar(COUNT_OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
+pub async fn count_of_task(connection: &mut Connection, task: &TaskId) -> Result<u64, Error> {
+    let count: i64 =
+        polity_sql::query_scalar(COUNT_OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
     Ok(count.unsigned_abs())
 }
 
 /// Returns all descendants of an agent in a task, parents before children.
 pub async fn below(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     agent: &AgentId,
     task: &TaskId,
 ) -> Result<Vec<AgentRow>, Error> {
-    let rows = sqlx::query(BELOW).bind(agent.as_str()).bind(task.as_str()).fetch_all(connection).await?;
+    let rows =
+        polity_sql::query(BELOW).bind(agent.as_str()).bind(task.as_str()).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
 /// Returns all ancestors of an agent.
-pub async fn ancestors(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
-    let rows = sqlx::query(ANCESTORS).bind(agent.as_str()).fetch_all(connection).await?;
+pub async fn ancestors(connection: &mut Connection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
+    let rows = polity_sql::query(ANCESTORS).bind(agent.as_str()).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }
 
 /// Returns the agents of a subtree that have not ended, parents before children. The subtree is the agent `top` and
 /// all its descendants in all tasks.
-pub async fn live_subtree(connection: &mut SqliteConnection, top: &AgentId) -> Result<Vec<AgentId>, Error> {
-    let ids: Vec<String> = sqlx::query_scalar(LIVE_SUBTREE).bind(top.as_str()).fetch_all(connection).await?;
+pub async fn live_subtree(connection: &mut Connection, top: &AgentId) -> Result<Vec<AgentId>, Error> {
+    let ids: Vec<String> =
+        polity_sql::query_scalar(LIVE_SUBTREE).bind(top.as_str()).fetch_all(connection).await?;
     Ok(ids.into_iter().map(AgentId::new).collect())
 }
 
 /// Notes that the person paused an agent. Returns whether this changed anything.
 pub async fn pause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done =
-        sqlx::query(PAUSE).bind(id.as_str()).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
+    let done = polity_sql::query(PAUSE)
+        .bind(id.as_str())
+        .bind(tx.now.as_millis())
+        .execute(&mut tx.connection)
+        .await?;
     polity_points::point!("agents::paused");
     Ok(done.rows_affected() == 1)
 }
 
 /// Notes that an agent was resumed. Returns whether the agent was paused before.
 pub async fn unpause(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
-    let done = sqlx::query(UNPAUSE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    let done = polity_sql::query(UNPAUSE).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("agents::unpaused");
     Ok(done.rows_affected() == 1)
 }
 
 /// Returns the parent of each agent in a task, including agents that have ended.
-pub async fn parents(
-    connection: &mut SqliteConnection,
-    task: &TaskId,
-) -> Result<HashMap<AgentId, AgentId>, Error> {
-    let rows = sqlx::query(PARENTS).bind(task.as_str()).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| {
-        (AgentId::new(row.get::<String, _>("id")), AgentId::new(row.get::<String, _>("parent")))
-    };
+pub async fn parents(connection: &mut Connection, task: &TaskId) -> Result<HashMap<AgentId, AgentId>, Error> {
+    let rows = polity_sql::query(PARENTS).bind(task.as_str()).fetch_all(connection).await?;
+    let read =
+        |row: &Row| (AgentId::new(row.get::<String, _>("id")), AgentId::new(row.get::<String, _>("parent")));
     Ok(rows.iter().map(read).collect())
 }
 
 /// Notes that an agent has ended. Returns false if the agent had ended before.
 pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
     let done =
-        sqlx::query(END).bind(id.as_str()).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
+        polity_sql::query(END).bind(id.as_str()).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     polity_points::point!("agents::ended");
     Ok(done.rows_affected() == 1)
 }
@@ -246,11 +248,11 @@ pub async fn end(tx: &mut Tx, id: &AgentId) -> Result<bool, Error> {
 /// Returns the agents that an agent has hired in a turn. Leaves out agents that have ended, and agents to which
 /// somebody has sent a message.
 pub async fn unwritten_children(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     conversation: &super::Conversation,
     turn: TurnId,
 ) -> Result<Vec<AgentId>, Error> {
-    let query = sqlx::query(UNWRITTEN)
+    let query = polity_sql::query(UNWRITTEN)
         .bind(conversation.agent.as_str())
         .bind(conversation.task.as_str())
         .bind(turn.number());
@@ -258,7 +260,7 @@ pub async fn unwritten_children(
     Ok(rows.iter().map(|row| AgentId::new(row.get::<String, _>(0))).collect())
 }
 
-pub(crate) fn read(row: &SqliteRow) -> Result<AgentRow, Error> {
+pub(crate) fn read(row: &Row) -> Result<AgentRow, Error> {
     let id: String = row.get("id");
     let parse = |column: &str| row.get::<Option<String>, _>(column);
     let brief = parse("brief").map(|text| serde_json::from_str(&text)).transpose();

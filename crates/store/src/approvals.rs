@@ -5,11 +5,11 @@ use super::{Conversation, Error, Tx, damaged, events};
 use polity_society::approval::Answer;
 use polity_society::id::{AgentId, ApprovalId, CallId, PermissionId, TaskId, TurnId};
 use polity_society::time::Timestamp;
+use polity_sql::Connection;
+use polity_sql::Json;
+use polity_sql::Row;
 use polity_view::{ApprovalFilter, ApprovalState, Event, page};
 use serde_json::Value;
-use sqlx::sqlite::SqliteRow;
-use sqlx::types::Json;
-use sqlx::{Row, SqliteConnection};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 const INSERT: &str = "INSERT INTO approvals
@@ -119,7 +119,7 @@ pub struct Permission {
 }
 
 pub async fn insert(tx: &mut Tx, asker: &Conversation, asked: &NewApproval) -> Result<ApprovalId, Error> {
-    let query = sqlx::query_scalar(INSERT)
+    let query = polity_sql::query_scalar(INSERT)
         .bind(asker.task.as_str())
         .bind(asker.agent.as_str())
         .bind(asked.turn.number())
@@ -139,15 +139,15 @@ pub async fn insert(tx: &mut Tx, asker: &Conversation, asked: &NewApproval) -> R
     Ok(ApprovalId::from_number(number))
 }
 
-pub async fn get(connection: &mut SqliteConnection, id: &ApprovalId) -> Result<Option<Approval>, Error> {
+pub async fn get(connection: &mut Connection, id: &ApprovalId) -> Result<Option<Approval>, Error> {
     let Some(number) = id.number() else { return Ok(None) };
-    let row = sqlx::query(GET).bind(number).fetch_optional(connection).await?;
+    let row = polity_sql::query(GET).bind(number).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
 /// Ends a question. Returns false if it had ended before.
 pub async fn end(tx: &mut Tx, id: &ApprovalId, ending: &Ending) -> Result<bool, Error> {
-    let query = sqlx::query(END)
+    let query = polity_sql::query(END)
         .bind(id.number())
         .bind(ending.state.as_str())
         .bind(ending.answer.map(<&str>::from))
@@ -159,17 +159,14 @@ pub async fn end(tx: &mut Tx, id: &ApprovalId, ending: &Ending) -> Result<bool, 
 }
 
 /// Returns the question that a turn waits for.
-pub async fn open_of_turn(
-    connection: &mut SqliteConnection,
-    turn: TurnId,
-) -> Result<Option<Approval>, Error> {
-    let row = sqlx::query(OPEN_OF_TURN).bind(turn.number()).fetch_optional(connection).await?;
+pub async fn open_of_turn(connection: &mut Connection, turn: TurnId) -> Result<Option<Approval>, Error> {
+    let row = polity_sql::query(OPEN_OF_TURN).bind(turn.number()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
 /// Drops the question that a turn waits for, because the turn has ended.
 pub(crate) async fn drop_of_turn(tx: &mut Tx, turn: TurnId) -> Result<(), Error> {
-    let query = sqlx::query(DROP).bind(turn.number()).bind(tx.now.as_millis());
+    let query = polity_sql::query(DROP).bind(turn.number()).bind(tx.now.as_millis());
     let Some(row) = query.fetch_optional(&mut tx.connection).await? else { return Ok(()) };
     polity_points::point!("approvals::dropped");
     events::append(tx, &read(&row)?.ended()).await
@@ -177,23 +174,23 @@ pub(crate) async fn drop_of_turn(tx: &mut Tx, turn: TurnId) -> Result<(), Error>
 
 /// Returns the open questions whose time has passed, oldest first.
 pub async fn expired(tx: &mut Tx) -> Result<Vec<Approval>, Error> {
-    let rows = sqlx::query(EXPIRED).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
+    let rows = polity_sql::query(EXPIRED).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
     rows.iter().map(read).collect()
 }
 
 /// Returns when the next open question expires.
-pub async fn next_expiry(connection: &mut SqliteConnection) -> Result<Option<Timestamp>, Error> {
-    let at: Option<i64> = sqlx::query_scalar(NEXT_EXPIRY).fetch_one(connection).await?;
+pub async fn next_expiry(connection: &mut Connection) -> Result<Option<Timestamp>, Error> {
+    let at: Option<i64> = polity_sql::query_scalar(NEXT_EXPIRY).fetch_one(connection).await?;
     Ok(at.map(Timestamp::from_millis))
 }
 
 /// Returns a page of questions, newest first, and where the next page begins.
 pub async fn list(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     filter: &ApprovalFilter,
 ) -> Result<(Vec<Approval>, Option<i64>), Error> {
     let limit = page(filter.limit);
-    let query = sqlx::query(LIST)
+    let query = polity_sql::query(LIST)
         .bind(filter.task.as_ref().map(TaskId::as_str))
         .bind(filter.state.map(ApprovalState::as_str))
         .bind(filter.after.unwrap_or(i64::MAX))
@@ -215,7 +212,8 @@ pub async fn permit(
     role: &str,
     calls: &Value,
 ) -> Result<(), Error> {
-    let query = sqlx::query(PERMIT).bind(task.map(TaskId::as_str)).bind(tool).bind(role).bind(Json(calls));
+    let query =
+        polity_sql::query(PERMIT).bind(task.map(TaskId::as_str)).bind(tool).bind(role).bind(Json(calls));
     query.bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     polity_points::point!("approvals::permitted");
     Ok(())
@@ -224,34 +222,34 @@ pub async fn permit(
 /// Returns the permissions that apply in a task, or all permissions if no task is given. The oldest permission comes
 /// first.
 pub async fn permissions(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     task: Option<&TaskId>,
 ) -> Result<Vec<Permission>, Error> {
-    let rows = sqlx::query(PERMISSIONS).bind(task.map(TaskId::as_str)).fetch_all(connection).await?;
+    let rows = polity_sql::query(PERMISSIONS).bind(task.map(TaskId::as_str)).fetch_all(connection).await?;
     rows.iter().map(read_permission).collect()
 }
 
 /// Returns the permissions for a tool that the person gave to a role and that apply in a task. Each value is the
 /// stored JSON that describes the permitted calls.
 pub async fn permitted(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     task: &TaskId,
     tool: &str,
     role: &str,
 ) -> Result<Vec<Value>, Error> {
-    let query = sqlx::query_scalar(OF_CALL).bind(task.as_str()).bind(tool).bind(role);
+    let query = polity_sql::query_scalar(OF_CALL).bind(task.as_str()).bind(tool).bind(role);
     let calls: Vec<Json<Value>> = query.fetch_all(connection).await?;
     Ok(calls.into_iter().map(|Json(calls)| calls).collect())
 }
 
 /// Removes a permission. Returns false if there is none with this id.
 pub async fn remove_permission(tx: &mut Tx, id: &PermissionId) -> Result<bool, Error> {
-    let done = sqlx::query(REMOVE).bind(id.number()).execute(&mut tx.connection).await?;
+    let done = polity_sql::query(REMOVE).bind(id.number()).execute(&mut tx.connection).await?;
     polity_points::point!("approvals::permission_removed");
     Ok(done.rows_affected() == 1)
 }
 
-pub(super) fn read(row: &SqliteRow) -> Result<Approval, Error> {
+pub(super) fn read(row: &Row) -> Result<Approval, Error> {
     let id = ApprovalId::from_number(row.get("seq"));
     let broken = |what: &str| damaged("approvals", id.as_str(), format!("cannot read `{what}`"));
     let json = |column: &str| {
@@ -288,7 +286,7 @@ pub(super) fn read(row: &SqliteRow) -> Result<Approval, Error> {
     })
 }
 
-pub(super) fn read_permission(row: &SqliteRow) -> Result<Permission, Error> {
+pub(super) fn read_permission(row: &Row) -> Result<Permission, Error> {
     let id = PermissionId::from_number(row.get("seq"));
     let calls: String = row.get("calls");
     Ok(Permission {

@@ -25,7 +25,8 @@ pub async fn started(
     id: &CommandId,
     request: Option<&MessageId>,
 ) -> Result<(), Error> {
-    let query = sqlx::query(STARTED).bind(id.as_str()).bind(owner.agent.as_str()).bind(owner.task.as_str());
+    let query =
+        polity_sql::query(STARTED).bind(id.as_str()).bind(owner.agent.as_str()).bind(owner.task.as_str());
     query.bind(request.map(MessageId::as_str)).execute(&mut tx.connection).await?;
     polity_points::point!("commands::started");
     Ok(())
@@ -33,7 +34,8 @@ pub async fn started(
 
 /// Notes that a command has ended.
 pub async fn ended(tx: &mut Tx, owner: &Conversation, id: &CommandId) -> Result<(), Error> {
-    let query = sqlx::query(ENDED).bind(id.as_str()).bind(owner.agent.as_str()).bind(owner.task.as_str());
+    let query =
+        polity_sql::query(ENDED).bind(id.as_str()).bind(owner.agent.as_str()).bind(owner.task.as_str());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("commands::ended");
     Ok(())
@@ -41,7 +43,7 @@ pub async fn ended(tx: &mut Tx, owner: &Conversation, id: &CommandId) -> Result<
 
 /// Notes that the background commands of an agent were stopped, in one task or in all tasks.
 pub async fn stopped(tx: &mut Tx, agent: &AgentId, task: Option<&TaskId>) -> Result<(), Error> {
-    let query = sqlx::query(STOPPED).bind(agent.as_str()).bind(task.map(TaskId::as_str));
+    let query = polity_sql::query(STOPPED).bind(agent.as_str()).bind(task.map(TaskId::as_str));
     query.execute(&mut tx.connection).await?;
     polity_points::point!("commands::stopped");
     Ok(())

@@ -5,7 +5,7 @@ use super::{Error, Tx};
 use polity_society::contact::{Contact, Source};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::time::Timestamp;
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
 
 const INSERT: &str =
     "INSERT INTO contacts (owner, agent, source, introduced_by, since) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -34,7 +34,7 @@ pub struct ContactRow {
 
 /// Stores a contact, and returns whether it is new.
 pub async fn insert(tx: &mut Tx, contact: &Contact) -> Result<bool, Error> {
-    let done = sqlx::query(INSERT)
+    let done = polity_sql::query(INSERT)
         .bind(contact.owner.as_str())
         .bind(contact.agent.as_str())
         .bind(contact.source.as_str())
@@ -48,11 +48,11 @@ pub async fn insert(tx: &mut Tx, contact: &Contact) -> Result<bool, Error> {
 
 /// Returns the contacts of an agent in a task, oldest first.
 pub async fn of(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     owner: &AgentId,
     task: &TaskId,
 ) -> Result<Vec<ContactRow>, Error> {
-    let rows = sqlx::query(OF).bind(owner.as_str()).bind(task.as_str()).fetch_all(connection).await?;
+    let rows = polity_sql::query(OF).bind(owner.as_str()).bind(task.as_str()).fetch_all(connection).await?;
     rows.iter()
         .map(|row| {
             Ok(ContactRow {
@@ -65,10 +65,10 @@ pub async fn of(
         .collect()
 }
 
-pub async fn knows(
-    connection: &mut SqliteConnection,
-    owner: &AgentId,
-    agent: &AgentId,
-) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar(KNOWS).bind(owner.as_str()).bind(agent.as_str()).fetch_one(connection).await?)
+pub async fn knows(connection: &mut Connection, owner: &AgentId, agent: &AgentId) -> Result<bool, Error> {
+    Ok(polity_sql::query_scalar(KNOWS)
+        .bind(owner.as_str())
+        .bind(agent.as_str())
+        .fetch_one(connection)
+        .await?)
 }

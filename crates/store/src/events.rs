@@ -2,9 +2,9 @@
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::{Entry, Event};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 
 const INSERT: &str =
     "INSERT INTO events (task, agent, kind, body, created_at) VALUES (?1, ?2, ?3, ?4, ?5) RETURNING seq";
@@ -20,7 +20,7 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, NEWEST, GET, OF_MESSAGE];
 pub async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
     let value = serde_json::to_value(event).map_err(|error| damaged("events", "new", error))?;
     tracing::debug!(event = %value, "recorded");
-    let row = sqlx::query(INSERT)
+    let row = polity_sql::query(INSERT)
         .bind(event.task().map(TaskId::as_str))
         .bind(event.agent().map(AgentId::as_str))
         .bind(event.kind().as_str())
@@ -33,26 +33,26 @@ pub async fn append(tx: &mut Tx, event: &Event) -> Result<(), Error> {
     Ok(())
 }
 
-pub async fn newest(connection: &mut SqliteConnection) -> Result<i64, Error> {
-    Ok(sqlx::query_scalar(NEWEST).fetch_one(connection).await?)
+pub async fn newest(connection: &mut Connection) -> Result<i64, Error> {
+    Ok(polity_sql::query_scalar(NEWEST).fetch_one(connection).await?)
 }
 
 /// Returns the event of this number.
-pub async fn get(connection: &mut SqliteConnection, number: i64) -> Result<Option<Entry>, Error> {
-    sqlx::query(GET).bind(number).fetch_optional(connection).await?.as_ref().map(read).transpose()
+pub async fn get(connection: &mut Connection, number: i64) -> Result<Option<Entry>, Error> {
+    polity_sql::query(GET).bind(number).fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
 /// Returns the event that tells that a message was accepted.
 pub async fn of_message(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     message: &MessageId,
     task: &TaskId,
 ) -> Result<Option<Entry>, Error> {
-    let query = sqlx::query(OF_MESSAGE).bind(message.as_str()).bind(task.as_str());
+    let query = polity_sql::query(OF_MESSAGE).bind(message.as_str()).bind(task.as_str());
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
-pub(crate) fn read(row: &SqliteRow) -> Result<Entry, Error> {
+pub(crate) fn read(row: &Row) -> Result<Entry, Error> {
     let seq: i64 = row.get("seq");
     let event = serde_json::from_str(&row.get::<String, _>("body"))
         .map_err(|error| damaged("events", &seq.to_string(), error))?;

@@ -3,8 +3,8 @@
 use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::time::Timestamp;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
+use polity_sql::Row;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 const INSERT: &str = "INSERT INTO exchanges (key, request, agent, receiver, task, awaits, state, created_at)
@@ -114,7 +114,7 @@ pub struct GivenAnswer {
 
 /// Stores an exchange unless its key exists already. Returns the exchange that is then stored under the key.
 pub async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, Error> {
-    let query = sqlx::query(INSERT).bind(&new.key).bind(&new.request).bind(new.agent.as_str());
+    let query = polity_sql::query(INSERT).bind(&new.key).bind(&new.request).bind(new.agent.as_str());
     let query = query.bind(new.receiver.as_str()).bind(new.task.as_ref().map(TaskId::as_str));
     let query = query.bind(new.awaits.as_ref().map(MessageId::as_str)).bind(tx.now.as_millis());
     query.execute(&mut tx.connection).await?;
@@ -122,68 +122,59 @@ pub async fn insert(tx: &mut Tx, new: &NewExchange) -> Result<Option<Exchange>, 
     by_key(&mut tx.connection, &new.key).await
 }
 
-pub async fn by_key(connection: &mut SqliteConnection, key: &str) -> Result<Option<Exchange>, Error> {
-    let row = sqlx::query(BY_KEY).bind(key).fetch_optional(connection).await?;
+pub async fn by_key(connection: &mut Connection, key: &str) -> Result<Option<Exchange>, Error> {
+    let row = polity_sql::query(BY_KEY).bind(key).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
 /// Returns the newest exchange whose request has this fingerprint, and the number of the exchange. Numbers are never
 /// reused, even after a task was forgotten.
-pub async fn like(
-    connection: &mut SqliteConnection,
-    request: &str,
-) -> Result<Option<(Exchange, i64)>, Error> {
-    let row = sqlx::query(LIKE).bind(request).fetch_optional(connection).await?;
+pub async fn like(connection: &mut Connection, request: &str) -> Result<Option<(Exchange, i64)>, Error> {
+    let row = polity_sql::query(LIKE).bind(request).fetch_optional(connection).await?;
     row.as_ref().map(|row| Ok((read(row)?, row.get("seq")))).transpose()
 }
 
 /// Returns the fingerprint of the conversation up to the answer to this message. The message must have begun an
 /// exchange.
-pub async fn reply_to(
-    connection: &mut SqliteConnection,
-    message: &MessageId,
-) -> Result<Option<String>, Error> {
-    Ok(sqlx::query_scalar(REPLY_TO).bind(message.as_str()).fetch_optional(connection).await?)
+pub async fn reply_to(connection: &mut Connection, message: &MessageId) -> Result<Option<String>, Error> {
+    Ok(polity_sql::query_scalar(REPLY_TO).bind(message.as_str()).fetch_optional(connection).await?)
 }
 
 /// Returns the newest exchange whose answer ends a conversation with this fingerprint.
-pub async fn ending(connection: &mut SqliteConnection, reply: &str) -> Result<Option<Exchange>, Error> {
-    let row = sqlx::query(ENDING).bind(reply).fetch_optional(connection).await?;
+pub async fn ending(connection: &mut Connection, reply: &str) -> Result<Option<Exchange>, Error> {
+    let row = polity_sql::query(ENDING).bind(reply).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
 pub async fn sent(tx: &mut Tx, key: &str, task: &TaskId, message: &MessageId) -> Result<(), Error> {
-    let query = sqlx::query(SENT).bind(key).bind(task.as_str()).bind(message.as_str());
+    let query = polity_sql::query(SENT).bind(key).bind(task.as_str()).bind(message.as_str());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("exchanges::sent");
     Ok(())
 }
 
 pub async fn answered(tx: &mut Tx, key: &str, given: &GivenAnswer) -> Result<(), Error> {
-    let query = sqlx::query(ANSWERED).bind(key).bind(given.answer.as_str()).bind(&given.reply);
+    let query = polity_sql::query(ANSWERED).bind(key).bind(given.answer.as_str()).bind(&given.reply);
     query.execute(&mut tx.connection).await?;
     polity_points::point!("exchanges::answered");
     Ok(())
 }
 
 pub async fn failed(tx: &mut Tx, key: &str) -> Result<(), Error> {
-    sqlx::query(FAILED).bind(key).execute(&mut tx.connection).await?;
+    polity_sql::query(FAILED).bind(key).execute(&mut tx.connection).await?;
     polity_points::point!("exchanges::failed");
     Ok(())
 }
 
 /// Returns the message that answers an exchange.
-pub async fn answer(connection: &mut SqliteConnection, key: &str) -> Result<Option<MessageId>, Error> {
-    let id: Option<String> = sqlx::query_scalar(ANSWER).bind(key).fetch_optional(connection).await?;
+pub async fn answer(connection: &mut Connection, key: &str) -> Result<Option<MessageId>, Error> {
+    let id: Option<String> = polity_sql::query_scalar(ANSWER).bind(key).fetch_optional(connection).await?;
     Ok(id.map(MessageId::new))
 }
 
 /// Returns the task and the id of the message that the person sent with this idempotency key.
-pub async fn posted(
-    connection: &mut SqliteConnection,
-    key: &str,
-) -> Result<Option<(TaskId, MessageId)>, Error> {
-    let row = sqlx::query(POSTED).bind(key).fetch_optional(connection).await?;
+pub async fn posted(connection: &mut Connection, key: &str) -> Result<Option<(TaskId, MessageId)>, Error> {
+    let row = polity_sql::query(POSTED).bind(key).fetch_optional(connection).await?;
     Ok(row.map(|row| {
         (TaskId::new(row.get::<String, _>("task")), MessageId::new(row.get::<String, _>("message")))
     }))
@@ -191,12 +182,12 @@ pub async fn posted(
 
 /// Returns a paused agent that delays the answer of an exchange: the receiver of the exchange's message, or the agent
 /// that the conversation is with. Returns `None` if neither agent is paused.
-pub async fn paused(connection: &mut SqliteConnection, key: &str) -> Result<Option<AgentId>, Error> {
-    let id: Option<String> = sqlx::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;
+pub async fn paused(connection: &mut Connection, key: &str) -> Result<Option<AgentId>, Error> {
+    let id: Option<String> = polity_sql::query_scalar(PAUSED).bind(key).fetch_optional(connection).await?;
     Ok(id.map(AgentId::new))
 }
 
-pub(super) fn read(row: &SqliteRow) -> Result<Exchange, Error> {
+pub(super) fn read(row: &Row) -> Result<Exchange, Error> {
     let key: String = row.get("key");
     let message = |column: &str| row.get::<Option<String>, _>(column).map(MessageId::new);
     let state: String = row.get("state");

@@ -5,9 +5,9 @@
 use super::{Conversation, Error, Tx, damaged};
 use crate::Bell;
 use polity_society::id::{AgentId, TaskId};
+use polity_sql::Connection;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sqlx::SqliteConnection;
 
 const READ_ROLES: &str = "SELECT json_object('id', id, 'creator', creator, 'name', name, 'prompt', prompt, 'interface_spec', interface_spec, 'service', service, 'required_capabilities', required_capabilities, 'tool_groups', tool_groups, 'created_at', created_at)
     FROM roles WHERE task = ?1 ORDER BY created_at, id";
@@ -287,7 +287,7 @@ pub struct Next {
 }
 
 /// Reads all rows of a task; `None` if there is no such task, or if it was forgotten.
-pub async fn read(connection: &mut SqliteConnection, task: &TaskId) -> Result<Option<Rows>, Error> {
+pub async fn read(connection: &mut Connection, task: &TaskId) -> Result<Option<Rows>, Error> {
     let Some(row) = rows(connection, READ_TASK, task).await?.pop() else { return Ok(None) };
     Ok(Some(Rows {
         task: row,
@@ -305,28 +305,29 @@ pub async fn read(connection: &mut SqliteConnection, task: &TaskId) -> Result<Op
 }
 
 async fn rows<T: DeserializeOwned>(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     statement: &'static str,
     task: &TaskId,
 ) -> Result<Vec<T>, Error> {
-    let found: Vec<String> = sqlx::query_scalar(statement).bind(task.as_str()).fetch_all(connection).await?;
+    let found: Vec<String> =
+        polity_sql::query_scalar(statement).bind(task.as_str()).fetch_all(connection).await?;
     let parse =
         |text: &String| serde_json::from_str(text).map_err(|error| damaged("tasks", task.as_str(), error));
     found.iter().map(parse).collect()
 }
 
 /// Returns the numbers that the next message, turn and question about a call get.
-pub async fn next(connection: &mut SqliteConnection) -> Result<Next, Error> {
+pub async fn next(connection: &mut Connection) -> Result<Next, Error> {
     Ok(Next {
-        message: sqlx::query_scalar(NEXT_MESSAGE).fetch_one(&mut *connection).await?,
-        turn: sqlx::query_scalar(NEXT_TURN).fetch_one(&mut *connection).await?,
-        approval: sqlx::query_scalar(NEXT_APPROVAL).fetch_one(connection).await?,
+        message: polity_sql::query_scalar(NEXT_MESSAGE).fetch_one(&mut *connection).await?,
+        turn: polity_sql::query_scalar(NEXT_TURN).fetch_one(&mut *connection).await?,
+        approval: polity_sql::query_scalar(NEXT_APPROVAL).fetch_one(connection).await?,
     })
 }
 
 /// Writes rows as a new task. Rings a bell for each conversation that has a queued message or an open turn.
 pub async fn write(tx: &mut Tx, task: &TaskId, copy: &Rows) -> Result<(), Error> {
-    let query = sqlx::query(WRITE_TASK).bind(task.as_str()).bind(copy.task.service.as_deref());
+    let query = polity_sql::query(WRITE_TASK).bind(task.as_str()).bind(copy.task.service.as_deref());
     let query = query.bind(copy.task.workspace.as_deref()).bind(tx.now.as_millis());
     query.execute(&mut tx.connection).await?;
     put(tx, WRITE_ROLES, task, &copy.roles).await?;
@@ -340,9 +341,9 @@ pub async fn write(tx: &mut Tx, task: &TaskId, copy: &Rows) -> Result<(), Error>
     put(tx, WRITE_APPROVALS, task, &copy.approvals).await?;
     put(tx, WRITE_PERMISSIONS, task, &copy.permissions).await?;
     put(tx, WRITE_SEEN, task, &copy.seen).await?;
-    sqlx::query(RELEASE).bind(task.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(RELEASE).bind(task.as_str()).execute(&mut tx.connection).await?;
     let working: Vec<String> =
-        sqlx::query_scalar(AT_WORK).bind(task.as_str()).fetch_all(&mut tx.connection).await?;
+        polity_sql::query_scalar(AT_WORK).bind(task.as_str()).fetch_all(&mut tx.connection).await?;
     for agent in working {
         tx.ring(Bell::Mailbox(Conversation { agent: AgentId::new(agent), task: task.clone() }));
     }
@@ -357,6 +358,6 @@ async fn put<T: Serialize>(
     rows: &[T],
 ) -> Result<(), Error> {
     let json = serde_json::to_string(rows).map_err(|error| damaged("tasks", task.as_str(), error))?;
-    sqlx::query(statement).bind(task.as_str()).bind(json).execute(&mut tx.connection).await?;
+    polity_sql::query(statement).bind(task.as_str()).bind(json).execute(&mut tx.connection).await?;
     Ok(())
 }

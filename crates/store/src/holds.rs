@@ -3,7 +3,7 @@
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
 
 const INSERT: &str =
     "INSERT INTO holds (agent, task, reason, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
@@ -21,37 +21,33 @@ pub(super) const STATEMENTS: &[&str] = &[INSERT, HELD, RELEASE, RELEASED, OF_TAS
 
 /// Parks a conversation. Returns false if it was parked already.
 pub async fn insert(tx: &mut Tx, conversation: &Conversation, reason: &str) -> Result<bool, Error> {
-    let query = sqlx::query(INSERT).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    let query = polity_sql::query(INSERT).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let done = query.bind(reason).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     polity_points::point!("holds::inserted");
     Ok(done.rows_affected() == 1)
 }
 
 /// Returns whether a conversation is parked, or its agent is paused.
-pub async fn held(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<bool, Error> {
-    let query = sqlx::query_scalar(HELD).bind(conversation.agent.as_str());
+pub async fn held(connection: &mut Connection, conversation: &Conversation) -> Result<bool, Error> {
+    let query = polity_sql::query_scalar(HELD).bind(conversation.agent.as_str());
     Ok(query.bind(conversation.task.as_str()).fetch_one(connection).await?)
 }
 
 /// Returns the agents that are parked in a task, each with the reason.
-pub async fn of_task(
-    connection: &mut SqliteConnection,
-    task: &TaskId,
-) -> Result<Vec<(AgentId, String)>, Error> {
-    let rows = sqlx::query(OF_TASK).bind(task.as_str()).fetch_all(connection).await?;
-    let read =
-        |row: &sqlx::sqlite::SqliteRow| (AgentId::new(row.get::<String, _>("agent")), row.get("reason"));
+pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Vec<(AgentId, String)>, Error> {
+    let rows = polity_sql::query(OF_TASK).bind(task.as_str()).fetch_all(connection).await?;
+    let read = |row: &polity_sql::Row| (AgentId::new(row.get::<String, _>("agent")), row.get("reason"));
     Ok(rows.iter().map(read).collect())
 }
 
 /// Resumes the parked conversations of an agent, and returns them.
 pub async fn release(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Conversation>, Error> {
-    let rows = sqlx::query(RELEASE).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    let rows = polity_sql::query(RELEASE).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("holds::released");
     let mut released = Vec::with_capacity(rows.len());
     for row in rows {
         let task = TaskId::new(row.get::<String, _>("task"));
-        let query = sqlx::query(RELEASED).bind(agent.as_str()).bind(task.as_str());
+        let query = polity_sql::query(RELEASED).bind(agent.as_str()).bind(task.as_str());
         query.execute(&mut tx.connection).await?;
         released.push(Conversation { agent: agent.clone(), task });
     }

@@ -16,6 +16,7 @@ mod bell;
 mod clock;
 mod exchange;
 mod place;
+mod readers;
 mod said;
 mod stopped;
 mod trouble;
@@ -60,8 +61,9 @@ pub use clock::now;
 pub use exchange::Exchanges;
 pub use place::Gone;
 pub use polity_artifacts::index as artifacts;
+pub use polity_sql::Connection;
+pub use readers::{Moment, Reader};
 pub use said::said;
-pub use sqlx::SqliteConnection as Connection;
 pub use stopped::{Stopped, keep};
 pub use writer::{Savepoint, Tx};
 
@@ -69,15 +71,15 @@ use futures::future::BoxFuture;
 use maintenance::check::Schema;
 use maintenance::database;
 use place::Place;
+use polity_sql::{Access, Journal, Options, Pace};
 use polity_view::Event;
+use readers::Readers;
 use sqlx::migrate::{MigrateError, Migrator};
-use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{ConnectOptions, SqliteConnection};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 use trouble::Trouble;
 
@@ -102,7 +104,7 @@ pub enum Error {
     Open {
         path: PathBuf,
         #[source]
-        source: sqlx::Error,
+        source: polity_sql::Error,
     },
     /// The file is damaged.
     #[error(
@@ -140,14 +142,17 @@ pub enum Error {
     )]
     Older { path: PathBuf },
     /// A migration failed.
-    #[error("failed to bring the schema of the database {path} up to date")]
+    #[error(
+        "failed to bring the schema of the database {path} up to date{}",
+        with_advice(Trouble::of_migration(source))
+    )]
     Migrate {
         path: PathBuf,
         #[source]
         source: MigrateError,
     },
     #[error("failed to read or write the database{}", with_advice(Trouble::of_sql(.0)))]
-    Sql(#[from] sqlx::Error),
+    Sql(#[from] polity_sql::Error),
     /// The bytes of an artifact could not be written.
     #[error("failed to store an artifact{}", with_advice(Some(Trouble::of_blob(.0))))]
     Blob(#[source] polity_artifacts::BlobError),
@@ -221,20 +226,13 @@ pub enum Durability {
     Normal,
 }
 
-/// Converts an error of the reader pool. A closed pool means that the daemon is shutting down.
-fn unread(error: sqlx::Error) -> Error {
-    match error {
-        sqlx::Error::PoolClosed => Error::Closed,
-        error => Error::Sql(error),
-    }
-}
-
 /// A handle on the database. It is cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Store {
-    readers: SqlitePool,
+    readers: Readers,
     writer: writer::Handle,
     place: Arc<Place>,
+    statements: Arc<AtomicU64>,
 }
 
 /// The signals that the writer sends after each commit.
@@ -243,9 +241,6 @@ pub struct Signals {
     /// The number of the newest event.
     pub events: tokio::sync::watch::Receiver<i64>,
 }
-
-/// The number of reader connections. Few are enough: reading a page of rows takes well under a millisecond.
-const READERS: u32 = 4;
 
 impl Store {
     /// Opens the database of a data directory for writing, creates or migrates its schema, and starts the writer.
@@ -256,30 +251,29 @@ impl Store {
         maintenance::refuse_lost(file)?;
         // Only the user who runs the daemon may read the file, because it contains what people tell the society. SQLite
         // creates its log beside the file, with the same permissions.
-        create_private(file).map_err(|error| open(sqlx::Error::Io(error)))?;
-        let options = SqliteConnectOptions::new()
-            .filename(file)
-            .create_if_missing(true)
-            .journal_mode(SqliteJournalMode::Wal)
-            .synchronous(match durability {
-                Durability::Full => SqliteSynchronous::Full,
-                Durability::Normal => SqliteSynchronous::Normal,
-            })
-            .foreign_keys(true)
-            .busy_timeout(Duration::from_secs(5))
-            .disable_statement_logging();
+        create_private(file).map_err(|error| open(polity_sql::Error::Io(error)))?;
+        let options = Options {
+            journal: match durability {
+                Durability::Full => Journal::WalFull,
+                Durability::Normal => Journal::WalNormal,
+            },
+            ..Options::new(file, Access::Create)
+        };
         polity_points::point!("store::created");
-        let mut connection = options.connect().await.map_err(open)?;
+        let mut connection = options.connect().map_err(open)?;
         database::quick_check(&mut connection, file).await?;
         maintenance::refuse_lost_rows(&mut connection, file).await?;
         polity_points::point!("store::looked_at");
         migrate(&mut connection, file).await?;
         polity_points::point!("store::migrated");
         let newest_event = events::newest(&mut connection).await?;
-        let readers = readers(options.read_only(true).create_if_missing(false)).await.map_err(open)?;
-        let place = Arc::new(Place::of(file).map_err(|error| open(sqlx::Error::Io(error)))?);
-        let (writer, signals) = writer::start(connection, newest_event, Arc::clone(&place));
-        Ok((Self { readers, writer, place }, signals))
+        let statements = Arc::clone(&options.statements);
+        let to_read = Options { access: Access::Read, journal: Journal::AsItIs, ..options };
+        let readers = Readers::open(&to_read).map_err(open)?;
+        let place = Arc::new(Place::of(file).map_err(|error| open(polity_sql::Error::Io(error)))?);
+        let started = writer::start(connection, newest_event, Arc::clone(&place));
+        let (writer, signals) = started.map_err(|error| open(polity_sql::Error::Io(error)))?;
+        Ok((Self { readers, writer, place, statements }, signals))
     }
 
     /// Opens the database of a data directory read-only; also returns the number of the newest event.
@@ -297,19 +291,22 @@ impl Store {
         }
         let newest_event = events::newest(&mut connection).await?;
         let failed = |source| Error::of_file(file, source);
-        let readers = readers(options).await.map_err(failed)?;
-        let place = Arc::new(Place::of(file).map_err(|error| failed(sqlx::Error::Io(error)))?);
-        Ok((Self { readers, writer: writer::Handle::none(), place }, newest_event))
+        let readers = Readers::open(&options).map_err(failed)?;
+        let place = Arc::new(Place::of(file).map_err(|error| failed(polity_sql::Error::Io(error)))?);
+        Ok((
+            Self { readers, writer: writer::Handle::none(), place, statements: options.statements },
+            newest_event,
+        ))
     }
 
     /// Returns a connection for reading.
-    pub async fn reader(&self) -> Result<sqlx::pool::PoolConnection<sqlx::Sqlite>, Error> {
-        self.readers.acquire().await.map_err(unread)
+    pub async fn reader(&self) -> Result<Reader, Error> {
+        self.readers.reader(Pace::Quick).await
     }
 
     /// Begins a read transaction: all reads in the transaction see the same state of the database.
-    pub async fn moment(&self) -> Result<sqlx::Transaction<'static, sqlx::Sqlite>, Error> {
-        self.readers.begin().await.map_err(unread)
+    pub async fn moment(&self) -> Result<Moment, Error> {
+        self.readers.moment().await
     }
 
     /// Runs a job in a write transaction, and returns once the transaction is committed.
@@ -332,6 +329,11 @@ impl Store {
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Stopped<R>>> + Send + 'static,
     {
         self.write(move |tx| Box::pin(async move { keep(job(tx).await) })).await?
+    }
+
+    /// Returns how many statements the database has run since it was opened.
+    pub fn statements(&self) -> u64 {
+        self.statements.load(Ordering::Relaxed)
     }
 
     /// Fails if the database was opened read-only.
@@ -361,21 +363,22 @@ impl Store {
     }
 }
 
-async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
-    SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false).connect_with(options).await
-}
-
 fn create_private(file: &Path) -> std::io::Result<()> {
     polity_disk::open_or_create(file, polity_disk::Links::Followed).map(drop)
 }
 
-async fn migrate(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
-    let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
-    match MIGRATIONS.run(&mut *connection).await {
-        Ok(()) => Ok(()),
-        Err(MigrateError::VersionMissing(found)) => Err(Error::Newer { path: file.to_owned(), found, known }),
-        Err(source) => Err(Error::Migrate { path: file.to_owned(), source }),
+/// Brings the schema of a database up to date.
+async fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Error> {
+    match maintenance::check::schema(connection).await? {
+        Schema::Known => return Ok(()),
+        Schema::Newer { found, known } => return Err(Error::Newer { path: file.to_owned(), found, known }),
+        Schema::Older => {}
     }
+    let failed = |source| Error::Migrate { path: file.to_owned(), source };
+    let options = SqliteConnectOptions::new().filename(file).foreign_keys(true).disable_statement_logging();
+    let mut connection = options.connect().await.map_err(|error| failed(error.into()))?;
+    MIGRATIONS.run(&mut connection).await.map_err(failed)?;
+    connection.close().await.map_err(|error| failed(error.into()))
 }
 
 /// Builds the error for a damaged row.

@@ -17,9 +17,9 @@ use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use polity_society::message::{Body, Message, MessageState, NOTICE};
 use polity_society::time::Timestamp;
+use polity_sql::Connection;
+use polity_sql::Json;
 use row::mailbox;
-use sqlx::types::Json;
-use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeSet;
 
 /// The number for the next message. The next number exceeds even the numbers of removed messages, so that no number
@@ -111,7 +111,7 @@ pub(crate) const STATEMENTS: &[&str] = &[
 /// Returns the id for the next accepted message. The caller needs a write transaction, so that nobody else gets the
 /// same id.
 pub async fn next_id(tx: &mut Tx) -> Result<MessageId, Error> {
-    let sequence: i64 = sqlx::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
+    let sequence: i64 = polity_sql::query_scalar(NEXT).fetch_one(&mut tx.connection).await?;
     Ok(MessageId::from_sequence(sequence))
 }
 
@@ -129,7 +129,7 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
     let body = body.map_err(|error| damaged("messages", message.id.as_str(), error))?;
     // If the due time has passed, the message is not delayed.
     let due_at = message.due_at.filter(|due_at| *due_at > tx.now);
-    sqlx::query(INSERT)
+    polity_sql::query(INSERT)
         .bind(sequence)
         .bind(message.id.as_str())
         .bind(message.task.as_str())
@@ -155,50 +155,47 @@ pub async fn insert(tx: &mut Tx, message: &Message) -> Result<(), Error> {
     Ok(())
 }
 
-pub async fn get(connection: &mut SqliteConnection, id: &MessageId) -> Result<Option<Message>, Error> {
-    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+pub async fn get(connection: &mut Connection, id: &MessageId) -> Result<Option<Message>, Error> {
+    let row = polity_sql::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
 /// Returns a message and its state. Fails if the message does not exist.
 pub async fn with_state(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     id: &MessageId,
 ) -> Result<(Message, MessageState), Error> {
-    let row = sqlx::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
+    let row = polity_sql::query(GET).bind(id.as_str()).fetch_optional(connection).await?;
     let row = row.ok_or_else(|| damaged("messages", id.as_str(), "it is missing"))?;
     Ok((read(&row)?, state(&row)))
 }
 
 /// Returns the oldest queued message of a mailbox.
 pub async fn first_queued(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     mailbox: &Conversation,
 ) -> Result<Option<Message>, Error> {
-    let query = sqlx::query(FIRST_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = polity_sql::query(FIRST_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
-pub async fn any_queued(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<bool, Error> {
-    let query = sqlx::query_scalar(ANY_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+pub async fn any_queued(connection: &mut Connection, mailbox: &Conversation) -> Result<bool, Error> {
+    let query = polity_sql::query_scalar(ANY_QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     Ok(query.fetch_one(connection).await?)
 }
 
 /// Counts the queued messages of a mailbox. If the result is below `limit`, the real number may be smaller; otherwise
 /// the result is exact.
-pub async fn queued(
-    connection: &mut SqliteConnection,
-    mailbox: &Conversation,
-    limit: u64,
-) -> Result<u64, Error> {
-    let query = sqlx::query_scalar(QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+pub async fn queued(connection: &mut Connection, mailbox: &Conversation, limit: u64) -> Result<u64, Error> {
+    let query = polity_sql::query_scalar(QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let query = query.bind(i64::try_from(limit).unwrap_or(i64::MAX));
     Ok(query.fetch_one(connection).await.map(i64::unsigned_abs)?)
 }
 
 /// Moves one queued message into a turn.
 pub async fn take(tx: &mut Tx, id: &MessageId, turn: TurnId) -> Result<(), Error> {
-    let done = sqlx::query(TAKE).bind(id.as_str()).bind(turn.number()).execute(&mut tx.connection).await?;
+    let done =
+        polity_sql::query(TAKE).bind(id.as_str()).bind(turn.number()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::taken");
     let hit = done.rows_affected();
     if hit != 1 {
@@ -232,7 +229,7 @@ pub struct Mail {
 /// `unseen` is the number of messages that the turn has taken in since it last asked its model. `at_most` bounds the
 /// queued messages in the result. An attached text counts as at most `inline_text_chars`.
 pub async fn mail(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     mailbox: &Conversation,
     turn: TurnId,
     unseen: u64,
@@ -241,7 +238,7 @@ pub async fn mail(
 ) -> Result<Mail, Error> {
     let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let query =
-        sqlx::query(MAIL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn.number());
+        polity_sql::query(MAIL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str()).bind(turn.number());
     let query = query.bind(number(unseen)).bind(number(at_most as u64)).bind(number(inline_text_chars));
     let mut mail = Mail { unseen: Vec::new(), waiting: Vec::new() };
     for row in query.fetch_all(connection).await? {
@@ -261,7 +258,7 @@ pub async fn take_through(
     turn: TurnId,
     last: i64,
 ) -> Result<Vec<MessageId>, Error> {
-    let query = sqlx::query(TAKE_THROUGH).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = polity_sql::query(TAKE_THROUGH).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let query = query.bind(turn.number()).bind(last);
     let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::all_taken");
@@ -284,8 +281,11 @@ pub async fn settle(tx: &mut Tx, turn: TurnId, settled: Settled) -> Result<u64, 
         Settled::Done => MessageState::Done,
         Settled::Failed => MessageState::Failed,
     };
-    let done =
-        sqlx::query(SETTLE).bind(turn.number()).bind(state.as_str()).execute(&mut tx.connection).await?;
+    let done = polity_sql::query(SETTLE)
+        .bind(turn.number())
+        .bind(state.as_str())
+        .execute(&mut tx.connection)
+        .await?;
     polity_points::point!("messages::settled");
     Ok(done.rows_affected())
 }
@@ -293,48 +293,48 @@ pub async fn settle(tx: &mut Tx, turn: TurnId, settled: Settled) -> Result<u64, 
 /// Moves the delayed messages that are due into the mailboxes of their receivers, and returns these mailboxes. If the
 /// clock was set back, restarts the delays.
 pub async fn deliver_due(tx: &mut Tx) -> Result<Vec<Conversation>, Error> {
-    sqlx::query(REDATE).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
-    let rows = sqlx::query(DUE).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
+    polity_sql::query(REDATE).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
+    let rows = polity_sql::query(DUE).bind(tx.now.as_millis()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::delivered");
     Ok(rows.iter().map(mailbox).collect())
 }
 
 /// Returns when the next delayed message is due.
-pub async fn next_due(connection: &mut SqliteConnection) -> Result<Option<Timestamp>, Error> {
-    let due: Option<i64> = sqlx::query_scalar(NEXT_DUE).fetch_one(connection).await?;
+pub async fn next_due(connection: &mut Connection) -> Result<Option<Timestamp>, Error> {
+    let due: Option<i64> = polity_sql::query_scalar(NEXT_DUE).fetch_one(connection).await?;
     Ok(due.map(Timestamp::from_millis))
 }
 
 /// Returns the mailboxes of agents that contain queued messages.
-pub async fn waiting(connection: &mut SqliteConnection) -> Result<Vec<Conversation>, Error> {
-    let rows = sqlx::query(WAITING).fetch_all(connection).await?;
+pub async fn waiting(connection: &mut Connection) -> Result<Vec<Conversation>, Error> {
+    let rows = polity_sql::query(WAITING).fetch_all(connection).await?;
     Ok(rows.iter().map(mailbox).collect())
 }
 
 /// Bounces every message that an ended agent has not finished working on, and returns these messages.
 pub async fn bounce_all(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(UNREAD_OF).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    let rows = polity_sql::query(UNREAD_OF).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
     let unread = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    sqlx::query(BOUNCE).bind(agent.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(BOUNCE).bind(agent.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::bounced");
     Ok(unread)
 }
 
 /// Returns the agents that have work in a task: an open turn, or a queued or delayed message.
-pub async fn busy(connection: &mut SqliteConnection, task: &TaskId) -> Result<BTreeSet<AgentId>, Error> {
-    let rows: Vec<String> = sqlx::query_scalar(BUSY).bind(task.as_str()).fetch_all(connection).await?;
+pub async fn busy(connection: &mut Connection, task: &TaskId) -> Result<BTreeSet<AgentId>, Error> {
+    let rows: Vec<String> = polity_sql::query_scalar(BUSY).bind(task.as_str()).fetch_all(connection).await?;
     Ok(rows.into_iter().map(AgentId::new).collect())
 }
 
 /// Returns the messages that the person has not been shown yet, oldest first.
-pub async fn unshown(connection: &mut SqliteConnection) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(UNSHOWN).fetch_all(connection).await?;
+pub async fn unshown(connection: &mut Connection) -> Result<Vec<Message>, Error> {
+    let rows = polity_sql::query(UNSHOWN).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
 /// Notes that the person has been shown a message.
 pub async fn mark_shown(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
-    sqlx::query(SHOWN).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(SHOWN).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::shown");
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::{Error, agents, roles};
 use polity_society::id::{AgentId, ArtifactId, RoleId, TaskId, readable};
 use polity_society::name::Name;
-use sqlx::SqliteConnection;
+use polity_sql::Connection;
 
 /// Letters and digits, without characters that look alike, such as `0` and `o`, or `1` and `l`.
 const ALPHABET: &[u8] = b"23456789abcdefghjkmnpqrstvwxyz";
@@ -24,7 +24,7 @@ pub fn artifact() -> ArtifactId {
 }
 
 /// Returns an unused id for a new agent, derived from its name or role.
-pub async fn agent(connection: &mut SqliteConnection, name: &Name) -> Result<AgentId, Error> {
+pub async fn agent(connection: &mut Connection, name: &Name) -> Result<AgentId, Error> {
     loop {
         let id = readable(name.as_str(), "agent", &random(4));
         if !agents::exists(connection, &id).await? {
@@ -34,7 +34,7 @@ pub async fn agent(connection: &mut SqliteConnection, name: &Name) -> Result<Age
 }
 
 /// Returns an unused id that begins with `readable`, the readable part of another agent's id.
-pub async fn agent_like(connection: &mut SqliteConnection, readable: &str) -> Result<AgentId, Error> {
+pub async fn agent_like(connection: &mut Connection, readable: &str) -> Result<AgentId, Error> {
     loop {
         let id = format!("{readable}-{}", random(4));
         if !agents::exists(connection, &id).await? {
@@ -44,7 +44,7 @@ pub async fn agent_like(connection: &mut SqliteConnection, readable: &str) -> Re
 }
 
 /// Returns an unused id for a new role.
-pub async fn role(connection: &mut SqliteConnection) -> Result<RoleId, Error> {
+pub async fn role(connection: &mut Connection) -> Result<RoleId, Error> {
     loop {
         let id = format!("role-{}", random(4));
         if !roles::exists(connection, &id).await? {

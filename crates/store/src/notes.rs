@@ -6,9 +6,9 @@ use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, ArtifactId, MessageId};
 use polity_society::notice::Stored;
 use polity_society::rules::{Held, Reminded, Unnamed};
-use sqlx::sqlite::SqliteRow;
-use sqlx::types::Json;
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
+use polity_sql::Json;
+use polity_sql::Row;
 use std::collections::BTreeSet;
 
 const HOLD: &str =
@@ -54,7 +54,7 @@ pub async fn hold(
     answers: &[MessageId],
     text: &str,
 ) -> Result<(), Error> {
-    let query = sqlx::query(HOLD).bind(writer.agent.as_str()).bind(writer.task.as_str());
+    let query = polity_sql::query(HOLD).bind(writer.agent.as_str()).bind(writer.task.as_str());
     query
         .bind(request.as_str())
         .bind(Json(answers))
@@ -67,9 +67,9 @@ pub async fn hold(
 }
 
 /// Returns the requests for which a conversation has held texts, in the order in which the texts were stored.
-pub async fn held(connection: &mut SqliteConnection, of: &Conversation) -> Result<Vec<Held>, Error> {
-    let query = sqlx::query(HELD).bind(of.agent.as_str()).bind(of.task.as_str());
-    let read = |row: &SqliteRow| Held {
+pub async fn held(connection: &mut Connection, of: &Conversation) -> Result<Vec<Held>, Error> {
+    let query = polity_sql::query(HELD).bind(of.agent.as_str()).bind(of.task.as_str());
+    let read = |row: &Row| Held {
         request: MessageId::new(row.get::<String, _>("request")),
         asker: AgentId::new(row.get::<String, _>("sender")),
         answers: row.get::<Json<Vec<MessageId>>, _>("answers").0,
@@ -86,25 +86,25 @@ pub enum Left {
 }
 
 /// Returns whether a conversation has unfinished work for its askers.
-pub async fn left(connection: &mut SqliteConnection, of: &Conversation) -> Result<Left, Error> {
-    let query = sqlx::query_scalar(ANYTHING).bind(of.agent.as_str()).bind(of.task.as_str());
+pub async fn left(connection: &mut Connection, of: &Conversation) -> Result<Left, Error> {
+    let query = polity_sql::query_scalar(ANYTHING).bind(of.agent.as_str()).bind(of.task.as_str());
     let anything: bool = query.fetch_one(connection).await?;
     Ok(if anything { Left::Something } else { Left::Nothing })
 }
 
 /// Returns the held texts for these requests, oldest first.
 pub async fn of_requests(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     of: &Conversation,
     requests: &[MessageId],
 ) -> Result<Vec<String>, Error> {
-    let query = sqlx::query_scalar(OF_REQUESTS).bind(of.agent.as_str()).bind(of.task.as_str());
+    let query = polity_sql::query_scalar(OF_REQUESTS).bind(of.agent.as_str()).bind(of.task.as_str());
     Ok(query.bind(Json(requests)).fetch_all(connection).await?)
 }
 
 /// Removes the held texts for these requests.
 pub async fn drop(tx: &mut Tx, of: &Conversation, requests: &[MessageId]) -> Result<(), Error> {
-    let query = sqlx::query(DROP).bind(of.agent.as_str()).bind(of.task.as_str());
+    let query = polity_sql::query(DROP).bind(of.agent.as_str()).bind(of.task.as_str());
     query.bind(Json(requests)).execute(&mut tx.connection).await?;
     polity_points::point!("notes::dropped");
     Ok(())
@@ -117,7 +117,7 @@ pub async fn made(
     request: &MessageId,
     artifact: &ArtifactId,
 ) -> Result<(), Error> {
-    let query = sqlx::query(MADE).bind(owner.agent.as_str()).bind(owner.task.as_str());
+    let query = polity_sql::query(MADE).bind(owner.agent.as_str()).bind(owner.task.as_str());
     query.bind(request.as_str()).bind(artifact.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("notes::made");
     Ok(())
@@ -133,17 +133,17 @@ pub async fn named(
     if artifacts.is_empty() {
         return Ok(());
     }
-    let query = sqlx::query(NAMED).bind(by.agent.as_str()).bind(by.task.as_str()).bind(to.as_str());
+    let query = polity_sql::query(NAMED).bind(by.agent.as_str()).bind(by.task.as_str()).bind(to.as_str());
     query.bind(Json(artifacts)).execute(&mut tx.connection).await?;
     polity_points::point!("notes::named");
     Ok(())
 }
 
 /// Returns the artifacts that an agent stored for askers and never named to them.
-pub async fn unnamed(connection: &mut SqliteConnection, of: &Conversation) -> Result<Vec<Unnamed>, Error> {
-    let query = sqlx::query(UNNAMED).bind(of.agent.as_str()).bind(of.task.as_str());
+pub async fn unnamed(connection: &mut Connection, of: &Conversation) -> Result<Vec<Unnamed>, Error> {
+    let query = polity_sql::query(UNNAMED).bind(of.agent.as_str()).bind(of.task.as_str());
     let rows = query.fetch_all(connection).await?;
-    let read = |row: &SqliteRow| Unnamed {
+    let read = |row: &Row| Unnamed {
         artifact: ArtifactId::new(row.get::<String, _>("artifact")),
         request: MessageId::new(row.get::<String, _>("request")),
         asker: AgentId::new(row.get::<String, _>("asker")),
@@ -154,20 +154,19 @@ pub async fn unnamed(connection: &mut SqliteConnection, of: &Conversation) -> Re
 
 /// Returns the artifacts that an agent stored for one asker and never named, oldest first.
 pub async fn stored_for(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     of: &Conversation,
     asker: &AgentId,
 ) -> Result<Vec<Stored>, Error> {
-    let query = sqlx::query(STORED).bind(of.agent.as_str()).bind(of.task.as_str()).bind(asker.as_str());
+    let query = polity_sql::query(STORED).bind(of.agent.as_str()).bind(of.task.as_str()).bind(asker.as_str());
     let rows = query.fetch_all(connection).await?;
-    let read =
-        |row: &SqliteRow| Stored { id: ArtifactId::new(row.get::<String, _>("id")), name: row.get("name") };
+    let read = |row: &Row| Stored { id: ArtifactId::new(row.get::<String, _>("id")), name: row.get("name") };
     Ok(rows.iter().map(read).collect())
 }
 
 /// Forgets the unnamed artifacts for one asker, because the asker was told about them.
 pub async fn forget(tx: &mut Tx, of: &Conversation, asker: &AgentId) -> Result<(), Error> {
-    let query = sqlx::query(FORGET).bind(of.agent.as_str()).bind(of.task.as_str()).bind(asker.as_str());
+    let query = polity_sql::query(FORGET).bind(of.agent.as_str()).bind(of.task.as_str()).bind(asker.as_str());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("notes::forgotten");
     Ok(())
@@ -175,7 +174,7 @@ pub async fn forget(tx: &mut Tx, of: &Conversation, asker: &AgentId) -> Result<(
 
 /// Forgets the unnamed artifacts of an agent for all askers, because the agent's work has failed.
 pub async fn forget_all(tx: &mut Tx, of: &Conversation) -> Result<(), Error> {
-    let query = sqlx::query(FORGET_ALL).bind(of.agent.as_str()).bind(of.task.as_str());
+    let query = polity_sql::query(FORGET_ALL).bind(of.agent.as_str()).bind(of.task.as_str());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("notes::all_forgotten");
     Ok(())
@@ -183,9 +182,10 @@ pub async fn forget_all(tx: &mut Tx, of: &Conversation) -> Result<(), Error> {
 
 /// Returns the agents that have stored artifacts for the person without naming them, or owe the person an answer.
 pub async fn owe_user(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     task: &polity_society::id::TaskId,
 ) -> Result<Vec<AgentId>, Error> {
-    let agents: Vec<String> = sqlx::query_scalar(OWNERS).bind(task.as_str()).fetch_all(connection).await?;
+    let agents: Vec<String> =
+        polity_sql::query_scalar(OWNERS).bind(task.as_str()).fetch_all(connection).await?;
     Ok(agents.into_iter().map(AgentId::new).collect())
 }

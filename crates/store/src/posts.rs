@@ -2,7 +2,7 @@
 
 use super::{Error, Tx};
 use polity_society::id::{MessageId, TaskId};
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
 
 const INSERT: &str =
     "INSERT INTO posts (key, content, message, task, created_at) VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -22,7 +22,7 @@ pub struct KeyedMessage {
 }
 
 pub async fn insert(tx: &mut Tx, key: &str, post: &KeyedMessage, task: &TaskId) -> Result<(), Error> {
-    sqlx::query(INSERT)
+    polity_sql::query(INSERT)
         .bind(key)
         .bind(&post.content)
         .bind(post.message.as_str())
@@ -34,8 +34,8 @@ pub async fn insert(tx: &mut Tx, key: &str, post: &KeyedMessage, task: &TaskId) 
     Ok(())
 }
 
-pub async fn get(connection: &mut SqliteConnection, key: &str) -> Result<Option<KeyedMessage>, Error> {
-    let row = sqlx::query(GET).bind(key).fetch_optional(connection).await?;
+pub async fn get(connection: &mut Connection, key: &str) -> Result<Option<KeyedMessage>, Error> {
+    let row = polity_sql::query(GET).bind(key).fetch_optional(connection).await?;
     Ok(row.map(|row| KeyedMessage {
         content: row.get("content"),
         message: MessageId::new(row.get::<String, _>("message")),

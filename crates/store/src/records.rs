@@ -7,9 +7,9 @@ use polity_society::message::Message;
 use polity_society::present::{FirstWords, first_words};
 use polity_society::rules::subjects;
 use polity_society::text::Texts;
-use sqlx::sqlite::SqliteRow;
-use sqlx::types::Json;
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
+use polity_sql::Json;
+use polity_sql::Row;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 const INSERT: &str =
@@ -70,7 +70,7 @@ pub async fn append(
         Record::Heard { message } => Some(message.as_str()),
         _ => None,
     };
-    let row = sqlx::query(INSERT)
+    let row = polity_sql::query(INSERT)
         .bind(conversation.agent.as_str())
         .bind(conversation.task.as_str())
         .bind(turn.number())
@@ -87,18 +87,19 @@ pub async fn append(
 }
 
 /// Returns the records of one turn, in order.
-pub async fn of_turn(connection: &mut SqliteConnection, turn: TurnId) -> Result<Vec<Record>, Error> {
-    let rows = sqlx::query(OF_TURN).bind(turn.number()).fetch_all(connection).await?;
+pub async fn of_turn(connection: &mut Connection, turn: TurnId) -> Result<Vec<Record>, Error> {
+    let rows = polity_sql::query(OF_TURN).bind(turn.number()).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
 /// Returns the record of the result of a call.
 pub async fn result_of(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     conversation: &Conversation,
     call: &CallId,
 ) -> Result<Option<Record>, Error> {
-    let query = sqlx::query(RESULT_OF).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    let query =
+        polity_sql::query(RESULT_OF).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     query.bind(call.as_str()).fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
@@ -122,15 +123,15 @@ pub struct Recorded {
 
 /// Reads the part of a conversation that its newest summary does not cover, and the requests that are still open.
 pub async fn history(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     conversation: &Conversation,
     texts: &Texts,
 ) -> Result<Recorded, Error> {
     let (agent, task) = (conversation.agent.as_str(), conversation.task.as_str());
     let first = first_told(connection, conversation).await?;
-    let with_turn = |row: &SqliteRow| Ok::<_, Error>((TurnId::new(row.get("turn")), read(row)?));
+    let with_turn = |row: &Row| Ok::<_, Error>((TurnId::new(row.get("turn")), read(row)?));
     let mut history = Recorded::default();
-    let query = sqlx::query(OPEN).bind(agent).bind(task).bind(OPEN_REQUESTS);
+    let query = polity_sql::query(OPEN).bind(agent).bind(task).bind(OPEN_REQUESTS);
     for row in &query.fetch_all(&mut *connection).await? {
         let id: String = row.get("id");
         if row.get::<i64, _>("seq") < first {
@@ -139,13 +140,17 @@ pub async fn history(
         }
         history.open.insert(id);
     }
-    let rows =
-        sqlx::query(OF_CONVERSATION).bind(agent).bind(task).bind(first).fetch_all(&mut *connection).await?;
+    let rows = polity_sql::query(OF_CONVERSATION)
+        .bind(agent)
+        .bind(task)
+        .bind(first)
+        .fetch_all(&mut *connection)
+        .await?;
     for row in &rows {
         history.records.push(with_turn(row)?);
     }
     let rows =
-        sqlx::query(MESSAGES_OF).bind(agent).bind(task).bind(first).fetch_all(&mut *connection).await?;
+        polity_sql::query(MESSAGES_OF).bind(agent).bind(task).bind(first).fetch_all(&mut *connection).await?;
     for row in &rows {
         history.messages.extend([by_id(messages::read(row)?)]);
     }
@@ -155,7 +160,7 @@ pub async fn history(
 
 /// Reads the first words of the requests that messages answer or are about.
 async fn asked(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     heard: &HashMap<String, Message>,
     texts: &Texts,
 ) -> Result<FirstWords, Error> {
@@ -163,8 +168,8 @@ async fn asked(
     if named.is_empty() {
         return Ok(FirstWords::new());
     }
-    let rows = sqlx::query(ASKED).bind(Json(named)).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| {
+    let rows = polity_sql::query(ASKED).bind(Json(named)).fetch_all(connection).await?;
+    let read = |row: &Row| {
         let request = messages::read(row)?;
         Ok((request.id.clone(), first_words(&request, texts)))
     };
@@ -180,8 +185,8 @@ const SUMMARIES: i64 = 20;
 
 /// Returns the number of the first record that no summary covers. Callers read the records from this number on. The
 /// code that builds the history then checks again which of these records a summary covers.
-async fn first_told(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<i64, Error> {
-    let query = sqlx::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
+async fn first_told(connection: &mut Connection, conversation: &Conversation) -> Result<i64, Error> {
+    let query = polity_sql::query(NEWEST_SUMMARIES).bind(conversation.agent.as_str());
     let query = query.bind(conversation.task.as_str()).bind(SUMMARIES);
     let mut first = 0;
     for row in query.fetch_all(&mut *connection).await?.iter().rev() {
@@ -192,29 +197,29 @@ async fn first_told(connection: &mut SqliteConnection, conversation: &Conversati
 
 /// Returns the number of the first record that this summary does not cover.
 async fn first_after(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     conversation: &Conversation,
-    row: &SqliteRow,
+    row: &Row,
 ) -> Result<i64, Error> {
     let (agent, task) = (conversation.agent.as_str(), conversation.task.as_str());
     let Record::Compacted { keep_recent, keeps, .. } = read(row)? else { return Ok(0) };
     let summary: i64 = row.get("seq");
     let keep = i64::try_from(keep_recent).unwrap_or(i64::MAX);
-    let query = sqlx::query_scalar(SO_MANY_BEFORE).bind(agent).bind(task).bind(summary).bind(keep);
+    let query = polity_sql::query_scalar(SO_MANY_BEFORE).bind(agent).bind(task).bind(summary).bind(keep);
     let kept: Option<i64> = query.fetch_one(&mut *connection).await?;
     let mut first = kept.unwrap_or(summary);
     if keeps == Keeps::Turn {
-        let query = sqlx::query_scalar(BEGINS_TURN).bind(row.get::<i64, _>("turn"));
+        let query = polity_sql::query_scalar(BEGINS_TURN).bind(row.get::<i64, _>("turn"));
         let begins: Option<i64> = query.fetch_one(&mut *connection).await?;
         first = first.min(begins.unwrap_or(first));
-        let query = sqlx::query_scalar(HEARD_BEFORE).bind(agent).bind(task).bind(first);
+        let query = polity_sql::query_scalar(HEARD_BEFORE).bind(agent).bind(task).bind(first);
         let heard: Option<i64> = query.fetch_one(&mut *connection).await?;
         first = heard.unwrap_or(0);
     }
     Ok(first)
 }
 
-pub(super) fn read(row: &SqliteRow) -> Result<Record, Error> {
+pub(super) fn read(row: &Row) -> Result<Record, Error> {
     let body: String = row.get("body");
     serde_json::from_str(&body)
         .map_err(|error| damaged("records", &row.get::<i64, _>("seq").to_string(), error))

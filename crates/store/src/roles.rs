@@ -4,8 +4,8 @@ use super::{Error, Tx, damaged};
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
 use polity_society::name::Name;
 use polity_society::role::Role;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
+use polity_sql::Row;
 
 const INSERT: &str = "INSERT INTO roles (id, task, creator, name, prompt, interface_spec, service,
     required_capabilities, tool_groups, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
@@ -29,16 +29,16 @@ const USABLE: &str = "WITH RECURSIVE above (role, agent) AS (
 pub(super) const STATEMENTS: &[&str] = &[INSERT, UPDATE, BY_ID, SEVERAL, BY_NAME, EXISTS, USABLE];
 
 pub async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
-    sqlx::query(INSERT)
+    polity_sql::query(INSERT)
         .bind(role.id.as_str())
         .bind(role.task.as_str())
         .bind(role.creator.as_str())
         .bind(role.name.as_str())
         .bind(&role.prompt)
-        .bind(role.interface_spec.as_ref().map(sqlx::types::Json))
+        .bind(role.interface_spec.as_ref().map(polity_sql::Json))
         .bind(role.service.as_str())
-        .bind(sqlx::types::Json(&role.required_capabilities))
-        .bind(sqlx::types::Json(&role.tool_groups))
+        .bind(polity_sql::Json(&role.required_capabilities))
+        .bind(polity_sql::Json(&role.tool_groups))
         .bind(tx.now.as_millis())
         .execute(&mut tx.connection)
         .await?;
@@ -48,13 +48,13 @@ pub async fn insert(tx: &mut Tx, role: &Role) -> Result<(), Error> {
 
 /// Writes the columns of a role that can change.
 pub async fn update(tx: &mut Tx, role: &Role) -> Result<(), Error> {
-    let done = sqlx::query(UPDATE)
+    let done = polity_sql::query(UPDATE)
         .bind(role.id.as_str())
         .bind(&role.prompt)
-        .bind(role.interface_spec.as_ref().map(sqlx::types::Json))
+        .bind(role.interface_spec.as_ref().map(polity_sql::Json))
         .bind(role.service.as_str())
-        .bind(sqlx::types::Json(&role.required_capabilities))
-        .bind(sqlx::types::Json(&role.tool_groups))
+        .bind(polity_sql::Json(&role.required_capabilities))
+        .bind(polity_sql::Json(&role.tool_groups))
         .execute(&mut tx.connection)
         .await?;
     polity_points::point!("roles::updated");
@@ -65,46 +65,46 @@ pub async fn update(tx: &mut Tx, role: &Role) -> Result<(), Error> {
     Ok(())
 }
 
-pub async fn get(connection: &mut SqliteConnection, id: &RoleId) -> Result<Option<Role>, Error> {
-    let row = sqlx::query(BY_ID).bind(id.as_str()).fetch_optional(connection).await?;
+pub async fn get(connection: &mut Connection, id: &RoleId) -> Result<Option<Role>, Error> {
+    let row = polity_sql::query(BY_ID).bind(id.as_str()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
 /// Returns the roles with these ids. Ids without a role are skipped.
-pub async fn several(connection: &mut SqliteConnection, ids: &[RoleId]) -> Result<Vec<Role>, Error> {
-    let rows = sqlx::query(SEVERAL).bind(sqlx::types::Json(ids)).fetch_all(connection).await?;
+pub async fn several(connection: &mut Connection, ids: &[RoleId]) -> Result<Vec<Role>, Error> {
+    let rows = polity_sql::query(SEVERAL).bind(polity_sql::Json(ids)).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
 /// Returns the role with this name that an agent has created in a task.
 pub async fn made_by(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     creator: &AgentId,
     task: &TaskId,
     name: &str,
 ) -> Result<Option<Role>, Error> {
-    let query = sqlx::query(BY_NAME).bind(task.as_str()).bind(creator.as_str()).bind(name);
+    let query = polity_sql::query(BY_NAME).bind(task.as_str()).bind(creator.as_str()).bind(name);
     let row = query.fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
 /// Returns the roles with this id or name into which an agent may hire other agents.
 pub async fn usable(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     agent: &AgentId,
     task: &TaskId,
     meant: &str,
 ) -> Result<Vec<Role>, Error> {
-    let query = sqlx::query(USABLE).bind(agent.as_str()).bind(task.as_str()).bind(meant.trim());
+    let query = polity_sql::query(USABLE).bind(agent.as_str()).bind(task.as_str()).bind(meant.trim());
     let rows = query.fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }
 
-pub async fn exists(connection: &mut SqliteConnection, id: &str) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar(EXISTS).bind(id).fetch_one(connection).await?)
+pub async fn exists(connection: &mut Connection, id: &str) -> Result<bool, Error> {
+    Ok(polity_sql::query_scalar(EXISTS).bind(id).fetch_one(connection).await?)
 }
 
-pub(super) fn read(row: &SqliteRow) -> Result<Role, Error> {
+pub(super) fn read(row: &Row) -> Result<Role, Error> {
     let id: String = row.get("id");
     let name: String = row.get("name");
     let json = |column: &str| row.get::<String, _>(column);

@@ -7,10 +7,10 @@
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::policy::Source;
+use polity_sql::Connection;
+use polity_sql::Json;
+use polity_sql::Row;
 use serde::{Deserialize, Serialize};
-use sqlx::sqlite::SqliteRow;
-use sqlx::types::Json;
-use sqlx::{Row, SqliteConnection};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -83,7 +83,7 @@ pub struct Passed {
 
 /// Notes that a tool of an agent has read from a source.
 pub async fn read(tx: &mut Tx, reader: &Conversation, source: &Source, tool: &str) -> Result<(), Error> {
-    let query = sqlx::query(INSERT)
+    let query = polity_sql::query(INSERT)
         .bind(reader.task.as_str())
         .bind(Holder::Agent(reader.agent.clone()).to_string())
         .bind(source.to_string())
@@ -96,7 +96,7 @@ pub async fn read(tx: &mut Tx, reader: &Conversation, source: &Source, tool: &st
 
 /// Notes that the holder `to` now has all sources that the holder `from` has.
 pub async fn pass(tx: &mut Tx, task: &TaskId, from: &Holder, to: &Holder, step: &Step) -> Result<(), Error> {
-    let query = sqlx::query(PASS)
+    let query = polity_sql::query(PASS)
         .bind(task.as_str())
         .bind(from.to_string())
         .bind(to.to_string())
@@ -109,19 +109,16 @@ pub async fn pass(tx: &mut Tx, task: &TaskId, from: &Holder, to: &Holder, step: 
 
 /// Notes that the receiver of a message has read it: the receiver now has the sources that the message passes on.
 pub async fn heard(tx: &mut Tx, message: &MessageId) -> Result<(), Error> {
-    let query = sqlx::query(HEARD).bind(message.as_str()).bind(tx.now.as_millis());
+    let query = polity_sql::query(HEARD).bind(message.as_str()).bind(tx.now.as_millis());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("seen::heard");
     Ok(())
 }
 
 /// Returns the sources from which an agent has content in a task.
-pub async fn sources(
-    connection: &mut SqliteConnection,
-    of: &Conversation,
-) -> Result<BTreeSet<Source>, Error> {
+pub async fn sources(connection: &mut Connection, of: &Conversation) -> Result<BTreeSet<Source>, Error> {
     let holder = Holder::Agent(of.agent.clone());
-    let query = sqlx::query_scalar(OF).bind(of.task.as_str()).bind(holder.to_string());
+    let query = polity_sql::query_scalar(OF).bind(of.task.as_str()).bind(holder.to_string());
     let sources: Vec<String> = query.fetch_all(connection).await?;
     let read = |source: String| {
         source.parse().map_err(|_| damaged("seen", &holder.to_string(), format!("unknown source {source}")))
@@ -130,7 +127,7 @@ pub async fn sources(
 }
 
 /// Checks whether a row can be parsed, for `polity db check`.
-pub(super) fn check(row: &SqliteRow) -> Result<(), Error> {
+pub(super) fn check(row: &Row) -> Result<(), Error> {
     let holder: String = row.get("holder");
     let (source, way): (String, String) = (row.get("source"), row.get("way"));
     source.parse::<Source>().map_err(|error| damaged("seen", &holder, error))?;
@@ -139,7 +136,7 @@ pub(super) fn check(row: &SqliteRow) -> Result<(), Error> {
 
 /// Returns the steps by which content of a source reached an agent, beginning at the source.
 pub async fn way(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     to: &Conversation,
     source: &Source,
 ) -> Result<Vec<Passed>, Error> {
@@ -147,7 +144,7 @@ pub async fn way(
     let mut way = Vec::new();
     while way.len() < STEPS {
         let query =
-            sqlx::query(STEP).bind(to.task.as_str()).bind(holder.to_string()).bind(source.to_string());
+            polity_sql::query(STEP).bind(to.task.as_str()).bind(holder.to_string()).bind(source.to_string());
         let Some(row) = query.fetch_optional(&mut *connection).await? else { break };
         let text: String = row.get("way");
         let step: Step =

@@ -7,10 +7,10 @@
 
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, ArtifactId, ServiceId, TaskId, TurnId};
+use polity_sql::Connection;
+use polity_sql::Json;
+use polity_sql::Row;
 use polity_view::{SentOutcome, SentRequest, Shown};
-use sqlx::sqlite::SqliteRow;
-use sqlx::types::Json;
-use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 use std::str::FromStr;
 
@@ -75,13 +75,14 @@ impl Piece {
 
 /// Stores a request, and returns its number.
 pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, sent: &Sent) -> Result<i64, Error> {
-    let kept = sqlx::query_scalar(KEPT).bind(caller.task.as_str()).fetch_optional(&mut tx.connection).await?;
+    let kept =
+        polity_sql::query_scalar(KEPT).bind(caller.task.as_str()).fetch_optional(&mut tx.connection).await?;
     let kept = kept.map_or(0, i64::unsigned_abs);
     let (texts, kept) = match keep(tx, &caller.task, &sent.pieces, MOST_BYTES.saturating_sub(kept)).await? {
         Some((places, added)) => (Some(Json(places)), kept.saturating_add(added)),
         None => (None, kept),
     };
-    let row = sqlx::query(INSERT)
+    let row = polity_sql::query(INSERT)
         .bind(caller.task.as_str())
         .bind(caller.agent.as_str())
         .bind(turn.number())
@@ -108,7 +109,7 @@ async fn keep(
     room: u64,
 ) -> Result<Option<(Vec<i64>, u64)>, Error> {
     let hashes: Vec<&str> = pieces.iter().map(|piece| piece.hash.as_str()).collect();
-    let query = sqlx::query(KNOWN).bind(task.as_str()).bind(Json(&hashes));
+    let query = polity_sql::query(KNOWN).bind(task.as_str()).bind(Json(&hashes));
     let rows = query.fetch_all(&mut tx.connection).await?;
     let mut known: HashMap<String, i64> = rows.iter().map(|row| (row.get("hash"), row.get("seq"))).collect();
     let new = pieces.iter().filter(|piece| !known.contains_key(&piece.hash));
@@ -121,7 +122,8 @@ async fn keep(
         let place = match known.get(&piece.hash) {
             Some(place) => *place,
             None => {
-                let query = sqlx::query(INSERT_TEXT).bind(task.as_str()).bind(&piece.hash).bind(&piece.text);
+                let query =
+                    polity_sql::query(INSERT_TEXT).bind(task.as_str()).bind(&piece.hash).bind(&piece.text);
                 let place: i64 = query.fetch_one(&mut tx.connection).await?.get("seq");
                 known.insert(piece.hash.clone(), place);
                 place
@@ -134,18 +136,19 @@ async fn keep(
 
 /// Notes which record the answer to a request became.
 pub async fn became(tx: &mut Tx, number: i64, record: i64) -> Result<(), Error> {
-    sqlx::query(BECAME).bind(number).bind(record).execute(&mut tx.connection).await?;
+    polity_sql::query(BECAME).bind(number).bind(record).execute(&mut tx.connection).await?;
     Ok(())
 }
 
 /// Returns a request with its body; `None` if there is no request of this number.
-pub async fn get(connection: &mut SqliteConnection, number: i64) -> Result<Option<SentRequest>, Error> {
-    let Some(row) = sqlx::query(GET).bind(number).fetch_optional(&mut *connection).await? else {
+pub async fn get(connection: &mut Connection, number: i64) -> Result<Option<SentRequest>, Error> {
+    let Some(row) = polity_sql::query(GET).bind(number).fetch_optional(&mut *connection).await? else {
         return Ok(None);
     };
     let mut sent = read(&row)?;
     if let Some(texts) = row.get::<Option<String>, _>("texts") {
-        let pieces: Vec<Option<String>> = sqlx::query_scalar(TEXTS).bind(texts).fetch_all(connection).await?;
+        let pieces: Vec<Option<String>> =
+            polity_sql::query_scalar(TEXTS).bind(texts).fetch_all(connection).await?;
         let whole: Option<Vec<String>> = pieces.into_iter().collect();
         let whole = whole.ok_or_else(|| damaged("sent", &number.to_string(), "a piece is missing"))?;
         sent.body = Some(whole.concat());
@@ -155,25 +158,22 @@ pub async fn get(connection: &mut SqliteConnection, number: i64) -> Result<Optio
 
 /// Returns the newest request, of one agent or of all, that described an artifact. The request has no body.
 pub async fn describing(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     agent: Option<&AgentId>,
     artifact: &ArtifactId,
 ) -> Result<Option<SentRequest>, Error> {
-    let query = sqlx::query(DESCRIBING).bind(artifact.as_str()).bind(agent.map(AgentId::as_str));
+    let query = polity_sql::query(DESCRIBING).bind(artifact.as_str()).bind(agent.map(AgentId::as_str));
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
 /// Returns the numbers of the requests whose answers became these records.
-pub async fn of_records(
-    connection: &mut SqliteConnection,
-    records: &[i64],
-) -> Result<HashMap<i64, i64>, Error> {
-    let rows = sqlx::query(OF_RECORDS).bind(Json(records)).fetch_all(connection).await?;
+pub async fn of_records(connection: &mut Connection, records: &[i64]) -> Result<HashMap<i64, i64>, Error> {
+    let rows = polity_sql::query(OF_RECORDS).bind(Json(records)).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| (row.get("record"), row.get("seq"))).collect())
 }
 
 /// Reads a row, without the body.
-pub(crate) fn read(row: &SqliteRow) -> Result<SentRequest, Error> {
+pub(crate) fn read(row: &Row) -> Result<SentRequest, Error> {
     let number: i64 = row.get("seq");
     let wrong = |error: &dyn std::fmt::Display| damaged("sent", &number.to_string(), error);
     let shown = serde_json::from_str(&row.get::<String, _>("shown")).map_err(|error| wrong(&error))?;

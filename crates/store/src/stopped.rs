@@ -29,8 +29,8 @@ impl<R> From<Error> for Stopped<R> {
     }
 }
 
-impl<R> From<sqlx::Error> for Stopped<R> {
-    fn from(error: sqlx::Error) -> Self {
+impl<R> From<polity_sql::Error> for Stopped<R> {
+    fn from(error: polity_sql::Error) -> Self {
         Self::Broken(error.into())
     }
 }

@@ -3,9 +3,9 @@
 use super::{Error, Tx, damaged};
 use polity_society::id::{ServiceId, TaskId};
 use polity_society::workspace::Root;
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::Outcome;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -134,77 +134,81 @@ impl Standing {
 }
 
 pub async fn insert(tx: &mut Tx, id: &TaskId, service: Option<&ServiceId>) -> Result<(), Error> {
-    let query =
-        sqlx::query(INSERT).bind(id.as_str()).bind(service.map(ServiceId::as_str)).bind(tx.now.as_millis());
+    let query = polity_sql::query(INSERT)
+        .bind(id.as_str())
+        .bind(service.map(ServiceId::as_str))
+        .bind(tx.now.as_millis());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("tasks::inserted");
     Ok(())
 }
 
-pub async fn exists(connection: &mut SqliteConnection, id: &TaskId) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar(EXISTS).bind(id.as_str()).fetch_one(connection).await?)
+pub async fn exists(connection: &mut Connection, id: &TaskId) -> Result<bool, Error> {
+    Ok(polity_sql::query_scalar(EXISTS).bind(id.as_str()).fetch_one(connection).await?)
 }
 
 /// Returns whether the task exists and still has its messages and records.
-pub async fn is_remembered(connection: &mut SqliteConnection, id: &TaskId) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar(REMEMBERED).bind(id.as_str()).fetch_one(connection).await?)
+pub async fn is_remembered(connection: &mut Connection, id: &TaskId) -> Result<bool, Error> {
+    Ok(polity_sql::query_scalar(REMEMBERED).bind(id.as_str()).fetch_one(connection).await?)
 }
 
 /// Returns, from a list of tasks, the tasks whose messages and records were removed and in which no agent works.
-pub async fn forgotten(connection: &mut SqliteConnection, tasks: &[TaskId]) -> Result<Vec<TaskId>, Error> {
+pub async fn forgotten(connection: &mut Connection, tasks: &[TaskId]) -> Result<Vec<TaskId>, Error> {
     let ids: Vec<&str> = tasks.iter().map(TaskId::as_str).collect();
-    let rows = sqlx::query(FORGOTTEN).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
+    let rows =
+        polity_sql::query(FORGOTTEN).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
     Ok(rows.into_iter().map(|row| TaskId::new(row.get::<String, _>(0))).collect())
 }
 
 /// Returns the service that the person chose for root in this task.
-pub async fn service(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<ServiceId>, Error> {
-    let row = sqlx::query(SERVICE).bind(id.as_str()).fetch_optional(connection).await?;
+pub async fn service(connection: &mut Connection, id: &TaskId) -> Result<Option<ServiceId>, Error> {
+    let row = polity_sql::query(SERVICE).bind(id.as_str()).fetch_optional(connection).await?;
     Ok(row.and_then(|row| row.get::<Option<String>, _>(0)).map(ServiceId::new))
 }
 
 /// Sets the directory of the person in which the agents of a task work.
 pub async fn set_workspace(tx: &mut Tx, id: &TaskId, root: &Root) -> Result<(), Error> {
-    let query = sqlx::query(SET_WORKSPACE).bind(id.as_str()).bind(sqlx::types::Json(root));
+    let query = polity_sql::query(SET_WORKSPACE).bind(id.as_str()).bind(polity_sql::Json(root));
     query.execute(&mut tx.connection).await?;
     Ok(())
 }
 
 /// Returns the place in which the agents of a task work.
-pub async fn workspace(connection: &mut SqliteConnection, id: &TaskId) -> Result<Root, Error> {
-    let row = sqlx::query(WORKSPACE).bind(id.as_str()).fetch_optional(connection).await?;
+pub async fn workspace(connection: &mut Connection, id: &TaskId) -> Result<Root, Error> {
+    let row = polity_sql::query(WORKSPACE).bind(id.as_str()).fetch_optional(connection).await?;
     let text = row.and_then(|row| row.get::<Option<String>, _>(0));
     let read = text.map(|text| serde_json::from_str(&text)).transpose();
     Ok(read.map_err(|error| damaged("tasks", id.as_str(), error))?.unwrap_or_default())
 }
 
 /// Returns the tasks that are not idle, oldest first.
-pub async fn open(connection: &mut SqliteConnection) -> Result<Vec<TaskId>, Error> {
-    let rows = sqlx::query(OPEN).fetch_all(connection).await?;
+pub async fn open(connection: &mut Connection) -> Result<Vec<TaskId>, Error> {
+    let rows = polity_sql::query(OPEN).fetch_all(connection).await?;
     Ok(rows.into_iter().map(|row| TaskId::new(row.get::<String, _>(0))).collect())
 }
 
 /// Returns the newest task.
-pub async fn latest(connection: &mut SqliteConnection) -> Result<Option<TaskId>, Error> {
-    let row = sqlx::query(LATEST).fetch_optional(connection).await?;
+pub async fn latest(connection: &mut Connection) -> Result<Option<TaskId>, Error> {
+    let row = polity_sql::query(LATEST).fetch_optional(connection).await?;
     Ok(row.map(|row| TaskId::new(row.get::<String, _>(0))))
 }
 
-pub async fn standing(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<Standing>, Error> {
+pub async fn standing(connection: &mut Connection, id: &TaskId) -> Result<Option<Standing>, Error> {
     Ok(standings(connection, std::slice::from_ref(id)).await?.remove(id))
 }
 
 /// Returns the [`Standing`] of each of these tasks. Ids without a task are skipped.
 pub async fn standings(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     ids: &[TaskId],
 ) -> Result<HashMap<TaskId, Standing>, Error> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
-    let rows = sqlx::query(STANDINGS).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
-    let turn_failed = |row: &SqliteRow| row.get::<Option<bool>, _>("root_failed").unwrap_or_default();
-    let read = |row: &SqliteRow| Standing {
+    let rows =
+        polity_sql::query(STANDINGS).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
+    let turn_failed = |row: &Row| row.get::<Option<bool>, _>("root_failed").unwrap_or_default();
+    let read = |row: &Row| Standing {
         open: row.get("open"),
         nudged: row.get("nudged"),
         limited: row.get("limited"),
@@ -222,26 +226,26 @@ pub async fn standings(
 
 /// Opens an idle task, because the person has written. If the task was stopped, the stop no longer applies.
 pub async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
-    sqlx::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::reopened");
     Ok(())
 }
 
 /// Opens an idle task, because its agents were resumed. If the task was stopped, the stop still applies.
 pub async fn wake(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
-    sqlx::query(WAKE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(WAKE).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::woken");
     Ok(())
 }
 
 pub async fn set_idle(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
-    sqlx::query(IDLE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(IDLE).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::set_idle");
     Ok(())
 }
 
 pub async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
-    sqlx::query(NUDGE).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(NUDGE).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::nudged");
     Ok(())
 }
@@ -249,28 +253,29 @@ pub async fn set_nudged(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
 /// Notes that a limit, or the person, has stopped a task. Returns whether this changed anything. If the person has
 /// stopped the task, a later limit replaces the stored reason. The first limit is never replaced.
 pub async fn stop(tx: &mut Tx, id: &TaskId, limit: &str) -> Result<bool, Error> {
-    let done = sqlx::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
+    let done = polity_sql::query(STOP).bind(id.as_str()).bind(limit).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::stopped");
     Ok(done.rows_affected() == 1)
 }
 
 /// Returns the limit that has stopped a task, or [`STOPPED_BY_USER`] if the person has stopped the task.
-pub async fn stopped_by(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<String>, Error> {
+pub async fn stopped_by(connection: &mut Connection, id: &TaskId) -> Result<Option<String>, Error> {
     let found: Option<Option<String>> =
-        sqlx::query_scalar(STOPPED_BY).bind(id.as_str()).fetch_optional(connection).await?;
+        polity_sql::query_scalar(STOPPED_BY).bind(id.as_str()).fetch_optional(connection).await?;
     Ok(found.flatten())
 }
 
 /// Returns how long agents have worked for a task.
-pub async fn worked(connection: &mut SqliteConnection, id: &TaskId) -> Result<Duration, Error> {
-    let worked: Option<i64> = sqlx::query_scalar(WORKED).bind(id.as_str()).fetch_optional(connection).await?;
+pub async fn worked(connection: &mut Connection, id: &TaskId) -> Result<Duration, Error> {
+    let worked: Option<i64> =
+        polity_sql::query_scalar(WORKED).bind(id.as_str()).fetch_optional(connection).await?;
     Ok(Duration::from_millis(worked.unwrap_or_default().unsigned_abs()))
 }
 
 /// Notes how long agents have worked for a task. The stored time never decreases.
 pub async fn set_worked(tx: &mut Tx, id: &TaskId, worked: Duration) -> Result<(), Error> {
     let milliseconds = i64::try_from(worked.as_millis()).unwrap_or(i64::MAX);
-    sqlx::query(SET_WORKED).bind(id.as_str()).bind(milliseconds).execute(&mut tx.connection).await?;
+    polity_sql::query(SET_WORKED).bind(id.as_str()).bind(milliseconds).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::worked");
     Ok(())
 }

@@ -4,8 +4,8 @@ use crate::view::events;
 use crate::{Conversation, Durability, Error, Signals, Store, Tx, tasks};
 use futures::future::BoxFuture;
 use polity_society::id::{AgentId, TaskId};
+use polity_sql::{Connection, Sql};
 use polity_view::{Entry, EventFilter};
-use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 use tempfile::TempDir;
 
 pub(crate) struct Scratch {
@@ -42,7 +42,7 @@ impl Scratch {
     pub(crate) async fn execute(&self, statements: &'static str) {
         self.write(move |tx| {
             Box::pin(async move {
-                sqlx::raw_sql(statements).execute(&mut tx.connection).await?;
+                polity_sql::raw_sql(statements).execute(&mut tx.connection).await?;
                 Ok(())
             })
         })
@@ -52,7 +52,7 @@ impl Scratch {
     /// Returns the first column of each row that a query finds, as text.
     pub(crate) async fn query(&self, sql: &str) -> Vec<String> {
         let mut reader = self.store.reader().await.unwrap();
-        let rows = sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(&mut *reader).await.unwrap();
+        let rows = polity_sql::query(Sql::built(sql.to_owned())).fetch_all(&mut *reader).await.unwrap();
         rows.iter().map(|row| row.try_get::<Option<String>, _>(0).unwrap().unwrap_or_default()).collect()
     }
 }
@@ -63,7 +63,7 @@ pub(crate) fn conversation(agent: &str) -> Conversation {
 }
 
 /// Returns all events after a number.
-pub(crate) async fn events_after(connection: &mut SqliteConnection, seq: i64) -> Vec<Entry> {
+pub(crate) async fn events_after(connection: &mut Connection, seq: i64) -> Vec<Entry> {
     let everything = EventFilter::default();
     events::list(connection, events::Side::After(seq), &everything, 10_000).await.unwrap().events
 }

@@ -3,8 +3,8 @@ use crate::testing::{Scratch, conversation, events_after};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::{Expects, Finality, MessageState};
 use polity_society::time::Timestamp;
+use polity_sql::Sql;
 use polity_view::{ApprovalState, TaskState};
-use sqlx::{Connection as _, Executor as _, SqlSafeStr as _};
 use strum::VariantArray;
 
 /// The statements of all tables.
@@ -27,6 +27,7 @@ const STATEMENTS: &[&[&str]] = &[
     messages::requests::STATEMENTS,
     notes::STATEMENTS,
     posts::STATEMENTS,
+    readers::STATEMENTS,
     records::STATEMENTS,
     roles::STATEMENTS,
     seen::STATEMENTS,
@@ -47,16 +48,17 @@ const STATEMENTS: &[&[&str]] = &[
     work::STATEMENTS,
 ];
 
-async fn connect(file: &Path) -> SqliteConnection {
-    SqliteConnection::connect_with(&SqliteConnectOptions::new().filename(file)).await.unwrap()
+fn connect(file: &Path) -> Connection {
+    Options::new(file, Access::Write).connect().unwrap()
 }
 
 #[tokio::test]
 async fn every_statement_fits_the_schema() {
     let scratch = Scratch::new().await;
-    let mut connection = connect(&scratch.directory.path().join("polity.db")).await;
+    let mut connection = connect(&scratch.directory.path().join("polity.db"));
     for statement in STATEMENTS.iter().copied().flatten() {
-        let prepared = connection.prepare(statement.into_sql_str()).await;
+        let explained = polity_sql::query(Sql::built(format!("EXPLAIN {statement}")));
+        let prepared = explained.fetch_all(&mut connection).await;
         assert!(prepared.is_ok(), "{statement}: {prepared:?}");
     }
 }
@@ -68,7 +70,7 @@ async fn the_schema_admits_the_names_of_each_closed_set_and_no_others() {
     let scratch = Scratch::new().await;
     let mut reader = scratch.store.reader().await.unwrap();
     let mut check = async |table: &str, column: &str, mut expect: Vec<&str>| {
-        let schema = sqlx::query_scalar("SELECT sql FROM sqlite_schema WHERE name = ?1").bind(table);
+        let schema = polity_sql::query_scalar("SELECT sql FROM sqlite_schema WHERE name = ?1").bind(table);
         let schema: String = schema.fetch_one(&mut *reader).await.unwrap();
         let (_, list) = schema.split_once(&format!("CHECK ({column} IN (")).expect(column);
         let (list, _) = list.split_once(')').unwrap();
@@ -97,9 +99,9 @@ fn names<T: VariantArray + Copy + Into<&'static str>>() -> Vec<&'static str> {
 /// Returns SQLite's plan for a statement.
 async fn plan(scratch: &Scratch, statement: &str) -> String {
     let mut reader = scratch.store.reader().await.unwrap();
-    let explained = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {statement}"));
-    let rows = sqlx::query(explained).fetch_all(&mut *reader).await.unwrap();
-    let steps = rows.iter().map(|row| sqlx::Row::get::<String, _>(row, "detail"));
+    let explained = polity_sql::Sql::built(format!("EXPLAIN QUERY PLAN {statement}"));
+    let rows = polity_sql::query(explained).fetch_all(&mut *reader).await.unwrap();
+    let steps = rows.iter().map(|row| row.get::<String, _>("detail"));
     steps.collect::<Vec<_>>().join("; ")
 }
 
@@ -281,6 +283,25 @@ async fn a_refused_job_keeps_what_it_wrote_and_a_broken_one_does_not() {
     assert_eq!(task_ids(&scratch.store).await, ["t-1", "t-refused"]);
 }
 
+/// Makes the writer wait in a job until the sender is used, so that the jobs after this one share a transaction.
+async fn hold(store: &Store) -> tokio::sync::oneshot::Sender<()> {
+    let (reached, at_work) = tokio::sync::oneshot::channel();
+    let (go, gone) = tokio::sync::oneshot::channel::<()>();
+    let store = store.clone();
+    tokio::spawn(async move {
+        let held = store.write(move |_| {
+            Box::pin(async move {
+                let _ = reached.send(());
+                let _ = gone.await;
+                Ok(())
+            })
+        });
+        held.await
+    });
+    at_work.await.unwrap();
+    go
+}
+
 #[tokio::test]
 async fn a_transaction_that_breaks_tells_every_caller_and_the_next_one_is_whole() {
     let scratch = Scratch::new().await;
@@ -288,11 +309,16 @@ async fn a_transaction_that_breaks_tells_every_caller_and_the_next_one_is_whole(
     // This job itself ends the transaction of the writer, so the savepoint of the job no longer exists.
     let breaking = store.write::<(), _>(|tx| {
         Box::pin(async move {
-            sqlx::query("ROLLBACK").execute(&mut tx.connection).await?;
+            polity_sql::query("ROLLBACK").execute(&mut tx.connection).await?;
             Ok(())
         })
     });
-    let (first, broken, last) = tokio::join!(begin(&store, "t-first"), breaking, begin(&store, "t-last"));
+    let held = hold(&store).await;
+    let all = futures::future::join3(begin(&store, "t-first"), breaking, begin(&store, "t-last"));
+    let mut all = std::pin::pin!(all);
+    assert!(futures::poll!(all.as_mut()).is_pending(), "all three wait for the writer");
+    held.send(()).unwrap();
+    let (first, broken, last) = all.await;
     for told in [first, broken, last] {
         assert!(matches!(told, Err(Error::Commit(_))), "{told:?}");
     }
@@ -331,12 +357,11 @@ async fn bells_ring_after_the_commit_and_only_then() {
 
 #[tokio::test]
 async fn the_newest_event_is_told_after_its_commit_and_not_where_it_was_undone() {
-    let scratch = Scratch::new().await;
+    let mut scratch = Scratch::new().await;
     let before = *scratch.signals.events.borrow();
     let event = |task: &str| Event::TaskStarted { task: TaskId::new(task) };
     scratch.store.note(event("t-1")).await.unwrap();
-    let told = *scratch.signals.events.borrow();
-    assert!(told > before);
+    let told = *scratch.signals.events.wait_for(|newest| *newest > before).await.unwrap();
     let undone = event("t-2");
     let failed = scratch.store.write::<(), _>(move |tx| {
         Box::pin(async move {
@@ -354,9 +379,11 @@ async fn the_newest_event_is_told_after_its_commit_and_not_where_it_was_undone()
 #[tokio::test]
 async fn a_caller_that_goes_away_does_not_undo_its_job() {
     let scratch = Scratch::new().await;
+    let held = hold(&scratch.store).await;
     let abandoned = begin(&scratch.store, "t-2");
     let polled = futures::FutureExt::now_or_never(abandoned);
     assert!(polled.is_none(), "it cannot have been committed yet");
+    held.send(()).unwrap();
     begin(&scratch.store, "t-3").await.unwrap();
     assert_eq!(task_ids(&scratch.store).await, ["t-1", "t-2", "t-3"]);
 }
@@ -366,11 +393,11 @@ async fn a_newer_database_is_refused() {
     let scratch = Scratch::new().await;
     let file = scratch.directory.path().join("polity.db");
     scratch.store.close().await;
-    let mut connection = connect(&file).await;
+    let mut connection = connect(&file);
     let newer = "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
         VALUES (9999, 'later', TRUE, x'00', 0)";
-    sqlx::query(newer).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+    polity_sql::query(newer).execute(&mut connection).await.unwrap();
+    connection.close().unwrap();
     let refused = Store::open(&file, Durability::Full).await.map(drop);
     assert!(matches!(refused, Err(Error::Newer { found: 9999, .. })), "{refused:?}");
 }
@@ -393,7 +420,7 @@ async fn a_damaged_row_is_named() {
     let damage = scratch.store.write(|tx| {
         Box::pin(async move {
             let damage = "UPDATE agents SET brief = '{' WHERE id = 'root'";
-            sqlx::query(damage).execute(&mut tx.connection).await?;
+            polity_sql::query(damage).execute(&mut tx.connection).await?;
             Ok(())
         })
     });
@@ -411,7 +438,7 @@ async fn what_the_disk_is_to_blame_for_may_pass_and_nothing_else() {
         async move {
             let write = store.write::<(), _>(move |tx| {
                 Box::pin(async move {
-                    sqlx::query(sql).execute(&mut tx.connection).await?;
+                    polity_sql::query(sql).execute(&mut tx.connection).await?;
                     Ok(())
                 })
             });
@@ -423,7 +450,7 @@ async fn what_the_disk_is_to_blame_for_may_pass_and_nothing_else() {
     assert!(!fails("SELECT nothing FROM nowhere").await.may_pass());
     // A read-only connection fails with the same code as a disk that has become read-only.
     let mut reader = scratch.store.reader().await.unwrap();
-    let read_only = sqlx::query("DELETE FROM tasks").execute(&mut *reader).await.unwrap_err();
+    let read_only = polity_sql::query("DELETE FROM tasks").execute(&mut *reader).await.unwrap_err();
     assert!(Error::from(read_only).may_pass());
 }
 

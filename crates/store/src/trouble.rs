@@ -1,6 +1,7 @@
 //! Recognises faults of the machine in errors, and advises the person what to do. Pure functions.
 
 use polity_artifacts::BlobError;
+use sqlx::migrate::MigrateError;
 use std::error::Error;
 use std::io;
 
@@ -25,24 +26,38 @@ pub(crate) enum Trouble {
 
 impl Trouble {
     /// Returns the fault that caused an error of the database, or `None` if the machine did not cause it.
-    pub(crate) fn of_sql(error: &sqlx::Error) -> Option<Self> {
+    pub(crate) fn of_sql(error: &polity_sql::Error) -> Option<Self> {
         match error {
-            sqlx::Error::Io(error) => Some(Self::of_io(error)),
+            polity_sql::Error::Io(error) => Some(Self::of_io(error)),
             // No reader connection became free in time, because the disk is too slow or fails.
-            sqlx::Error::PoolTimedOut => Some(Self::Broken),
-            sqlx::Error::Database(error) => {
-                let extended: i32 = error.code()?.parse().ok()?;
-                // The primary codes of SQLite: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN.
-                match extended & 0xff {
-                    5 | 6 => Some(Self::Locked),
-                    7 => Some(Self::Memory),
-                    8 => Some(Self::ReadOnly),
-                    10 => Some(Self::Broken),
-                    13 => Some(Self::Full),
-                    14 => Some(Self::CannotOpen),
-                    _ => None,
-                }
+            polity_sql::Error::TimedOut => Some(Self::Broken),
+            polity_sql::Error::Database { code, .. } => Self::of_code(*code),
+            _ => None,
+        }
+    }
+
+    /// Returns the fault that made a migration fail, or `None` if the machine did not cause the failure.
+    pub(crate) fn of_migration(error: &MigrateError) -> Option<Self> {
+        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+        while let Some(error) = cause {
+            if let Some(failure) = error.downcast_ref::<sqlx::Error>() {
+                return Self::of_code(failure.as_database_error()?.code()?.parse().ok()?);
             }
+            cause = error.source();
+        }
+        None
+    }
+
+    /// Returns the fault that an extended result code of SQLite means.
+    fn of_code(extended: i32) -> Option<Self> {
+        // The primary codes of SQLite: BUSY, LOCKED, NOMEM, READONLY, IOERR, FULL, CANTOPEN.
+        match extended & 0xff {
+            5 | 6 => Some(Self::Locked),
+            7 => Some(Self::Memory),
+            8 => Some(Self::ReadOnly),
+            10 => Some(Self::Broken),
+            13 => Some(Self::Full),
+            14 => Some(Self::CannotOpen),
             _ => None,
         }
     }

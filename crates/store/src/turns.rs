@@ -2,7 +2,7 @@
 
 use super::{Conversation, Error, Tx, approvals, messages};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
 use strum::{IntoStaticStr, VariantArray};
 
 const INSERT: &str =
@@ -46,7 +46,7 @@ pub async fn begin(
     message: &MessageId,
     works_on: Option<MessageId>,
 ) -> Result<OpenTurn, Error> {
-    let query = sqlx::query(INSERT)
+    let query = polity_sql::query(INSERT)
         .bind(conversation.agent.as_str())
         .bind(conversation.task.as_str())
         .bind(message.as_str())
@@ -58,10 +58,10 @@ pub async fn begin(
 }
 
 pub async fn open(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     conversation: &Conversation,
 ) -> Result<Option<OpenTurn>, Error> {
-    let query = sqlx::query(OPEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    let query = polity_sql::query(OPEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let row = query.fetch_optional(connection).await?;
     Ok(row.map(|row| OpenTurn {
         id: TurnId::new(row.get("id")),
@@ -71,9 +71,9 @@ pub async fn open(
 }
 
 /// Returns the conversations that have an open turn.
-pub async fn all_open(connection: &mut SqliteConnection) -> Result<Vec<Conversation>, Error> {
-    let rows = sqlx::query(ALL_OPEN).fetch_all(connection).await?;
-    let read = |row: &sqlx::sqlite::SqliteRow| Conversation {
+pub async fn all_open(connection: &mut Connection) -> Result<Vec<Conversation>, Error> {
+    let rows = polity_sql::query(ALL_OPEN).fetch_all(connection).await?;
+    let read = |row: &polity_sql::Row| Conversation {
         agent: AgentId::new(row.get::<String, _>("agent")),
         task: TaskId::new(row.get::<String, _>("task")),
     };
@@ -82,8 +82,12 @@ pub async fn all_open(connection: &mut SqliteConnection) -> Result<Vec<Conversat
 
 pub async fn end(tx: &mut Tx, turn: TurnId, ended: Ended) -> Result<(), Error> {
     let state: &str = ended.into();
-    let hit =
-        sqlx::query(END).bind(turn.number()).bind(state).execute(&mut tx.connection).await?.rows_affected();
+    let hit = polity_sql::query(END)
+        .bind(turn.number())
+        .bind(state)
+        .execute(&mut tx.connection)
+        .await?
+        .rows_affected();
     polity_points::point!("turns::ended");
     if hit != 1 {
         return Err(Error::WrongRows { what: "ending a turn", expected: 1, hit });
@@ -97,14 +101,14 @@ pub async fn end(tx: &mut Tx, turn: TurnId, ended: Ended) -> Result<(), Error> {
 }
 
 /// Returns the open turn of an agent. Callers must not pass root, which can have an open turn in each task.
-pub async fn open_of(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Option<TurnId>, Error> {
-    let id = sqlx::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?;
+pub async fn open_of(connection: &mut Connection, agent: &AgentId) -> Result<Option<TurnId>, Error> {
+    let id = polity_sql::query_scalar(OPEN_OF).bind(agent.as_str()).fetch_optional(connection).await?;
     Ok(id.map(TurnId::new))
 }
 
 /// Returns how many turns of a conversation have failed in a row.
-pub async fn failures(connection: &mut SqliteConnection, conversation: &Conversation) -> Result<u64, Error> {
-    let query = sqlx::query_scalar(FAILURES).bind(conversation.agent.as_str());
+pub async fn failures(connection: &mut Connection, conversation: &Conversation) -> Result<u64, Error> {
+    let query = polity_sql::query_scalar(FAILURES).bind(conversation.agent.as_str());
     let failures: i64 = query.bind(conversation.task.as_str()).fetch_one(connection).await?;
     Ok(failures.unsigned_abs())
 }

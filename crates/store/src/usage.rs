@@ -3,7 +3,7 @@
 use super::{Conversation, Error, Tx};
 use polity_llm::Usage;
 use polity_society::id::{AgentId, ServiceId, TaskId, TurnId};
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
 
 const INSERT: &str =
     "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
@@ -65,7 +65,7 @@ pub struct Served {
 }
 
 pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, served: &Served) -> Result<(), Error> {
-    sqlx::query(INSERT)
+    polity_sql::query(INSERT)
         .bind(caller.task.as_str())
         .bind(caller.agent.as_str())
         .bind(turn.number())
@@ -85,8 +85,8 @@ pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, served: &S
 }
 
 /// Returns what a task has spent so far.
-pub async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result<Spent, Error> {
-    let row = sqlx::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
+pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Spent, Error> {
+    let row = polity_sql::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
     Ok(Spent {
         calls: number("calls"),
@@ -98,10 +98,10 @@ pub async fn of_task(connection: &mut SqliteConnection, task: &TaskId) -> Result
 /// Returns the tokens of the last request of a conversation and its answer, or `None` if the conversation has made no
 /// request since its newest summary.
 pub async fn in_context(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     conversation: &Conversation,
 ) -> Result<Option<u64>, Error> {
-    let query = sqlx::query_scalar(IN_CONTEXT).bind(conversation.agent.as_str());
+    let query = polity_sql::query_scalar(IN_CONTEXT).bind(conversation.agent.as_str());
     let tokens: Option<i64> = query.bind(conversation.task.as_str()).fetch_optional(connection).await?;
     Ok(tokens.map(i64::unsigned_abs))
 }
@@ -119,9 +119,9 @@ pub struct Share {
 }
 
 /// Returns what each agent has spent in a task.
-pub async fn by_agent(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Share>, Error> {
-    let rows = sqlx::query(BY_AGENT).bind(task.as_str()).fetch_all(connection).await?;
-    let read = |row: &sqlx::sqlite::SqliteRow| {
+pub async fn by_agent(connection: &mut Connection, task: &TaskId) -> Result<Vec<Share>, Error> {
+    let rows = polity_sql::query(BY_AGENT).bind(task.as_str()).fetch_all(connection).await?;
+    let read = |row: &polity_sql::Row| {
         let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
         Share {
             agent: AgentId::new(row.get::<String, _>("agent")),

@@ -20,12 +20,11 @@ pub mod usage;
 pub mod uses;
 
 use super::{Error, damaged};
+use polity_sql::Row;
 use polity_view::UsageSum;
-use sqlx::sqlite::{Sqlite, SqliteRow};
-use sqlx::{Column as _, Decode, QueryBuilder, Row, TypeInfo as _, ValueRef as _};
 
 /// A statement under construction.
-type Builder = QueryBuilder<Sqlite>;
+type Builder = polity_sql::Builder<'static>;
 
 /// Cuts the rows to the requested number. The caller asks the database for one row more than requested: if this row
 /// exists, there is a next page. Returns where the next page begins, if there is one.
@@ -41,7 +40,7 @@ pub(crate) fn cut<T>(rows: &mut Vec<(i64, T)>, limit: u32) -> Option<i64> {
 const MAX_PAGE_TEXT: u64 = 8 << 20;
 
 /// Returns the number of a row and the size of its text in bytes.
-fn place_and_size(row: &SqliteRow) -> (i64, u64) {
+fn place_and_size(row: &Row) -> (i64, u64) {
     (row.get("seq"), row.get::<i64, _>("size").unsigned_abs())
 }
 
@@ -60,27 +59,19 @@ fn cut_to_room(found: &mut Vec<(i64, u64)>, limit: u32) -> Option<i64> {
 
 /// Reads a row after checking that its texts are valid UTF-8, because `read` assumes this.
 /// Callers show an invalid row as damaged, so that the rows around it stay visible.
-fn sound<T>(
-    table: &'static str,
-    row: &SqliteRow,
-    read: impl FnOnce(&SqliteRow) -> Result<T, Error>,
-) -> Result<T, Error> {
-    for column in row.columns() {
-        let value = row.try_get_raw(column.ordinal())?;
-        if value.is_null() || value.type_info().name() != "TEXT" {
-            continue;
-        }
-        if let Err(error) = <&str as Decode<'_, Sqlite>>::decode(value) {
+fn sound<T>(table: &'static str, row: &Row, read: impl FnOnce(&Row) -> Result<T, Error>) -> Result<T, Error> {
+    for (name, value) in row.columns() {
+        if let Err(error) = value.check_text() {
             let id = row.try_get::<i64, _>("seq").map(|seq| seq.to_string());
             let id = row.try_get::<String, _>("id").or(id).unwrap_or_else(|_| "a row".to_owned());
-            return Err(damaged(table, &id, format!("{} is not text: {error}", column.name())));
+            return Err(damaged(table, &id, format!("{name} is not text: {error}")));
         }
     }
     read(row)
 }
 
 /// Returns a text column of a row that may be damaged, or an empty text if the column cannot be read.
-fn as_far_as_it_goes(row: &SqliteRow, column: &str) -> String {
+fn as_far_as_it_goes(row: &Row, column: &str) -> String {
     row.try_get(column).unwrap_or_default()
 }
 
@@ -88,7 +79,7 @@ fn as_far_as_it_goes(row: &SqliteRow, column: &str) -> String {
 const SUMS: &str = "count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
     coalesce(sum(completion_tokens), 0) AS completion, sum(cost) AS cost";
 
-fn sum(row: &SqliteRow) -> UsageSum {
+fn sum(row: &Row) -> UsageSum {
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
     UsageSum {
         calls: number("calls"),

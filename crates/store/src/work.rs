@@ -3,7 +3,7 @@
 use super::{Conversation, Error, Tx, messages};
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::Message;
-use sqlx::SqliteConnection;
+use polity_sql::Connection;
 
 const TASKS: &str = "SELECT task FROM turns WHERE agent = ?1 AND state = 'open'
     UNION SELECT task FROM messages INDEXED BY messages_waiting WHERE receiver = ?1 AND state = 'queued'
@@ -26,14 +26,15 @@ const WITHDRAW: &str = "UPDATE messages SET state = 'bounced' WHERE seq IN (
 pub(super) const STATEMENTS: &[&str] = &[TASKS, DROP, DROP_DELAYED, WITHDRAW];
 
 /// Returns the tasks in which an agent has work: an open turn, unread mail, or a request that it has not answered.
-pub async fn tasks(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
-    let tasks: Vec<String> = sqlx::query_scalar(TASKS).bind(agent.as_str()).fetch_all(connection).await?;
+pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
+    let tasks: Vec<String> =
+        polity_sql::query_scalar(TASKS).bind(agent.as_str()).fetch_all(connection).await?;
     Ok(tasks.into_iter().map(TaskId::new).collect())
 }
 
 /// Drops the queued and delayed messages of a mailbox, and returns them, oldest first.
 pub async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<Message>, Error> {
-    let query = sqlx::query(DROP).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = polity_sql::query(DROP).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("work::dropped");
     let mut dropped = rows.iter().map(messages::read).collect::<Result<Vec<_>, _>>()?;
@@ -43,15 +44,15 @@ pub async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<Mess
 
 /// Drops the messages of a mailbox that these senders have sent and that are not due yet.
 pub async fn drop_delayed(tx: &mut Tx, mailbox: &Conversation, senders: &[AgentId]) -> Result<(), Error> {
-    let query = sqlx::query(DROP_DELAYED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
-    query.bind(sqlx::types::Json(senders)).execute(&mut tx.connection).await?;
+    let query = polity_sql::query(DROP_DELAYED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    query.bind(polity_sql::Json(senders)).execute(&mut tx.connection).await?;
     polity_points::point!("work::delayed_dropped");
     Ok(())
 }
 
 /// Takes back the person's unanswered requests to an agent.
 pub async fn withdraw(tx: &mut Tx, mailbox: &Conversation) -> Result<(), Error> {
-    let query = sqlx::query(WITHDRAW).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = polity_sql::query(WITHDRAW).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     query.execute(&mut tx.connection).await?;
     polity_points::point!("work::withdrawn");
     Ok(())

@@ -1,5 +1,6 @@
-//! The writer: the one part of the program that writes to the database. It runs the waiting jobs in one transaction,
-//! each after a savepoint. It answers their callers and rings bells only after the commit.
+//! The writer: the one part of the program that writes to the database. It is a thread, because a commit waits for the
+//! disk. It runs the waiting jobs in one transaction, each after a savepoint. It answers their callers and rings bells
+//! only after the commit.
 
 use super::place::{Gone, Place};
 use super::trouble::Trouble;
@@ -8,7 +9,7 @@ use crate::Bell;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use polity_society::time::Timestamp;
-use sqlx::{AssertSqlSafe, SqliteConnection};
+use polity_sql::{Connection, Sql};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -18,7 +19,7 @@ const QUEUE: usize = 256;
 
 /// A write transaction, as a job sees it.
 pub struct Tx {
-    pub connection: SqliteConnection,
+    pub connection: Connection,
     /// The time of the transaction. All rows that the transaction writes get this time.
     pub now: Timestamp,
     /// The conversations that waited for a turn which has ended in this job. Before the job ends, the module `rest` of
@@ -42,31 +43,41 @@ impl Tx {
     }
 
     /// Begins a part of the transaction that can be undone separately. Nested parts need different names.
-    pub async fn savepoint(&mut self, name: &'static str) -> Result<Savepoint, sqlx::Error> {
+    pub async fn savepoint(&mut self, name: &'static str) -> Result<Savepoint, polity_sql::Error> {
         self.execute(format!("SAVEPOINT {name}")).await?;
-        Ok(Savepoint {
+        Ok(self.mark(name))
+    }
+
+    /// Notes which signals are pending.
+    fn mark(&self, name: &'static str) -> Savepoint {
+        Savepoint {
             name,
             bells: self.bells.len(),
             released: self.released.len(),
             newest_event: self.newest_event,
-        })
+        }
     }
 
-    /// Undoes a part of the transaction: its writes and its pending signals.
-    pub async fn undo(&mut self, since: &Savepoint) -> Result<(), sqlx::Error> {
+    /// Forgets the signals of a part of the transaction that is undone.
+    fn forget(&mut self, since: &Savepoint) {
         self.bells.truncate(since.bells);
         self.released.truncate(since.released);
         self.newest_event = since.newest_event;
+    }
+
+    /// Undoes a part of the transaction: its writes and its pending signals.
+    pub async fn undo(&mut self, since: &Savepoint) -> Result<(), polity_sql::Error> {
+        self.forget(since);
         self.execute(format!("ROLLBACK TO {}", since.name)).await
     }
 
     /// Ends a part of the transaction and keeps its writes.
-    pub async fn release(&mut self, part: Savepoint) -> Result<(), sqlx::Error> {
+    pub async fn release(&mut self, part: Savepoint) -> Result<(), polity_sql::Error> {
         self.execute(format!("RELEASE {}", part.name)).await
     }
 
-    async fn execute(&mut self, sql: impl Into<String>) -> Result<(), sqlx::Error> {
-        sqlx::query(AssertSqlSafe(sql.into())).execute(&mut self.connection).await.map(drop)
+    async fn execute(&mut self, sql: impl Into<String>) -> Result<(), polity_sql::Error> {
+        polity_sql::query(Sql::built(sql)).execute(&mut self.connection).await.map(drop)
     }
 }
 
@@ -78,6 +89,17 @@ pub struct Savepoint {
     released: usize,
     newest_event: i64,
 }
+
+/// Whether a job shares its transaction with other jobs. A job that is alone needs no savepoint: to undo the job, the
+/// writer undoes the transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    Alone,
+    Shared,
+}
+
+/// The name of the part that is the whole transaction.
+const WHOLE: &str = "transaction";
 
 /// Whether the transaction of a job was committed; if not, why.
 type Verdict = Result<(), String>;
@@ -175,17 +197,21 @@ impl Handle {
 }
 
 pub(super) fn start(
-    connection: SqliteConnection,
+    connection: Connection,
     newest_event: i64,
     place: Arc<Place>,
-) -> (Handle, super::Signals) {
+) -> Result<(Handle, super::Signals), std::io::Error> {
     let (orders, waiting) = mpsc::channel(QUEUE);
     let (bells, rung) = mpsc::unbounded_channel();
     let (events, seen) = watch::channel(newest_event);
     let tx =
         Tx { connection, now: Timestamp::default(), released: Vec::new(), bells: Vec::new(), newest_event };
-    tokio::spawn(Writer { tx, waiting, bells, events, place, failed: 0 }.run());
-    (Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen })
+    let writer = Writer { tx, waiting, bells, events, place, failed: 0 };
+    // Jobs are futures that wait only for the database, so they never wait for the runtime. But they may use its
+    // context, for example to log.
+    let runtime = tokio::runtime::Handle::current();
+    std::thread::Builder::new().name("writer".to_owned()).spawn(move || runtime.block_on(writer.run()))?;
+    Ok((Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen }))
 }
 
 struct Writer {
@@ -202,13 +228,13 @@ struct Writer {
 #[derive(Debug, thiserror::Error)]
 enum Uncommitted {
     #[error("{}", with_advice(.0))]
-    Sql(#[from] sqlx::Error),
+    Sql(#[from] polity_sql::Error),
     #[error("{0}; the data directory was removed or replaced: put it back, or restore a backup")]
     Gone(#[from] Gone),
 }
 
 /// Describes an error of SQLite, with advice for the person if there is any.
-fn with_advice(error: &sqlx::Error) -> String {
+fn with_advice(error: &polity_sql::Error) -> String {
     match Trouble::of_sql(error) {
         Some(trouble) => format!("{error}; {}", trouble.advice()),
         None => error.to_string(),
@@ -234,7 +260,7 @@ impl Writer {
                 // When the connection closes, SQLite moves the log (WAL) into the database file. If this fails, nothing
                 // is lost.
                 let Self { tx, .. } = self;
-                if let Err(error) = sqlx::Connection::close(tx.connection).await {
+                if let Err(error) = tx.connection.close() {
                     tracing::warn!(%error, "failed to close the database");
                 }
                 let _ = closed.send(());
@@ -282,6 +308,7 @@ impl Writer {
     }
 
     async fn transaction(&mut self, jobs: Vec<Job>, answers: &mut Vec<Answer>) -> Result<(), Uncommitted> {
+        let sharing = if jobs.len() == 1 { Sharing::Alone } else { Sharing::Shared };
         polity_points::point!("writer::before_begin");
         // `BEGIN IMMEDIATE` begins a write transaction. A read transaction that later begins to write can fail with a
         // snapshot error, and the busy timeout does not prevent this error.
@@ -291,7 +318,7 @@ impl Writer {
         };
         for job in jobs {
             so_far = match so_far {
-                Ok(()) => self.run_job(job, answers).await,
+                Ok(()) => self.run_job(job, sharing, answers).await,
                 // The transaction has failed. The caller of this job learns the reason and can retry.
                 Err(error) => {
                     answers.push(job(Err(&error.to_string())).await.answer);
@@ -306,9 +333,18 @@ impl Writer {
         Ok(self.place.check()?)
     }
 
-    async fn run_job(&mut self, job: Job, answers: &mut Vec<Answer>) -> Result<(), Uncommitted> {
-        let savepoint = match self.tx.savepoint("job").await {
-            Ok(savepoint) => savepoint,
+    async fn run_job(
+        &mut self,
+        job: Job,
+        sharing: Sharing,
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), Uncommitted> {
+        let begun = match sharing {
+            Sharing::Alone => Ok(self.tx.mark(WHOLE)),
+            Sharing::Shared => self.tx.savepoint("job").await,
+        };
+        let begun = match begun {
+            Ok(begun) => begun,
             Err(error) => {
                 answers.push(job(Err(&with_advice(&error))).await.answer);
                 return Err(error.into());
@@ -317,11 +353,21 @@ impl Writer {
         let ran = job(Ok(&mut self.tx)).await;
         polity_points::point!("writer::job_done");
         answers.push(ran.answer);
-        if ran.outcome == KeepOrUndo::Undo {
-            self.tx.undo(&savepoint).await?;
+        match (ran.outcome, sharing) {
+            (KeepOrUndo::Keep, _) => {}
+            (KeepOrUndo::Undo, Sharing::Shared) => self.tx.undo(&begun).await?,
+            (KeepOrUndo::Undo, Sharing::Alone) => {
+                self.tx.forget(&begun);
+                self.tx.execute("ROLLBACK").await?;
+                // The commit that follows needs a transaction, although it has nothing to commit.
+                self.tx.execute("BEGIN IMMEDIATE").await?;
+            }
         }
         debug_assert_eq!(self.tx.released, [], "a job must handle the conversations that it released");
         self.tx.released.clear();
-        Ok(self.tx.release(savepoint).await?)
+        match sharing {
+            Sharing::Alone => Ok(()),
+            Sharing::Shared => Ok(self.tx.release(begun).await?),
+        }
     }
 }

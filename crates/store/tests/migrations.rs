@@ -5,11 +5,12 @@
 use polity_artifacts::{BlobHash, BlobStore};
 use polity_society::id::{ArtifactId, MessageId, TaskId};
 use polity_society::message::Body;
+use polity_sql::{Access, Connection, Options, Sql};
 use polity_store::maintenance::{ARTIFACTS, DATABASE, Rows, check};
 use polity_store::{Durability, Store, artifacts, messages, tasks};
 use sqlx::migrate::Migrator;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _};
 use std::path::Path;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
@@ -54,15 +55,17 @@ async fn of_schema(data: &Path, count: usize) {
     let mut connection = options.connect().await.unwrap();
     let first = MIGRATIONS.iter().take(count).cloned().collect::<Vec<_>>();
     Migrator::with_migrations(first).run(&mut connection).await.unwrap();
+    connection.close().await.unwrap();
+    let mut connection = Options::new(&data.join(DATABASE), Access::Write).connect().unwrap();
     // Migration 8 has turned this column into a list.
     let reply = if count < 8 { "m000000001" } else { r#"["m000000001"]"# };
     let rows = ROWS.replace("BLOB", blob.hash.as_str()).replace("REPLY", reply);
-    sqlx::raw_sql(AssertSqlSafe(rows)).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+    polity_sql::raw_sql(Sql::built(rows)).execute(&mut connection).await.unwrap();
+    connection.close().unwrap();
 }
 
-async fn texts(connection: &mut SqliteConnection, query: &'static str) -> Vec<String> {
-    sqlx::query_scalar(query).fetch_all(connection).await.unwrap()
+async fn texts(connection: &mut Connection, query: &'static str) -> Vec<String> {
+    polity_sql::query_scalar(query).fetch_all(connection).await.unwrap()
 }
 
 #[tokio::test]

@@ -2,60 +2,48 @@
 
 use std::path::Path;
 
-use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
-use sqlx::{ConnectOptions, Connection, Row, SqliteConnection};
-use tokio::runtime::Runtime;
+use polity_sql::{Access, Connection, Options, Row};
 
 /// A connection to the database of a data directory.
 pub(crate) struct Database {
-    runtime: Runtime,
-    connection: Option<SqliteConnection>,
+    connection: Connection,
 }
 
 impl Database {
     #[track_caller]
     pub(crate) fn read(data: &Path) -> Self {
-        Self::open(data, |options| options.read_only(true))
+        Self::open(data, Access::Read)
     }
 
     /// Opens the database for changing or damaging it.
     #[track_caller]
     pub(crate) fn write(data: &Path) -> Self {
-        Self::open(data, |options| options)
+        Self::open(data, Access::Write)
     }
 
     #[track_caller]
-    fn open(data: &Path, options: impl FnOnce(SqliteConnectOptions) -> SqliteConnectOptions) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let options = options(SqliteConnectOptions::new().filename(data.join("polity.db")));
-        let connection = runtime.block_on(options.connect()).expect("a database");
-        Self { runtime, connection: Some(connection) }
-    }
-
-    fn connection(&mut self) -> (&Runtime, &mut SqliteConnection) {
-        (&self.runtime, self.connection.as_mut().expect("open until dropped"))
+    fn open(data: &Path, access: Access) -> Self {
+        let connection = Options::new(&data.join("polity.db"), access).connect().expect("a database");
+        Self { connection }
     }
 
     #[track_caller]
     pub(crate) fn execute(&mut self, statement: &'static str) {
-        let (runtime, connection) = self.connection();
-        let executed = runtime.block_on(sqlx::query(statement).execute(connection));
-        executed.expect("a statement");
+        let executed = polity_sql::query(statement).execute(&mut self.connection);
+        executed.into_inner().expect("a statement");
     }
 
     /// Runs a statement with these numbers as its parameters, from `?1` on.
     #[track_caller]
     pub(crate) fn execute_with(&mut self, statement: &'static str, numbers: &[i64]) {
-        let (runtime, connection) = self.connection();
-        let query = numbers.iter().fold(sqlx::query(statement), |query, number| query.bind(*number));
-        runtime.block_on(query.execute(connection)).expect("a statement");
+        let query = numbers.iter().fold(polity_sql::query(statement), |query, number| query.bind(*number));
+        query.execute(&mut self.connection).into_inner().expect("a statement");
     }
 
     /// Returns all rows of a query.
     #[track_caller]
-    pub(crate) fn rows(&mut self, query: &'static str) -> Vec<SqliteRow> {
-        let (runtime, connection) = self.connection();
-        runtime.block_on(sqlx::query(query).fetch_all(connection)).expect("a query")
+    pub(crate) fn rows(&mut self, query: &'static str) -> Vec<Row> {
+        polity_sql::query(query).fetch_all(&mut self.connection).into_inner().expect("a query")
     }
 
     /// Returns the rows of a query whose columns are all text.
@@ -70,14 +58,5 @@ impl Database {
     pub(crate) fn number(&mut self, query: &'static str) -> i64 {
         let rows = self.rows(query);
         rows.first().expect("a row").get(0)
-    }
-}
-
-impl Drop for Database {
-    fn drop(&mut self) {
-        // The runtime ends here, so close the connection first. A failure to close it does not matter.
-        if let Some(connection) = self.connection.take() {
-            let _ = self.runtime.block_on(connection.close());
-        }
     }
 }

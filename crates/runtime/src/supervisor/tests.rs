@@ -49,7 +49,7 @@ async fn an_agent_whose_message_cannot_be_read_is_parked_and_the_others_go_on() 
     world
         .write(move |tx| {
             Box::pin(async move {
-                let query = sqlx::query("UPDATE messages SET body = 'no JSON' WHERE receiver = ?1");
+                let query = polity_sql::query("UPDATE messages SET body = 'no JSON' WHERE receiver = ?1");
                 query.bind(damaged).execute(&mut tx.connection).await?;
                 Ok(())
             })
@@ -72,7 +72,7 @@ async fn a_conversation_whose_records_cannot_be_read_is_parked_and_another_task_
     world
         .write(move |tx| {
             Box::pin(async move {
-                let query = sqlx::query("UPDATE records SET body = '{}' WHERE turn = ?1");
+                let query = polity_sql::query("UPDATE records SET body = '{}' WHERE turn = ?1");
                 let query = query.bind(turn.number());
                 query.execute(&mut tx.connection).await?;
                 Ok(())
@@ -108,7 +108,7 @@ async fn what_was_said_before_a_prompt_is_no_answer_to_it_and_what_is_said_after
     let take = "UPDATE messages SET state = 'in_turn', turn = 1 WHERE state = 'queued' AND receiver = 'root'";
     world
         .write(move |tx| {
-            Box::pin(async move { Ok(sqlx::query(take).execute(&mut tx.connection).await.map(drop)?) })
+            Box::pin(async move { Ok(polity_sql::query(take).execute(&mut tx.connection).await.map(drop)?) })
         })
         .await;
     assert!(unanswered().await);

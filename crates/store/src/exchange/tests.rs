@@ -104,7 +104,7 @@ async fn the_number_of_a_request_is_not_used_again_when_an_older_one_was_forgott
     exchange(&exchanges, "2", "r", "t-b", 3, "two").await;
     let forget = scratch.store.write(|tx| {
         Box::pin(async move {
-            sqlx::query("DELETE FROM exchanges WHERE task = 't-a'").execute(&mut tx.connection).await?;
+            polity_sql::query("DELETE FROM exchanges WHERE task = 't-a'").execute(&mut tx.connection).await?;
             Ok(())
         })
     });

@@ -5,11 +5,9 @@ use crate::{
     Error, MIGRATIONS, agents, approvals, artifacts, damaged, events, exchanges, messages, records, roles,
     seen, sent,
 };
-use futures::TryStreamExt;
 use polity_artifacts::BlobHash;
 use polity_society::id::ArtifactId;
-use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
-use sqlx::{Column as _, Decode, Row, TypeInfo, ValueRef};
+use polity_sql::{Connection, Row, Value};
 use std::collections::{BTreeMap, HashMap};
 
 const BEGIN: &str = "BEGIN";
@@ -28,7 +26,7 @@ pub(crate) const STATEMENTS: &[&str] = &[BEGIN, INTEGRITY, FOREIGN_KEYS, HAS_SCH
 struct Table {
     name: &'static str,
     rows: &'static str,
-    read: fn(&SqliteRow) -> Result<(), Error>,
+    read: fn(&Row) -> Result<(), Error>,
 }
 
 const TABLES: &[Table] = &[
@@ -70,7 +68,7 @@ const TABLES: &[Table] = &[
     Table { name: "exchanges", rows: "SELECT * FROM exchanges", read: |row| exchanges::read(row).map(drop) },
 ];
 
-fn artifact(row: &SqliteRow) -> Result<(), Error> {
+fn artifact(row: &Row) -> Result<(), Error> {
     let stored = artifacts::read(row)?;
     match stored.damage {
         Some(damage) => Err(damaged("artifacts", stored.artifact.id.as_str(), damage)),
@@ -94,19 +92,19 @@ pub(crate) enum Schema {
 }
 
 /// Begins a transaction, so that all later reads see the same state of the database.
-pub(crate) async fn begin(connection: &mut SqliteConnection) -> Result<(), Error> {
-    sqlx::query(BEGIN).execute(connection).await?;
+pub(crate) async fn begin(connection: &mut Connection) -> Result<(), Error> {
+    polity_sql::query(BEGIN).execute(connection).await?;
     Ok(())
 }
 
 /// Returns the damage in the structure of the file, and all references to rows that do not exist.
-pub(crate) async fn structure(connection: &mut SqliteConnection) -> Vec<String> {
+pub(crate) async fn structure(connection: &mut Connection) -> Vec<String> {
     let mut problems = Vec::new();
-    match sqlx::query_scalar::<_, String>(INTEGRITY).fetch_all(&mut *connection).await {
+    match polity_sql::query_scalar(INTEGRITY).fetch_all::<String>(&mut *connection).await {
         Ok(verdicts) => problems.extend(verdicts.iter().flat_map(|text| findings(text)).map(str::to_owned)),
         Err(error) => problems.push(format!("the structure cannot be read: {error}")),
     }
-    match sqlx::query(FOREIGN_KEYS).fetch_all(connection).await {
+    match polity_sql::query(FOREIGN_KEYS).fetch_all(connection).await {
         Ok(rows) => problems.extend(rows.iter().map(stray)),
         Err(error) => problems.push(format!("the foreign keys cannot be checked: {error}")),
     }
@@ -114,7 +112,7 @@ pub(crate) async fn structure(connection: &mut SqliteConnection) -> Vec<String> 
 }
 
 /// Describes a row whose reference names a missing row.
-fn stray(row: &SqliteRow) -> String {
+fn stray(row: &Row) -> String {
     let text = |column: &str| row.try_get::<String, _>(column).unwrap_or_default();
     let which = match row.try_get::<Option<i64>, _>("rowid") {
         Ok(Some(number)) => format!("row {number}"),
@@ -129,15 +127,15 @@ fn stray(row: &SqliteRow) -> String {
 }
 
 /// Returns whether a database has the table that lists its migrations.
-pub(crate) async fn has_schema(connection: &mut SqliteConnection) -> Result<bool, Error> {
-    Ok(sqlx::query_scalar(HAS_SCHEMA).fetch_one(connection).await?)
+pub(crate) async fn has_schema(connection: &mut Connection) -> Result<bool, Error> {
+    Ok(polity_sql::query_scalar(HAS_SCHEMA).fetch_one(connection).await?)
 }
 
 /// Compares the schema of a database with the schema that this program creates.
-pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Error> {
+pub(crate) async fn schema(connection: &mut Connection) -> Result<Schema, Error> {
     let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
     let found = if has_schema(connection).await? {
-        sqlx::query_scalar(SCHEMA).fetch_one(connection).await?
+        polity_sql::query_scalar(SCHEMA).fetch_one(connection).await?
     } else {
         0
     };
@@ -150,7 +148,7 @@ pub(crate) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
 
 /// Reads every row of every table. Adds the damage to `problems`, and returns the number of rows.
 /// The schema must be the schema that this program creates.
-pub(crate) async fn rows(connection: &mut SqliteConnection, problems: &mut Vec<String>) -> u64 {
+pub(crate) async fn rows(connection: &mut Connection, problems: &mut Vec<String>) -> u64 {
     let mut count = 0;
     for table in TABLES {
         if let Err(error) = rows_of(connection, table, &mut count, problems).await {
@@ -161,26 +159,26 @@ pub(crate) async fn rows(connection: &mut SqliteConnection, problems: &mut Vec<S
 }
 
 async fn rows_of(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     table: &Table,
     count: &mut u64,
     problems: &mut Vec<String>,
-) -> Result<(), sqlx::Error> {
+) -> Result<(), polity_sql::Error> {
     let mut columns = HashMap::new();
-    for row in sqlx::query(COLUMNS).bind(table.name).fetch_all(&mut *connection).await? {
+    for row in polity_sql::query(COLUMNS).bind(table.name).fetch_all(&mut *connection).await? {
         let column = Column { declared: row.try_get("type")?, needed: row.try_get("needed")? };
         columns.insert(row.try_get::<String, _>("name")?, column);
     }
-    let mut rows = sqlx::query(table.rows).fetch(connection);
-    while let Some(row) = rows.try_next().await? {
+    let look = |row: &Row| {
         *count += 1;
         // `read` assumes that each value has the type of its column, so check the types first.
-        let read = well_typed(&row, &columns)
-            .map_err(|what| damaged(table.name, &id(&row), what))
-            .and_then(|()| (table.read)(&row));
+        let read = well_typed(row, &columns)
+            .map_err(|what| damaged(table.name, &id(row), what))
+            .and_then(|()| (table.read)(row));
         problems.extend(read.err().map(|error| error.to_string()));
-    }
-    Ok(())
+        Ok(())
+    };
+    polity_sql::query(table.rows).for_each(connection, look).await
 }
 
 /// The declaration of a column in the schema.
@@ -190,41 +188,34 @@ struct Column {
 }
 
 /// Checks that each value has the type of its column, and that each text is valid UTF-8.
-fn well_typed(row: &SqliteRow, columns: &HashMap<String, Column>) -> Result<(), String> {
-    for at in row.columns() {
-        let name = at.name();
+fn well_typed(row: &Row, columns: &HashMap<String, Column>) -> Result<(), String> {
+    for (name, value) in row.columns() {
         let Some(column) = columns.get(name) else { continue };
-        let value = row.try_get_raw(at.ordinal()).map_err(|error| error.to_string())?;
-        if value.is_null() {
+        if *value == Value::Null {
             if column.needed {
                 return Err(format!("{name} is missing"));
             }
             continue;
         }
-        let found = value.type_info().name().to_owned();
+        let found = value.type_name();
         if found != column.declared {
             return Err(format!("{name} is of type {found}, not {}", column.declared));
         }
-        if found == "TEXT" {
-            <&str as Decode<'_, Sqlite>>::decode(value)
-                .map_err(|error| format!("{name} is not text: {error}"))?;
-        }
+        value.check_text().map_err(|error| format!("{name} is not text: {error}"))?;
     }
     Ok(())
 }
 
 /// Returns the value of the first column, which identifies the row.
-fn id(row: &SqliteRow) -> String {
+fn id(row: &Row) -> String {
     let number = row.try_get::<i64, _>(0).map(|number| number.to_string());
     row.try_get::<String, _>(0).or(number).unwrap_or_else(|_| "a row without an id".to_owned())
 }
 
 /// Returns the blobs that artifacts need, each with the artifacts that need it.
-pub(crate) async fn blobs(
-    connection: &mut SqliteConnection,
-) -> Result<BTreeMap<BlobHash, Vec<ArtifactId>>, Error> {
+pub(crate) async fn blobs(connection: &mut Connection) -> Result<BTreeMap<BlobHash, Vec<ArtifactId>>, Error> {
     let mut needed: BTreeMap<BlobHash, Vec<ArtifactId>> = BTreeMap::new();
-    for row in sqlx::query(BLOBS).fetch_all(connection).await? {
+    for row in polity_sql::query(BLOBS).fetch_all(connection).await? {
         let id = ArtifactId::new(row.try_get::<String, _>("id")?);
         needed.entry(BlobHash::new(row.try_get::<String, _>("blob")?)).or_default().push(id);
     }

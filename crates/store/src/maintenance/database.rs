@@ -4,8 +4,7 @@
 use crate::{Error, Tx, create_private};
 use polity_registry::Retention;
 use polity_society::time::Timestamp;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
-use sqlx::{ConnectOptions, Connection};
+use polity_sql::{Access, Connection, Options};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -51,49 +50,43 @@ const STEPS: i32 = 100;
 pub(super) const BATCH: u32 = 5_000;
 
 /// Result codes of SQLite.
-const READONLY: u32 = 8;
-const INTERRUPT: u32 = 9;
-const CORRUPT: u32 = 11;
-const CANTOPEN: u32 = 14;
-const NOTADB: u32 = 26;
-
-/// Returns the primary result code of a failed statement.
-fn code(error: &sqlx::Error) -> Option<u32> {
-    let extended: u32 = error.as_database_error()?.code()?.parse().ok()?;
-    Some(extended & 0xff)
-}
+const READONLY: i32 = 8;
+const INTERRUPT: i32 = 9;
+const CORRUPT: i32 = 11;
+const CANTOPEN: i32 = 14;
+const NOTADB: i32 = 26;
 
 impl Error {
     /// Converts an error that occurred when a database file was opened or read.
-    pub(crate) fn of_file(path: &Path, source: sqlx::Error) -> Self {
+    pub(crate) fn of_file(path: &Path, source: polity_sql::Error) -> Self {
         let path = path.to_owned();
-        match (code(&source), source.as_database_error()) {
-            (Some(CORRUPT | NOTADB), Some(error)) => Self::Unsound { path, what: error.message().to_owned() },
+        match (source.code(), source.message()) {
+            (Some(CORRUPT | NOTADB), Some(message)) => Self::Unsound { path, what: message.to_owned() },
             _ => Self::Open { path, source },
         }
     }
 }
 
 /// Checks for at most [`LOOK`] whether a database can be read. The rest of a larger database is not checked.
-pub(crate) async fn quick_check(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
+pub(crate) async fn quick_check(connection: &mut Connection, file: &Path) -> Result<(), Error> {
     quick_check_until(connection, file, Instant::now() + LOOK).await
 }
 
 pub(super) async fn quick_check_until(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     file: &Path,
     deadline: Instant,
 ) -> Result<(), Error> {
-    connection.lock_handle().await?.set_progress_handler(STEPS, move || Instant::now() < deadline);
+    connection.watch_progress(STEPS, move || Instant::now() < deadline)?;
     let verdict: Result<Option<String>, _> =
-        sqlx::query_scalar(QUICK_CHECK).fetch_optional(&mut *connection).await;
-    connection.lock_handle().await?.remove_progress_handler();
+        polity_sql::query_scalar(QUICK_CHECK).fetch_optional(&mut *connection).await;
+    connection.stop_watching()?;
     match verdict {
         Ok(verdict) => match verdict.as_deref().and_then(|verdict| findings(verdict).next()) {
             Some(what) => Err(Error::Unsound { path: file.to_owned(), what: what.to_owned() }),
             None => Ok(()),
         },
-        Err(error) if code(&error) == Some(INTERRUPT) => {
+        Err(error) if error.code() == Some(INTERRUPT) => {
             tracing::info!("the database is too large to check all of it at start");
             Ok(())
         }
@@ -107,24 +100,18 @@ pub(super) fn findings(verdict: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Opens a database read-only. This also works while a daemon writes to it, and in a directory that is not writable.
-pub(crate) async fn open_to_read(file: &Path) -> Result<SqliteConnection, Error> {
+pub(crate) async fn open_to_read(file: &Path) -> Result<Connection, Error> {
     open_to_read_with_options(file).await.map(|(_, connection)| connection)
 }
 
 /// Opens a database read-only, and also returns the options for further connections.
-pub(crate) async fn open_to_read_with_options(
-    file: &Path,
-) -> Result<(SqliteConnectOptions, SqliteConnection), Error> {
-    let options = SqliteConnectOptions::new()
-        .filename(file)
-        .read_only(true)
-        .busy_timeout(Duration::from_secs(5))
-        .disable_statement_logging();
+pub(crate) async fn open_to_read_with_options(file: &Path) -> Result<(Options, Connection), Error> {
+    let options = Options::new(file, Access::Read);
     let (options, opened) = match open_with(&options).await {
         // SQLite cannot create its log (WAL) beside the file. Without a log the file alone is the database, so it can
         // be opened as immutable.
-        Err(error) if matches!(code(&error), Some(CANTOPEN | READONLY)) && !has_log(file) => {
-            let options = options.immutable(true);
+        Err(error) if matches!(error.code(), Some(CANTOPEN | READONLY)) && !has_log(file) => {
+            let options = Options { access: Access::ReadImmutable, ..options };
             let opened = open_with(&options).await;
             (options, opened)
         }
@@ -133,9 +120,9 @@ pub(crate) async fn open_to_read_with_options(
     opened.map(|connection| (options, connection)).map_err(|error| Error::of_file(file, error))
 }
 
-async fn open_with(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
-    let mut connection = options.connect().await?;
-    sqlx::query(READ_HEADER).execute(&mut connection).await?;
+async fn open_with(options: &Options) -> Result<Connection, polity_sql::Error> {
+    let mut connection = options.connect()?;
+    polity_sql::query(READ_HEADER).execute(&mut connection).await?;
     Ok(connection)
 }
 
@@ -148,14 +135,14 @@ fn has_log(file: &Path) -> bool {
 
 /// Copies the committed state of a database into a new file that only its owner may read. When this returns, the copy
 /// has been synced to the disk.
-pub(crate) async fn copy(connection: &mut SqliteConnection, from: &Path, to: &Path) -> Result<(), Error> {
-    let failed = |error| Error::Open { path: to.to_owned(), source: sqlx::Error::Io(error) };
+pub(crate) async fn copy(connection: &mut Connection, from: &Path, to: &Path) -> Result<(), Error> {
+    let failed = |error| Error::Open { path: to.to_owned(), source: polity_sql::Error::Io(error) };
     let Some(target) = to.to_str() else {
         return Err(failed(std::io::Error::other("the path is not UTF-8")));
     };
     // SQLite accepts an empty target file, and keeps its permissions.
     create_private(to).map_err(failed)?;
-    let copied = sqlx::query(COPY).bind(target).execute(connection).await;
+    let copied = polity_sql::query(COPY).bind(target).execute(connection).await;
     polity_points::point!("backup::database_copied");
     copied.map_err(|error| Error::of_file(from, error))?;
     std::fs::File::open(to).and_then(|copy| copy.sync_all()).map_err(failed)
@@ -163,19 +150,19 @@ pub(crate) async fn copy(connection: &mut SqliteConnection, from: &Path, to: &Pa
 
 /// Makes the file smaller if it has many free pages. No other connection may have the database open.
 pub(crate) async fn shrink(file: &Path) -> Result<(), Error> {
-    let options = SqliteConnectOptions::new().filename(file).disable_statement_logging();
+    let options = Options::new(file, Access::Write);
     polity_points::point!("gc::before_shrink");
-    let mut connection = options.connect().await?;
-    if sqlx::query_scalar(MUCH_IS_FREE).fetch_one(&mut connection).await? {
-        sqlx::query(SHRINK).execute(&mut connection).await?;
+    let mut connection = options.connect()?;
+    if polity_sql::query_scalar(MUCH_IS_FREE).fetch_one(&mut connection).await? {
+        polity_sql::query(SHRINK).execute(&mut connection).await?;
     }
     polity_points::point!("gc::shrunk");
-    Ok(connection.close().await?)
+    Ok(connection.close()?)
 }
 
 /// Returns the number of the first event to keep under both bounds: the bound on age and the bound on number.
 async fn first_kept(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     retention: &Retention,
     now: Timestamp,
 ) -> Result<i64, Error> {
@@ -183,23 +170,27 @@ async fn first_kept(
     // If no age is configured, every event is young enough. If no number is configured, there is room for all events.
     let youngest = retention.events_days.map_or(Timestamp::MIN, |days| now.saturating_sub(DAY * days));
     let most = retention.max_events.map_or(i64::from(u32::MAX), i64::from);
-    Ok(sqlx::query_scalar(FIRST_KEPT).bind(youngest.as_millis()).bind(most).fetch_one(connection).await?)
+    Ok(polity_sql::query_scalar(FIRST_KEPT)
+        .bind(youngest.as_millis())
+        .bind(most)
+        .fetch_one(connection)
+        .await?)
 }
 
 /// Counts the expired events.
 pub(crate) async fn count_expired(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     retention: &Retention,
     now: Timestamp,
 ) -> Result<u64, Error> {
     let first = first_kept(connection, retention, now).await?;
-    let count: i64 = sqlx::query_scalar(COUNT_EXPIRED).bind(first).fetch_one(connection).await?;
+    let count: i64 = polity_sql::query_scalar(COUNT_EXPIRED).bind(first).fetch_one(connection).await?;
     Ok(count.unsigned_abs())
 }
 
 /// Removes expired events, at most [`BATCH`] of them, and returns how many. Rows of other tables stay.
 pub(crate) async fn maintain(tx: &mut Tx, retention: &Retention, now: Timestamp) -> Result<u64, Error> {
     let first = first_kept(&mut tx.connection, retention, now).await?;
-    let query = sqlx::query(REMOVE_EXPIRED).bind(first).bind(BATCH);
+    let query = polity_sql::query(REMOVE_EXPIRED).bind(first).bind(BATCH);
     Ok(query.execute(&mut tx.connection).await?.rows_affected())
 }

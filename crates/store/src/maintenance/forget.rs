@@ -5,8 +5,8 @@ use super::unneeded;
 use crate::{Error, Tx, events};
 use polity_society::id::{ArtifactId, TaskId};
 use polity_society::time::Timestamp;
+use polity_sql::Connection;
 use polity_view::Event;
-use sqlx::sqlite::SqliteConnection;
 use std::collections::BTreeSet;
 
 const USED: &str = "SELECT (page_count - freelist_count) * page_size
@@ -63,8 +63,8 @@ pub(crate) const STATEMENTS: &[&str] = &[
 ];
 
 /// Returns how many bytes of the database file are in use. Free pages do not count, because SQLite reuses them.
-pub(crate) async fn used(connection: &mut SqliteConnection) -> Result<u64, Error> {
-    let used: i64 = sqlx::query_scalar(USED).fetch_one(connection).await?;
+pub(crate) async fn used(connection: &mut Connection) -> Result<u64, Error> {
+    let used: i64 = polity_sql::query_scalar(USED).fetch_one(connection).await?;
     Ok(used.unsigned_abs())
 }
 
@@ -77,14 +77,14 @@ pub(crate) struct Oldest {
 
 /// Returns the oldest ended task if the database uses more than `most` bytes. The search reads many rows, so it runs
 /// before the write transaction, not in it.
-pub(crate) async fn oldest(connection: &mut SqliteConnection, most: u64) -> Result<Option<Oldest>, Error> {
+pub(crate) async fn oldest(connection: &mut Connection, most: u64) -> Result<Option<Oldest>, Error> {
     if used(connection).await? <= most {
         return Ok(None);
     }
     let over = unneeded::over(connection, Timestamp::MAX).await?;
     let candidates = serde_json::json!(over).to_string();
     let oldest: Option<String> =
-        sqlx::query_scalar(OLDEST).bind(candidates).fetch_optional(&mut *connection).await?;
+        polity_sql::query_scalar(OLDEST).bind(candidates).fetch_optional(&mut *connection).await?;
     let Some(task) = oldest else { return Ok(None) };
     let artifacts = unneeded::of_tasks(connection, std::slice::from_ref(&task)).await?;
     Ok(Some(Oldest { task, artifacts }))
@@ -93,7 +93,8 @@ pub(crate) async fn oldest(connection: &mut SqliteConnection, most: u64) -> Resu
 /// Forgets a task unless somebody has continued it. Returns whether the task was forgotten.
 pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
     let Oldest { task, artifacts } = oldest;
-    let still_over: bool = sqlx::query_scalar(STILL_OVER).bind(&task).fetch_one(&mut tx.connection).await?;
+    let still_over: bool =
+        polity_sql::query_scalar(STILL_OVER).bind(&task).fetch_one(&mut tx.connection).await?;
     if !still_over {
         return Ok(false);
     }
@@ -117,10 +118,10 @@ pub(crate) async fn forget(tx: &mut Tx, oldest: Oldest) -> Result<bool, Error> {
         SENT_TEXTS,
         TURNS,
     ] {
-        sqlx::query(statement).bind(&task).execute(&mut tx.connection).await?;
+        polity_sql::query(statement).bind(&task).execute(&mut tx.connection).await?;
         polity_points::point!("forget::removed");
     }
-    sqlx::query(FORGOTTEN).bind(&task).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
+    polity_sql::query(FORGOTTEN).bind(&task).bind(tx.now.as_millis()).execute(&mut tx.connection).await?;
     events::append(tx, &Event::TaskForgotten { task: TaskId::new(task) }).await?;
     Ok(true)
 }

@@ -7,7 +7,7 @@
 use super::{ARTIFACTS, DATABASE, check};
 use crate::Error;
 use polity_artifacts::BlobStore;
-use sqlx::SqliteConnection;
+use polity_sql::Connection;
 use std::path::Path;
 
 /// What is in a directory.
@@ -54,7 +54,7 @@ pub(crate) fn refuse_lost(file: &Path) -> Result<(), Error> {
 }
 
 /// Fails if the database has no tables although there are artifacts.
-pub(crate) async fn refuse_lost_rows(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
+pub(crate) async fn refuse_lost_rows(connection: &mut Connection, file: &Path) -> Result<(), Error> {
     let Some(data) = file.parent() else { return Ok(()) };
     if check::has_schema(connection).await? || !has_artifacts(data) {
         return Ok(());
@@ -93,10 +93,9 @@ mod tests {
         // The database file has a header but no tables.
         let elsewhere = tempfile::tempdir().unwrap();
         open(elsewhere.path()).await.unwrap();
-        let empty = sqlx::sqlite::SqliteConnectOptions::new().filename(&file).create_if_missing(true);
-        let mut connection = sqlx::ConnectOptions::connect(&empty).await.unwrap();
-        sqlx::query("PRAGMA user_version = 1").execute(&mut connection).await.unwrap();
-        sqlx::Connection::close(connection).await.unwrap();
+        let mut connection = polity_sql::Options::new(&file, polity_sql::Access::Create).connect().unwrap();
+        polity_sql::query("PRAGMA user_version = 1").execute(&mut connection).await.unwrap();
+        connection.close().unwrap();
         assert_eq!(found(data.path()), Found::Society);
         assert!(matches!(open(data.path()).await, Err(Error::Lost { .. })));
         let checked = super::super::check(data.path()).await;

@@ -1,8 +1,7 @@
 use super::database::{BATCH, copy, count_expired, maintain, open_to_read, quick_check, quick_check_until};
 use super::*;
 use crate::testing::Scratch;
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{ConnectOptions as _, Connection as _};
+use polity_sql::{Access, Options};
 use std::time::Instant;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
@@ -34,10 +33,9 @@ async fn every_table_is_looked_at() {
 async fn an_older_schema_is_known_as_one() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("polity.db");
-    let mut connection =
-        SqliteConnectOptions::new().filename(&file).create_if_missing(true).connect().await.unwrap();
+    let mut connection = Options::new(&file, Access::Create).connect().unwrap();
     assert_eq!(check::schema(&mut connection).await.unwrap(), check::Schema::Older);
-    connection.close().await.unwrap();
+    connection.close().unwrap();
     Store::open(&file, Durability::Full).await.unwrap().0.close().await;
     let mut connection = open_to_read(&file).await.unwrap();
     assert_eq!(check::schema(&mut connection).await.unwrap(), check::Schema::Known);
@@ -96,7 +94,7 @@ async fn with_events(events: &[(i64, Option<&'static str>)]) -> Scratch {
                     let insert =
                         "INSERT INTO events (task, kind, body, created_at) VALUES (?1, 'x', '{}', ?2)";
                     let at = tx.now.as_millis() - age * DAY;
-                    sqlx::query(insert).bind(task).bind(at).execute(&mut tx.connection).await?;
+                    polity_sql::query(insert).bind(task).bind(at).execute(&mut tx.connection).await?;
                     Ok(())
                 })
             })
@@ -257,7 +255,7 @@ async fn a_copy_holds_what_was_committed_and_belongs_to_its_owner() {
     let (store, _signals) = Store::open(&to, Durability::Full).await.unwrap();
     let count = "SELECT (SELECT count(*) FROM messages) || ' ' || (SELECT count(*) FROM events)";
     let copied: String =
-        sqlx::query_scalar(count).fetch_one(&mut *store.reader().await.unwrap()).await.unwrap();
+        polity_sql::query_scalar(count).fetch_one(&mut *store.reader().await.unwrap()).await.unwrap();
     assert_eq!(scratch.query(count).await, [copied]);
     // A second copy does not replace the first.
     assert!(copy(&mut connection, &from, &to).await.is_err());

@@ -2,12 +2,10 @@
 //! outside such tasks names them.
 
 use crate::{Error, Tx};
-use futures::TryStreamExt;
 use polity_society::id::ArtifactId;
 use polity_society::time::Timestamp;
+use polity_sql::{Connection, Row};
 use serde_json::json;
-use sqlx::Row;
-use sqlx::sqlite::SqliteConnection;
 use std::collections::{BTreeSet, HashSet};
 
 /// Idle tasks without an open turn, a waiting message or a parked conversation, in which nothing has happened since ?1.
@@ -46,18 +44,16 @@ pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REM
 /// Returns two groups of artifacts. The first group belongs to ended tasks in which nothing has happened since
 /// `since`, and nothing outside such tasks names these artifacts. The person stored the second group before `since`
 /// and sent it to nobody.
-pub async fn find(
-    connection: &mut SqliteConnection,
-    since: Timestamp,
-) -> Result<BTreeSet<ArtifactId>, Error> {
+pub async fn find(connection: &mut Connection, since: Timestamp) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = over(connection, since).await?;
     let mut found = of_tasks(connection, &over).await?;
     found.extend(strays(connection, since).await?);
     Ok(found)
 }
 
-async fn strays(connection: &mut SqliteConnection, since: Timestamp) -> Result<BTreeSet<ArtifactId>, Error> {
-    let ids: Vec<String> = sqlx::query_scalar(STRAY).bind(since.as_millis()).fetch_all(connection).await?;
+async fn strays(connection: &mut Connection, since: Timestamp) -> Result<BTreeSet<ArtifactId>, Error> {
+    let ids: Vec<String> =
+        polity_sql::query_scalar(STRAY).bind(since.as_millis()).fetch_all(connection).await?;
     Ok(ids.into_iter().map(ArtifactId::new).collect())
 }
 
@@ -73,35 +69,36 @@ pub(crate) async fn remove_strays(tx: &mut Tx, since: Timestamp) -> Result<u64, 
 }
 
 /// Returns the ended tasks in which nothing has happened since `since`.
-pub(super) async fn over(connection: &mut SqliteConnection, since: Timestamp) -> Result<Vec<String>, Error> {
-    Ok(sqlx::query_scalar(OVER).bind(since.as_millis()).fetch_all(connection).await?)
+pub(super) async fn over(connection: &mut Connection, since: Timestamp) -> Result<Vec<String>, Error> {
+    Ok(polity_sql::query_scalar(OVER).bind(since.as_millis()).fetch_all(connection).await?)
 }
 
 /// Returns the artifacts that belong to these tasks and that nothing outside the tasks names.
 pub(super) async fn of_tasks(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     over: &[String],
 ) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = json!(over).to_string();
-    let ids: Vec<String> = sqlx::query_scalar(OF_TASKS).bind(&over).fetch_all(&mut *connection).await?;
+    let ids: Vec<String> = polity_sql::query_scalar(OF_TASKS).bind(&over).fetch_all(&mut *connection).await?;
     if ids.is_empty() {
         // Without candidates, the texts of all other tasks need not be read.
         return Ok(BTreeSet::new());
     }
     let mut left = Unnamed::new(&ids);
-    let mut texts = sqlx::query(OTHER_TEXTS).bind(&over).fetch(connection);
-    while let Some(row) = texts.try_next().await? {
+    let look = |row: &Row| {
         left.read(row.try_get(0)?);
-    }
+        Ok(())
+    };
+    polity_sql::query(OTHER_TEXTS).bind(&over).for_each(connection, look).await?;
     Ok(left.ids.into_iter().map(|id| ArtifactId::new(String::from_utf8_lossy(id))).collect())
 }
 
 /// Removes artifacts, and the grants (rows that let an agent open an artifact) for these artifacts.
 pub(crate) async fn remove(tx: &mut Tx, ids: &BTreeSet<ArtifactId>) -> Result<(), Error> {
     let ids = json!(ids).to_string();
-    sqlx::query(REMOVE_GRANTS).bind(&ids).execute(&mut tx.connection).await?;
+    polity_sql::query(REMOVE_GRANTS).bind(&ids).execute(&mut tx.connection).await?;
     polity_points::point!("gc::grants_removed");
-    sqlx::query(REMOVE).bind(&ids).execute(&mut tx.connection).await?;
+    polity_sql::query(REMOVE).bind(&ids).execute(&mut tx.connection).await?;
     polity_points::point!("gc::artifacts_removed");
     Ok(())
 }

@@ -6,7 +6,7 @@ use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use polity_society::message::{Body, Payload, RESULT, SCHEMA_ERRORS};
 use polity_society::notice::Notice;
 use polity_society::rules::{Earlier, Provisional, subjects};
-use sqlx::SqliteConnection;
+use polity_sql::Connection;
 
 const SETTLE_INTERIM: &str = "UPDATE messages SET finality = 'final' WHERE id = ?1 AND finality = 'interim'";
 /// The messages from one party to another after the message with number ?4, newest first.
@@ -64,21 +64,21 @@ pub(crate) const STATEMENTS: &[&str] = &[
 
 /// Marks an interim message to the person as final, because no further message will follow.
 pub async fn settle_interim(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
-    sqlx::query(SETTLE_INTERIM).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(SETTLE_INTERIM).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::interim_settled");
     Ok(())
 }
 
 /// Returns the newest message with this text that answers, or is about, all of these requests.
 pub async fn said_before(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     sender: &Conversation,
     to: &AgentId,
     requests: &[MessageId],
     text: &str,
 ) -> Result<Option<Earlier>, Error> {
     let Some(first) = requests.iter().filter_map(MessageId::sequence).min() else { return Ok(None) };
-    let query = sqlx::query(TOLD_SINCE).bind(sender.agent.as_str()).bind(to.as_str());
+    let query = polity_sql::query(TOLD_SINCE).bind(sender.agent.as_str()).bind(to.as_str());
     let rows = query.bind(sender.task.as_str()).bind(first).fetch_all(connection).await?;
     for row in &rows {
         let message = read(row)?;
@@ -93,23 +93,23 @@ pub async fn said_before(
 
 /// Returns the id of the first message from one agent to another in a task.
 pub async fn first_between(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     from: &AgentId,
     to: &Conversation,
 ) -> Result<Option<MessageId>, Error> {
-    let query = sqlx::query_scalar(FIRST_BETWEEN).bind(from.as_str()).bind(to.agent.as_str());
+    let query = polity_sql::query_scalar(FIRST_BETWEEN).bind(from.as_str()).bind(to.agent.as_str());
     let id: Option<String> = query.bind(to.task.as_str()).fetch_optional(connection).await?;
     Ok(id.map(MessageId::new))
 }
 
 /// Looks for a message from an agent to the person, sent in this turn with exactly this payload, and returns its id.
 pub async fn sent_to_person(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     sender: &Conversation,
     turn: TurnId,
     payload: &Payload,
 ) -> Result<Option<MessageId>, Error> {
-    let query = sqlx::query(SENT_TO_PERSON)
+    let query = polity_sql::query(SENT_TO_PERSON)
         .bind(sender.agent.as_str())
         .bind(sender.task.as_str())
         .bind(turn.number());
@@ -128,10 +128,10 @@ pub async fn sent_to_person(
 
 /// Returns the newest message from an agent to the person in a task. Questions and status reports do not count.
 pub async fn last_told_user(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     sender: &Conversation,
 ) -> Result<Option<Provisional>, Error> {
-    let query = sqlx::query(PROVISIONAL).bind(sender.agent.as_str()).bind(sender.task.as_str());
+    let query = polity_sql::query(PROVISIONAL).bind(sender.agent.as_str()).bind(sender.task.as_str());
     let message = query.fetch_optional(connection).await?.as_ref().map(read).transpose()?;
     Ok(message.map(|message| Provisional {
         message: message.id,
@@ -153,7 +153,7 @@ pub struct Streak {
 /// wrote to another party, heard from another party, stored an artifact or hired an agent. The result is empty if the
 /// newest message went from `sender` to `receiver`, because the next message then belongs to the same exchange.
 pub async fn streak(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     task: &TaskId,
     sender: &AgentId,
     receiver: &AgentId,
@@ -168,11 +168,12 @@ pub async fn streak(
         for statement in [SENT_ELSEWHERE, HEARD_ELSEWHERE] {
             after = after.max(newest(connection, statement, pair, task).await?);
         }
-        let query = sqlx::query_scalar(OTHER_WORK).bind(pair[0].as_str()).bind(task.as_str());
+        let query = polity_sql::query_scalar(OTHER_WORK).bind(pair[0].as_str()).bind(task.as_str());
         let newest: i64 = query.bind(crate::clock::now().as_millis()).fetch_one(&mut *connection).await?;
         since = since.max(newest);
     }
-    let query = sqlx::query_scalar(BETWEEN).bind(sender.as_str()).bind(receiver.as_str()).bind(task.as_str());
+    let query =
+        polity_sql::query_scalar(BETWEEN).bind(sender.as_str()).bind(receiver.as_str()).bind(task.as_str());
     let senders: Vec<String> = query.bind(after).bind(since).fetch_all(connection).await?;
     let exchanges = if sender == receiver {
         senders.len()
@@ -185,25 +186,25 @@ pub async fn streak(
 
 /// Returns the number of the newest message that a statement finds for a pair of agents, or 0 if there is none.
 async fn newest(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     statement: &'static str,
     pair: [&AgentId; 2],
     task: &TaskId,
 ) -> Result<i64, Error> {
-    let query = sqlx::query_scalar(statement).bind(pair[0].as_str()).bind(pair[1].as_str());
+    let query = polity_sql::query_scalar(statement).bind(pair[0].as_str()).bind(pair[1].as_str());
     let found: Option<Option<i64>> = query.bind(task.as_str()).fetch_optional(connection).await?;
     Ok(found.flatten().unwrap_or(0))
 }
 
 /// Returns whether the system has sent exactly this notice to an agent after the message with the number `since`.
 pub async fn was_told(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     task: &TaskId,
     to: &AgentId,
     since: i64,
     notice: &Notice,
 ) -> Result<bool, Error> {
     let body = serde_json::to_string(notice).map_err(|error| damaged("messages", "new", error))?;
-    let query = sqlx::query_scalar(TOLD).bind(to.as_str()).bind(task.as_str()).bind(since).bind(body);
+    let query = polity_sql::query_scalar(TOLD).bind(to.as_str()).bind(task.as_str()).bind(since).bind(body);
     Ok(query.fetch_one(connection).await?)
 }

@@ -5,9 +5,9 @@ use crate::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
 use polity_society::message::Message;
 use polity_society::rules::{OpenRequest, Owed, Pending, Reminded, RequestRow, Wait};
-use sqlx::sqlite::SqliteRow;
-use sqlx::types::Json;
-use sqlx::{Row, SqliteConnection};
+use polity_sql::Connection;
+use polity_sql::Json;
+use polity_sql::Row;
 use std::collections::BTreeSet;
 
 /// Marks a request as answered. If the answering agent has an open turn, `answered_in` is this turn, and the asker
@@ -94,14 +94,18 @@ pub(crate) const STATEMENTS: &[&str] = &[
 
 /// Notes the answer of a request. Only the first answer is stored.
 pub async fn answer(tx: &mut Tx, request: &MessageId, answer: &MessageId) -> Result<(), Error> {
-    sqlx::query(ANSWER).bind(request.as_str()).bind(answer.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(ANSWER)
+        .bind(request.as_str())
+        .bind(answer.as_str())
+        .execute(&mut tx.connection)
+        .await?;
     polity_points::point!("messages::answered");
     Ok(())
 }
 
 /// Notes that nobody will answer a message that was read: the message gets the state `failed`.
 pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
-    sqlx::query(FAIL).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(FAIL).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::failed");
     Ok(())
 }
@@ -109,9 +113,9 @@ pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
 /// Notes that a turn has ended: the askers whose requests were answered in it stop waiting. Returns the conversations
 /// of these askers.
 pub async fn release(tx: &mut Tx, turn: TurnId) -> Result<Vec<Conversation>, Error> {
-    let rows = sqlx::query(RELEASE).bind(turn.number()).fetch_all(&mut tx.connection).await?;
+    let rows = polity_sql::query(RELEASE).bind(turn.number()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::released");
-    let read = |row: &SqliteRow| Conversation {
+    let read = |row: &Row| Conversation {
         agent: AgentId::new(row.get::<String, _>("sender")),
         task: TaskId::new(row.get::<String, _>("task")),
     };
@@ -120,30 +124,30 @@ pub async fn release(tx: &mut Tx, turn: TurnId) -> Result<Vec<Conversation>, Err
 
 /// Notes that a request will stay unanswered: the request gets the state `unanswered`.
 pub async fn give_up(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
-    sqlx::query(GIVE_UP).bind(id.as_str()).execute(&mut tx.connection).await?;
+    polity_sql::query(GIVE_UP).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("messages::given_up");
     Ok(())
 }
 
 /// Notes that the receiver of these requests was reminded of them.
 pub async fn mark_reminded(tx: &mut Tx, ids: &BTreeSet<MessageId>) -> Result<(), Error> {
-    sqlx::query(MARK_REMINDED).bind(Json(ids)).execute(&mut tx.connection).await?;
+    polity_sql::query(MARK_REMINDED).bind(Json(ids)).execute(&mut tx.connection).await?;
     polity_points::point!("messages::reminded");
     Ok(())
 }
 
 /// Returns the open requests that an agent has read in a task, oldest first.
 pub async fn open_requests(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     mailbox: &Conversation,
 ) -> Result<Vec<OpenRequest>, Error> {
-    let query = sqlx::query(OPEN_TO).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = polity_sql::query(OPEN_TO).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let rows = query.fetch_all(&mut *connection).await?;
     let mut requests = Vec::with_capacity(rows.len());
     for row in &rows {
         let id: String = row.get("id");
         let chain: Vec<String> = match row.get::<Option<String>, _>("on_behalf_of") {
-            Some(_) => sqlx::query_scalar(CHAIN).bind(&id).fetch_all(&mut *connection).await?,
+            Some(_) => polity_sql::query_scalar(CHAIN).bind(&id).fetch_all(&mut *connection).await?,
             None => Vec::new(),
         };
         requests.push(OpenRequest {
@@ -157,15 +161,15 @@ pub async fn open_requests(
 
 /// Returns the requests with these ids, oldest first.
 pub async fn requests<'i>(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     ids: impl Iterator<Item = &'i MessageId>,
 ) -> Result<Vec<RequestRow>, Error> {
     let ids: Vec<&MessageId> = ids.collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = sqlx::query(REQUESTS).bind(Json(ids)).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| RequestRow {
+    let rows = polity_sql::query(REQUESTS).bind(Json(ids)).fetch_all(connection).await?;
+    let read = |row: &Row| RequestRow {
         id: MessageId::new(row.get::<String, _>("id")),
         from: AgentId::new(row.get::<String, _>("sender")),
         to: AgentId::new(row.get::<String, _>("receiver")),
@@ -176,34 +180,31 @@ pub async fn requests<'i>(
 
 /// Returns the requests to an agent that it cannot answer yet, because it waits for something itself, such as the
 /// answer of another agent.
-pub async fn pending(connection: &mut SqliteConnection, asker: &Conversation) -> Result<Vec<Pending>, Error> {
+pub async fn pending(connection: &mut Connection, asker: &Conversation) -> Result<Vec<Pending>, Error> {
     waits_of(connection, PENDING, asker).await
 }
 
 /// Looks at the queued answers, reports and notices of a mailbox, which the agent does not know yet. Each concerns a
 /// question Q. The agent asked Q while it worked on a request R. Returns the requests R.
-pub async fn unheard(
-    connection: &mut SqliteConnection,
-    mailbox: &Conversation,
-) -> Result<Vec<Pending>, Error> {
+pub async fn unheard(connection: &mut Connection, mailbox: &Conversation) -> Result<Vec<Pending>, Error> {
     waits_of(connection, UNHEARD, mailbox).await
 }
 
 async fn waits_of(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     statement: &'static str,
     of: &Conversation,
 ) -> Result<Vec<Pending>, Error> {
-    let query = sqlx::query_scalar(statement).bind(of.agent.as_str()).bind(of.task.as_str());
+    let query = polity_sql::query_scalar(statement).bind(of.agent.as_str()).bind(of.task.as_str());
     let requests: Vec<Option<String>> = query.fetch_all(connection).await?;
     Ok(requests.into_iter().map(|request| Pending { on_behalf_of: request.map(MessageId::new) }).collect())
 }
 
 /// Returns the requests that an agent has read in ended turns but not answered, oldest first.
-pub async fn owed(connection: &mut SqliteConnection, mailbox: &Conversation) -> Result<Vec<Owed>, Error> {
-    let query = sqlx::query(OWED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+pub async fn owed(connection: &mut Connection, mailbox: &Conversation) -> Result<Vec<Owed>, Error> {
+    let query = polity_sql::query(OWED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let rows = query.fetch_all(connection).await?;
-    let read = |row: &SqliteRow| Owed {
+    let read = |row: &Row| Owed {
         request: MessageId::new(row.get::<String, _>("id")),
         asker: AgentId::new(row.get::<String, _>("sender")),
         reminded: if row.get("reminded") { Reminded::Yes } else { Reminded::No },
@@ -213,7 +214,7 @@ pub async fn owed(connection: &mut SqliteConnection, mailbox: &Conversation) -> 
 
 /// Closes the requests that an ended agent has read but not answered, and returns them, oldest first.
 pub async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(CLOSE_REQUESTS).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+    let rows = polity_sql::query(CLOSE_REQUESTS).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::requests_closed");
     let mut closed = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     closed.sort_by(|a, b| a.id.cmp(&b.id));
@@ -221,9 +222,9 @@ pub async fn close_requests(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Message>
 }
 
 /// Returns who waits for whom in a task. The person never counts as waiting.
-pub async fn waits(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Wait>, Error> {
-    let rows = sqlx::query(WAITS).bind(task.as_str()).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| Wait {
+pub async fn waits(connection: &mut Connection, task: &TaskId) -> Result<Vec<Wait>, Error> {
+    let rows = polity_sql::query(WAITS).bind(task.as_str()).fetch_all(connection).await?;
+    let read = |row: &Row| Wait {
         waits: AgentId::new(row.get::<String, _>("sender")),
         awaited: AgentId::new(row.get::<String, _>("receiver")),
         request: MessageId::new(row.get::<String, _>("id")),
@@ -234,11 +235,11 @@ pub async fn waits(connection: &mut SqliteConnection, task: &TaskId) -> Result<V
 /// Returns the oldest unanswered requests of a task, each with its sender and its receiver. A request counts even if
 /// the turn that read it has failed, but not if it was bounced.
 pub async fn unanswered(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     task: &TaskId,
 ) -> Result<Vec<(MessageId, String, AgentId)>, Error> {
-    let query = sqlx::query(UNANSWERED).bind(task.as_str()).bind(MOST_UNANSWERED);
-    let read = |row: &SqliteRow| {
+    let query = polity_sql::query(UNANSWERED).bind(task.as_str()).bind(MOST_UNANSWERED);
+    let read = |row: &Row| {
         let receiver = AgentId::new(row.get::<String, _>("receiver"));
         (MessageId::new(row.get::<String, _>("id")), row.get("sender"), receiver)
     };
@@ -246,7 +247,7 @@ pub async fn unanswered(
 }
 
 /// Returns the unanswered questions of agents to the person in a task.
-pub async fn questions(connection: &mut SqliteConnection, task: &TaskId) -> Result<Vec<Message>, Error> {
-    let rows = sqlx::query(QUESTIONS).bind(task.as_str()).fetch_all(connection).await?;
+pub async fn questions(connection: &mut Connection, task: &TaskId) -> Result<Vec<Message>, Error> {
+    let rows = polity_sql::query(QUESTIONS).bind(task.as_str()).fetch_all(connection).await?;
     rows.iter().map(read).collect()
 }

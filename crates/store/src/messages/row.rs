@@ -6,12 +6,11 @@ use polity_society::message::{
     Body, Expects, Finality, Message, MessageState, MessageType, NOTICE, Payload, Sender,
 };
 use polity_society::time::Timestamp;
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
+use polity_sql::Row;
 
 /// Returns the state of the message in a row. The column `answered_by` shows whether the message was answered;
 /// the column `state` contains all other states.
-pub(crate) fn state(row: &SqliteRow) -> MessageState {
+pub(crate) fn state(row: &Row) -> MessageState {
     if row.get::<Option<String>, _>("answered_by").is_some() {
         return MessageState::Answered;
     }
@@ -21,7 +20,7 @@ pub(crate) fn state(row: &SqliteRow) -> MessageState {
 }
 
 /// Returns the mailbox of the receiver of the message in a row.
-pub(super) fn mailbox(row: &SqliteRow) -> Conversation {
+pub(super) fn mailbox(row: &Row) -> Conversation {
     Conversation {
         agent: AgentId::new(row.get::<String, _>("receiver")),
         task: TaskId::new(row.get::<String, _>("task")),
@@ -29,7 +28,7 @@ pub(super) fn mailbox(row: &SqliteRow) -> Conversation {
 }
 
 /// Reads the message in a row.
-pub(crate) fn read(row: &SqliteRow) -> Result<Message, Error> {
+pub(crate) fn read(row: &Row) -> Result<Message, Error> {
     let id: String = row.get("id");
     let text = |column: &str| row.get::<String, _>(column);
     let optional = |column: &str| row.get::<Option<String>, _>(column);

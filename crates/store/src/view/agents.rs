@@ -9,12 +9,11 @@ use polity_society::agent::Standing;
 use polity_society::contact::Source;
 use polity_society::content::{Capabilities, Direction};
 use polity_society::id::{AgentId, RoleId, ServiceId, TaskId};
+use polity_sql::{Connection, Row};
 use polity_view::{
     AgentFilter, AgentState, AgentView, ContactView, Doing, HoldView, MAX_PAGE, UsageSum, page,
 };
 use serde_json::json;
-use sqlx::sqlite::{SqliteArguments, SqliteRow};
-use sqlx::{Arguments as _, Row, SqliteConnection};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -56,7 +55,7 @@ pub(crate) const STATEMENTS: &[&str] =
 
 /// Returns a page of agents, and where the next page begins.
 pub async fn list(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     catalogue: &Catalogue,
     moments: &Moments,
     filter: &AgentFilter,
@@ -102,7 +101,7 @@ pub async fn list(
 
 /// Returns an agent; `None` if there is no agent with this id.
 pub async fn get(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     catalogue: &Catalogue,
     moments: &Moments,
     id: &AgentId,
@@ -117,7 +116,7 @@ pub async fn get(
 
 /// Returns the agents with these ids, in any order. Ids without an agent are skipped.
 pub async fn several(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     catalogue: &Catalogue,
     moments: &Moments,
     ids: &[AgentId],
@@ -132,18 +131,17 @@ pub async fn several(
 /// Begins a statement that selects all agents. Callers add conditions to the statement.
 fn select(task: Option<&TaskId>) -> Builder {
     let statement = format!("SELECT * FROM (SELECT *, {BASE} AS base FROM ({AGENTS})) WHERE 1");
-    let mut first = SqliteArguments::default();
+    let mut query = Builder::new(statement);
     for _ in AGENTS.matches('?') {
-        // `add` fails only for values that cannot be encoded, and a text can always be encoded.
-        let _ = first.add(task.map(|task| task.as_str().to_owned()));
+        query.bind(task.map(|task| task.as_str().to_owned()));
     }
-    Builder::with_arguments(statement, first)
+    query
 }
 
 /// The view of an agent, made from the agent's own row only, and the time at which the agent was paused.
 type Bare = (AgentView, Option<i64>);
 
-fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, Bare), Error> {
+fn read(row: &Row, catalogue: &Catalogue) -> Result<(i64, Bare), Error> {
     let id: String = row.get("id");
     let text = |column: &str| row.get::<Option<String>, _>(column);
     let depth = u32::try_from(row.get::<i64, _>("depth")).map_err(|error| damaged("agents", &id, error))?;
@@ -177,7 +175,7 @@ fn read(row: &SqliteRow, catalogue: &Catalogue) -> Result<(i64, Bare), Error> {
 /// Completes the agents of a page: adds what each agent is doing, whom it waits for, and its usage, in one task or in
 /// all tasks. The number of statements does not depend on the number of agents.
 async fn complete(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     bare: Vec<Bare>,
     catalogue: &Catalogue,
     moments: &Moments,
@@ -218,12 +216,12 @@ fn show_service(agent: &mut AgentView, service: &Service) {
 
 /// Returns a page of an agent's contacts in all tasks, oldest first. Agents that have ended come last.
 pub async fn contacts(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     catalogue: &Catalogue,
     owner: &AgentId,
 ) -> Result<Vec<ContactView>, Error> {
-    let rows = sqlx::query(CONTACTS).bind(owner.as_str()).bind(MAX_PAGE).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| {
+    let rows = polity_sql::query(CONTACTS).bind(owner.as_str()).bind(MAX_PAGE).fetch_all(connection).await?;
+    let read = |row: &Row| {
         let (agent, damage) = match sound("agents", row, agents::read) {
             Ok(agent) => (agent, None),
             Err(error) => {
@@ -249,7 +247,7 @@ pub async fn contacts(
 }
 
 /// Reads the undamaged columns of a contact whose row is damaged.
-fn as_far_as_it_is_read(row: &SqliteRow) -> AgentRow {
+fn as_far_as_it_is_read(row: &Row) -> AgentRow {
     let optional = |column: &str| row.try_get::<Option<String>, _>(column).ok().flatten();
     let id = AgentId::new(as_far_as_it_goes(row, "id"));
     AgentRow {
@@ -271,43 +269,37 @@ fn as_far_as_it_is_read(row: &SqliteRow) -> AgentRow {
 }
 
 /// Returns the tasks in which an agent is parked, with the reasons.
-pub async fn holds(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<HoldView>, Error> {
-    let rows = sqlx::query(HOLDS).bind(agent.as_str()).bind(MAX_PAGE).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| HoldView {
-        task: TaskId::new(row.get::<String, _>("task")),
-        reason: row.get("reason"),
-    };
+pub async fn holds(connection: &mut Connection, agent: &AgentId) -> Result<Vec<HoldView>, Error> {
+    let rows = polity_sql::query(HOLDS).bind(agent.as_str()).bind(MAX_PAGE).fetch_all(connection).await?;
+    let read =
+        |row: &Row| HoldView { task: TaskId::new(row.get::<String, _>("task")), reason: row.get("reason") };
     Ok(rows.iter().map(read).collect())
 }
 
 /// Returns the agents that an agent has hired.
-pub async fn children(connection: &mut SqliteConnection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
-    let query = sqlx::query_scalar(CHILDREN).bind(agent.as_str()).bind(MAX_PAGE);
+pub async fn children(connection: &mut Connection, agent: &AgentId) -> Result<Vec<AgentId>, Error> {
+    let query = polity_sql::query_scalar(CHILDREN).bind(agent.as_str()).bind(MAX_PAGE);
     let ids: Vec<String> = query.fetch_all(connection).await?;
     Ok(ids.into_iter().map(AgentId::new).collect())
 }
 
 /// Returns the tasks in which an agent has had a turn, the most recent first.
-pub async fn tasks(
-    connection: &mut SqliteConnection,
-    agent: &AgentId,
-    limit: u32,
-) -> Result<Vec<TaskId>, Error> {
-    let query = sqlx::query_scalar(CONVERSATIONS).bind(agent.as_str()).bind(limit);
+pub async fn tasks(connection: &mut Connection, agent: &AgentId, limit: u32) -> Result<Vec<TaskId>, Error> {
+    let query = polity_sql::query_scalar(CONVERSATIONS).bind(agent.as_str()).bind(limit);
     let ids: Vec<String> = query.fetch_all(connection).await?;
     Ok(ids.into_iter().map(TaskId::new).collect())
 }
 
 /// Counts the agents of a role that have not ended.
-pub async fn live_of_role(connection: &mut SqliteConnection, role: &RoleId) -> Result<u64, Error> {
-    let count: i64 = sqlx::query_scalar(LIVE_OF_ROLE).bind(role.as_str()).fetch_one(connection).await?;
+pub async fn live_of_role(connection: &mut Connection, role: &RoleId) -> Result<u64, Error> {
+    let count: i64 = polity_sql::query_scalar(LIVE_OF_ROLE).bind(role.as_str()).fetch_one(connection).await?;
     Ok(count.unsigned_abs())
 }
 
 /// Counts the live agents for each service that a role names. Root has no role and counts under `None`.
-pub async fn by_service(connection: &mut SqliteConnection) -> Result<Vec<(Option<ServiceId>, u64)>, Error> {
-    let rows = sqlx::query(BY_SERVICE).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| {
+pub async fn by_service(connection: &mut Connection) -> Result<Vec<(Option<ServiceId>, u64)>, Error> {
+    let rows = polity_sql::query(BY_SERVICE).fetch_all(connection).await?;
+    let read = |row: &Row| {
         let service = row.get::<Option<String>, _>("service").map(ServiceId::new);
         (service, row.get::<i64, _>("agents").unsigned_abs())
     };

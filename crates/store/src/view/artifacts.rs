@@ -4,8 +4,8 @@ use super::{Builder, cut};
 use crate::{Error, artifacts};
 use polity_artifacts::index::{NO_TASK, Stored};
 use polity_society::id::{ArtifactId, TaskId};
+use polity_sql::Connection;
 use polity_view::{ArtifactFilter, ArtifactView, page};
-use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 
 /// Converts a stored artifact to its view.
@@ -29,7 +29,7 @@ pub fn shown(stored: Stored) -> ArtifactView {
 
 /// Returns a page of artifacts, and where the next page begins.
 pub async fn list(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     filter: &ArtifactFilter,
 ) -> Result<(Vec<ArtifactView>, Option<i64>), Error> {
     let limit = page(filter.limit);
@@ -62,7 +62,7 @@ pub async fn list(
 
 /// Returns the artifacts with these ids. Ids that do not exist are skipped.
 pub async fn by_id(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     ids: &[ArtifactId],
 ) -> Result<HashMap<ArtifactId, ArtifactView>, Error> {
     if ids.is_empty() {

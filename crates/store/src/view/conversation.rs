@@ -4,10 +4,10 @@ use super::{Builder, cut_to_room, messages, place_and_size, sound};
 use crate::{Conversation, Error, damaged, sent};
 use polity_society::id::MessageId;
 use polity_society::text::Texts;
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::{EntryView, page};
 use serde_json::{Map, Value, json};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 
 /// The numbers of the records. Each number comes with a size in bytes: the text of the record plus the message
 /// that the record names.
@@ -22,7 +22,7 @@ pub(crate) const STATEMENTS: &[&str] = &[PLACES, BY_SEQ];
 /// Returns the newest records of a conversation before a given record, oldest first. Also returns the value of
 /// `before` for the next call, which gets older records.
 pub async fn part(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     texts: &Texts,
     conversation: &Conversation,
     before: Option<i64>,
@@ -41,9 +41,8 @@ pub async fn part(
     let mut found: Vec<(i64, u64)> = rows.iter().map(place_and_size).collect();
     let next = cut_to_room(&mut found, limit);
     let places: Vec<i64> = found.into_iter().map(|(seq, _)| seq).collect();
-    let rows = sqlx::query(BY_SEQ).bind(json!(places).to_string()).fetch_all(&mut *connection).await?;
-    let heard =
-        |row: &SqliteRow| row.try_get::<Option<String>, _>("message").ok().flatten().map(MessageId::new);
+    let rows = polity_sql::query(BY_SEQ).bind(json!(places).to_string()).fetch_all(&mut *connection).await?;
+    let heard = |row: &Row| row.try_get::<Option<String>, _>("message").ok().flatten().map(MessageId::new);
     let ids: Vec<MessageId> = rows.iter().filter_map(heard).collect();
     let messages = messages::by_id(connection, texts, &ids).await?;
     let requests = sent::of_records(connection, &places).await?;
@@ -68,7 +67,7 @@ pub async fn part(
     Ok((entries, next))
 }
 
-fn read(row: &SqliteRow) -> Result<Map<String, Value>, Error> {
+fn read(row: &Row) -> Result<Map<String, Value>, Error> {
     serde_json::from_str(&row.get::<String, _>("body"))
         .map_err(|error| damaged("records", &row.get::<i64, _>("seq").to_string(), error))
 }

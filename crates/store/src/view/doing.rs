@@ -3,10 +3,10 @@
 use super::Builder;
 use crate::Error;
 use polity_society::id::{AgentId, ApprovalId, MessageId, TaskId};
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::{About, AgentState, Awaited, Doing, MAX_AWAITED};
 use serde_json::json;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use std::collections::{BTreeSet, HashMap};
 
 /// What the rows of the database say about an agent. The first condition that is true decides. The function [`doing`]
@@ -154,13 +154,13 @@ pub(super) fn doing(facts: Facts, moment: Option<&Doing>) -> Doing {
 /// Reads what the rows say about the agents of a page, in one task or in all: five statements for the whole page.
 /// `ended` and `paused` stay empty; the caller has read them with the agent.
 pub(super) async fn facts(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     ids: &str,
     task: Option<&TaskId>,
 ) -> Result<HashMap<AgentId, Facts>, Error> {
     let mut facts: HashMap<AgentId, Facts> = HashMap::new();
-    let id = |row: &SqliteRow| AgentId::new(row.get::<String, _>("agent"));
-    let of = |row: &SqliteRow| TaskId::new(row.get::<String, _>("task"));
+    let id = |row: &Row| AgentId::new(row.get::<String, _>("agent"));
+    let of = |row: &Row| TaskId::new(row.get::<String, _>("task"));
     for row in read(connection, HELD, ids, task).await? {
         let parked = (of(&row), row.get("reason"), row.get("since"));
         facts.entry(id(&row)).or_default().parked.get_or_insert(parked);
@@ -187,12 +187,12 @@ pub(super) async fn facts(
 }
 
 async fn read(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     statement: &'static str,
     ids: &str,
     task: Option<&TaskId>,
-) -> Result<Vec<SqliteRow>, Error> {
-    Ok(sqlx::query(statement).bind(ids).bind(task.map(TaskId::as_str)).fetch_all(connection).await?)
+) -> Result<Vec<Row>, Error> {
+    Ok(polity_sql::query(statement).bind(ids).bind(task.map(TaskId::as_str)).fetch_all(connection).await?)
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use super::{Builder, sound};
 use crate::{Error, events};
 use polity_society::id::TaskId;
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::Entry;
 use polity_view::{EventFilter, EventPage};
 use serde_json::json;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 
 const ENDS: &str = "SELECT (SELECT min(seq) FROM events) AS oldest, (SELECT max(seq) FROM events) AS newest";
 
@@ -29,12 +29,12 @@ pub enum Side {
 /// The connection must have begun a transaction, so that all reads see the same state of the database. Damaged rows
 /// are skipped, because a client could otherwise never get past them. A page without events is the last page.
 pub async fn list(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     mut side: Side,
     filter: &EventFilter,
     limit: u32,
 ) -> Result<EventPage, Error> {
-    let ends = sqlx::query(ENDS).fetch_one(&mut *connection).await?;
+    let ends = polity_sql::query(ENDS).fetch_one(&mut *connection).await?;
     let (oldest, newest) = (ends.get::<Option<i64>, _>("oldest"), ends.get::<Option<i64>, _>("newest"));
     loop {
         let rows = matching(side, filter, limit).build().fetch_all(&mut *connection).await?;
@@ -62,7 +62,7 @@ pub async fn list(
 }
 
 /// Returns the event of a row, or `None` if the row is damaged.
-fn read(row: &SqliteRow) -> Option<Entry> {
+fn read(row: &Row) -> Option<Entry> {
     match sound("events", row, events::read) {
         Ok(entry) => Some(entry),
         Err(error) => {

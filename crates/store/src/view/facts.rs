@@ -1,8 +1,8 @@
 //! Counts the rows of the database, for the health of a data directory.
 
 use crate::{Error, Store, maintenance::forget};
+use polity_sql::Connection;
 use polity_view::DataFacts;
-use sqlx::{Row, SqliteConnection};
 
 const SCHEMA: &str = "SELECT coalesce(max(version), 0) FROM _sqlx_migrations";
 const COUNTS: &str = "SELECT (SELECT count(*) FROM tasks) AS tasks,
@@ -27,7 +27,7 @@ pub async fn touch(store: &Store) -> Result<(), Error> {
     store
         .write(|tx| {
             Box::pin(async move {
-                sqlx::query(TOUCH).execute(&mut tx.connection).await?;
+                polity_sql::query(TOUCH).execute(&mut tx.connection).await?;
                 Ok(())
             })
         })
@@ -36,10 +36,10 @@ pub async fn touch(store: &Store) -> Result<(), Error> {
 
 /// Counts the rows that [`DataFacts`] reports. `trouble` is the reason why the database cannot be written to, if
 /// there is one.
-pub async fn count(connection: &mut SqliteConnection, trouble: Option<String>) -> Result<DataFacts, Error> {
-    let schema: i64 = sqlx::query_scalar(SCHEMA).fetch_one(&mut *connection).await?;
+pub async fn count(connection: &mut Connection, trouble: Option<String>) -> Result<DataFacts, Error> {
+    let schema: i64 = polity_sql::query_scalar(SCHEMA).fetch_one(&mut *connection).await?;
     let database_bytes = forget::used(&mut *connection).await?;
-    let row = sqlx::query(COUNTS).fetch_one(connection).await?;
+    let row = polity_sql::query(COUNTS).fetch_one(connection).await?;
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
     Ok(DataFacts {
         writable: trouble.is_none(),

@@ -7,10 +7,10 @@ use polity_society::id::{AgentId, ArtifactId, MessageId, TaskId};
 use polity_society::message::{Body, Expects, Finality, Message, MessageState};
 use polity_society::text::Texts;
 use polity_society::time::Timestamp;
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::{ArtifactView, MessageFilter, MessageView, Order, page};
 use serde_json::{Value, json};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 
 const BY_ID: &str = "SELECT * FROM messages WHERE id IN (SELECT value FROM json_each(?1))";
@@ -25,7 +25,7 @@ pub(crate) const STATEMENTS: &[&str] = &[BY_ID, BY_SEQ];
 
 /// Returns a page of messages, and where the next page begins.
 pub async fn list(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     texts: &Texts,
     filter: &MessageFilter,
 ) -> Result<(Vec<MessageView>, Option<MessageId>), Error> {
@@ -38,7 +38,8 @@ pub async fn list(
     }
     let next = cut_to_room(&mut found, limit).map(MessageId::from_sequence);
     let places: Vec<i64> = found.into_iter().map(|(seq, _)| seq).collect();
-    let mut rows = sqlx::query(BY_SEQ).bind(json!(places).to_string()).fetch_all(&mut *connection).await?;
+    let mut rows =
+        polity_sql::query(BY_SEQ).bind(json!(places).to_string()).fetch_all(&mut *connection).await?;
     if filter.order == Order::Newest {
         rows.reverse();
     }
@@ -166,22 +167,22 @@ fn index(filter: &MessageFilter, parties: Parties<'_>) -> Option<&'static str> {
 
 /// Returns the messages with these ids. Ids that do not exist are skipped.
 pub async fn by_id(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     texts: &Texts,
     ids: &[MessageId],
 ) -> Result<HashMap<MessageId, MessageView>, Error> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
-    let rows = sqlx::query(BY_ID).bind(json!(ids).to_string()).fetch_all(&mut *connection).await?;
+    let rows = polity_sql::query(BY_ID).bind(json!(ids).to_string()).fetch_all(&mut *connection).await?;
     let messages = shown(connection, texts, rows.iter()).await?;
     Ok(messages.into_iter().map(|message| (message.id.clone(), message)).collect())
 }
 
 async fn shown(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     texts: &Texts,
-    rows: impl Iterator<Item = &SqliteRow>,
+    rows: impl Iterator<Item = &Row>,
 ) -> Result<Vec<MessageView>, Error> {
     let mut read = Vec::new();
     let mut attached = Vec::new();
@@ -201,7 +202,7 @@ async fn shown(
 }
 
 /// Builds the view of a message whose row is damaged, from the columns that can be read.
-fn show_damaged(row: &SqliteRow, error: &Error) -> MessageView {
+fn show_damaged(row: &Row, error: &Error) -> MessageView {
     tracing::warn!(%error, "a message is shown as damaged; run `polity db check` for details");
     let text = |column: &str| as_far_as_it_goes(row, column);
     let optional = |column: &str| row.try_get::<Option<String>, _>(column).ok().flatten();
@@ -235,7 +236,7 @@ fn show_damaged(row: &SqliteRow, error: &Error) -> MessageView {
 }
 
 fn show(
-    row: &SqliteRow,
+    row: &Row,
     message: Message,
     artifacts: &HashMap<ArtifactId, ArtifactView>,
     texts: &Texts,

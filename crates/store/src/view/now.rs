@@ -4,10 +4,10 @@
 use crate::record::Record;
 use crate::{Conversation, Error};
 use polity_society::id::{AgentId, ApprovalId, MessageId, TaskId};
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::TaskState;
 use serde_json::json;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use std::collections::{HashMap, HashSet};
 
 const TURNS: &str =
@@ -109,27 +109,28 @@ impl OpenRequest {
 }
 
 /// Reads the open work of a society.
-pub async fn open(connection: &mut SqliteConnection) -> Result<Open, Error> {
+pub async fn open(connection: &mut Connection) -> Result<Open, Error> {
     let mut open = Open::default();
     for statement in [TURNS, MAIL] {
-        for row in sqlx::query(statement).fetch_all(&mut *connection).await? {
+        for row in polity_sql::query(statement).fetch_all(&mut *connection).await? {
             let since: i64 = row.get("since");
             let known = open.work.entry(conversation(&row)).or_insert(since);
             *known = since.max(*known);
         }
     }
     let hold =
-        |row: &SqliteRow| Hold { who: conversation(row), reason: row.get("reason"), since: row.get("since") };
-    open.holds = sqlx::query(HOLDS).fetch_all(&mut *connection).await?.iter().map(hold).collect();
-    let asked = |row: &SqliteRow| Asked {
+        |row: &Row| Hold { who: conversation(row), reason: row.get("reason"), since: row.get("since") };
+    open.holds = polity_sql::query(HOLDS).fetch_all(&mut *connection).await?.iter().map(hold).collect();
+    let asked = |row: &Row| Asked {
         who: conversation(row),
         approval: ApprovalId::from_number(row.get("seq")),
         tool: row.get("tool"),
         since: row.get("asked_at"),
         expires_at: row.get("expires_at"),
     };
-    open.approvals = sqlx::query(APPROVALS).fetch_all(&mut *connection).await?.iter().map(asked).collect();
-    let request = |row: &SqliteRow| OpenRequest {
+    open.approvals =
+        polity_sql::query(APPROVALS).fetch_all(&mut *connection).await?.iter().map(asked).collect();
+    let request = |row: &Row| OpenRequest {
         id: MessageId::new(row.get::<String, _>("id")),
         task: TaskId::new(row.get::<String, _>("task")),
         from: AgentId::new(row.get::<String, _>("sender")),
@@ -138,32 +139,34 @@ pub async fn open(connection: &mut SqliteConnection) -> Result<Open, Error> {
         is_delayed: row.get("delayed"),
         task_state: row.get::<String, _>("task_state").parse().unwrap_or(TaskState::Idle),
     };
-    open.requests = sqlx::query(REQUESTS).fetch_all(&mut *connection).await?.iter().map(request).collect();
-    open.timed = sqlx::query(TIMED).fetch_all(&mut *connection).await?.iter().map(conversation).collect();
-    let paused: Vec<String> = sqlx::query_scalar(PAUSED).fetch_all(&mut *connection).await?;
+    open.requests =
+        polity_sql::query(REQUESTS).fetch_all(&mut *connection).await?.iter().map(request).collect();
+    open.timed =
+        polity_sql::query(TIMED).fetch_all(&mut *connection).await?.iter().map(conversation).collect();
+    let paused: Vec<String> = polity_sql::query_scalar(PAUSED).fetch_all(&mut *connection).await?;
     open.paused = paused.into_iter().map(AgentId::new).collect();
     open.newest = newest(connection, &open).await?;
     Ok(open)
 }
 
-async fn newest(connection: &mut SqliteConnection, open: &Open) -> Result<HashMap<Conversation, i64>, Error> {
+async fn newest(connection: &mut Connection, open: &Open) -> Result<HashMap<Conversation, i64>, Error> {
     let mut named: HashSet<Conversation> = open.work.keys().cloned().collect();
     named.extend(open.approvals.iter().map(|asked| asked.who.clone()));
     named.extend(open.requests.iter().flat_map(|request| [request.sender(), request.receiver()]));
     named.retain(|conversation| !conversation.agent.is_user());
-    let rows = sqlx::query(NEWEST).bind(pairs(&named)).fetch_all(connection).await?;
-    let at = |row: &SqliteRow| Some((conversation(row), row.get::<Option<i64>, _>("at")?));
+    let rows = polity_sql::query(NEWEST).bind(pairs(&named)).fetch_all(connection).await?;
+    let at = |row: &Row| Some((conversation(row), row.get::<Option<i64>, _>("at")?));
     Ok(rows.iter().filter_map(at).collect())
 }
 
 /// Returns, for each conversation, the newest record of one of these kinds, with its time: the agent heard a message,
 /// the model replied, the turn failed, or the turn was stopped.
 pub async fn last(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     conversations: &[Conversation],
 ) -> Result<HashMap<AgentId, (i64, Record)>, Error> {
-    let rows = sqlx::query(LAST).bind(pairs(conversations)).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| {
+    let rows = polity_sql::query(LAST).bind(pairs(conversations)).fetch_all(connection).await?;
+    let read = |row: &Row| {
         // A damaged record is left out; `polity db check` reports it.
         let record = serde_json::from_str(row.try_get("body").ok()?).ok()?;
         Some((AgentId::new(row.get::<String, _>("agent")), (row.get("created_at"), record)))
@@ -173,18 +176,18 @@ pub async fn last(
 
 /// Returns the beginning of the objective of each agent that has a task brief.
 pub async fn objectives(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     agents: &[AgentId],
 ) -> Result<HashMap<AgentId, String>, Error> {
-    let rows = sqlx::query(OBJECTIVES).bind(json!(agents).to_string()).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| {
+    let rows = polity_sql::query(OBJECTIVES).bind(json!(agents).to_string()).fetch_all(connection).await?;
+    let read = |row: &Row| {
         let objective: Option<String> = row.try_get("objective").ok().flatten();
         Some((AgentId::new(row.get::<String, _>("id")), objective?))
     };
     Ok(rows.iter().filter_map(read).collect())
 }
 
-fn conversation(row: &SqliteRow) -> Conversation {
+fn conversation(row: &Row) -> Conversation {
     Conversation {
         agent: AgentId::new(row.get::<String, _>("agent")),
         task: TaskId::new(row.get::<String, _>("task")),

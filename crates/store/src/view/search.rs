@@ -12,9 +12,9 @@ mod words;
 use super::Builder;
 use crate::Error;
 use polity_society::id::{AgentId, TaskId};
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::{SearchFilter, SearchHit, SearchKind, page};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use words::{Word, any_of, snippet, words};
 
 /// The groups of the index that begin with the short word `?1`. `?2` is a text that sorts after all these groups.
@@ -53,7 +53,7 @@ const MOST_TEXT: usize = 16 << 20;
 
 /// Returns a page of hits, and where the next page begins.
 pub async fn list(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     filter: &SearchFilter,
 ) -> Result<(Vec<SearchHit>, Option<i64>), Error> {
     let (limit, words) = (page(filter.limit) as usize, words(&filter.q));
@@ -98,14 +98,14 @@ enum Query {
     Everything,
 }
 
-async fn query(connection: &mut SqliteConnection, words: &[Word]) -> Result<Query, Error> {
+async fn query(connection: &mut Connection, words: &[Word]) -> Result<Query, Error> {
     let mut parts = Vec::new();
     for word in words {
         if let Some(part) = word.query() {
             parts.push(part);
         } else if word.is_short() {
             let begin = word.text();
-            let groups: Vec<String> = sqlx::query_scalar(GROUPS)
+            let groups: Vec<String> = polity_sql::query_scalar(GROUPS)
                 .bind(&begin)
                 .bind(format!("{begin}\u{10ffff}"))
                 .bind(MOST_GROUPS + 1)
@@ -123,7 +123,8 @@ async fn query(connection: &mut SqliteConnection, words: &[Word]) -> Result<Quer
 
 /// Builds the statement for the next rows, newest first.
 fn matching(filter: &SearchFilter, index: Option<&str>, before: i64) -> Builder {
-    let mut query = Builder::with_arguments(ROWS, arguments(before));
+    let mut query = Builder::new(ROWS);
+    query.bind(before);
     if let Some(index) = index {
         query.push(" AND f.seq IN (SELECT rowid FROM found WHERE found MATCH ").push_bind(index.to_owned());
         query.push(" AND rowid < ").push_bind(before).push(" ORDER BY rowid DESC");
@@ -149,16 +150,8 @@ fn matching(filter: &SearchFilter, index: Option<&str>, before: i64) -> Builder 
     query
 }
 
-fn arguments(before: i64) -> sqlx::sqlite::SqliteArguments {
-    use sqlx::Arguments as _;
-    let mut arguments = sqlx::sqlite::SqliteArguments::default();
-    // `add` fails only for values that cannot be encoded, and a number can always be encoded.
-    let _ = arguments.add(before);
-    arguments
-}
-
 /// Reads a hit, without its snippet. A prompt that began a task is shown as a message if messages were asked for.
-fn hit(row: &SqliteRow, wanted: Option<SearchKind>) -> SearchHit {
+fn hit(row: &Row, wanted: Option<SearchKind>) -> SearchHit {
     let optional = |column: &str| row.try_get::<Option<String>, _>(column).ok().flatten();
     let found = super::as_far_as_it_goes(row, "kind").parse().unwrap_or(SearchKind::Message);
     let kind = match (found, wanted) {

@@ -4,9 +4,9 @@ use super::{Builder, cut, sum};
 use crate::tasks::Standing;
 use crate::{Error, tasks};
 use polity_society::id::TaskId;
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::{TaskFilter, TaskState, TaskView, UsageSum, page};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 
 /// The most characters of a title. The title is the first line of the prompt.
@@ -45,7 +45,7 @@ pub(crate) const STATEMENTS: &[&str] = &[TASKS, TITLES];
 
 /// Returns a page of tasks, and where the next page begins.
 pub async fn list(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     filter: &TaskFilter,
 ) -> Result<(Vec<TaskView>, Option<i64>), Error> {
     let limit = page(filter.limit);
@@ -67,7 +67,7 @@ pub async fn list(
 }
 
 /// Returns a task; `None` if there is no task with this id.
-pub async fn get(connection: &mut SqliteConnection, id: &TaskId) -> Result<Option<TaskView>, Error> {
+pub async fn get(connection: &mut Connection, id: &TaskId) -> Result<Option<TaskView>, Error> {
     let mut query = Builder::new(TASKS);
     query.push(" WHERE t.id = ").push_bind(id.as_str().to_owned());
     let row = query.build().fetch_optional(&mut *connection).await?;
@@ -79,12 +79,10 @@ pub async fn get(connection: &mut SqliteConnection, id: &TaskId) -> Result<Optio
 }
 
 /// Returns the titles of these tasks. Tasks without a title are left out.
-pub async fn titles(
-    connection: &mut SqliteConnection,
-    ids: &[TaskId],
-) -> Result<HashMap<TaskId, String>, Error> {
-    let rows = sqlx::query(TITLES).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
-    let read = |row: &SqliteRow| {
+pub async fn titles(connection: &mut Connection, ids: &[TaskId]) -> Result<HashMap<TaskId, String>, Error> {
+    let rows =
+        polity_sql::query(TITLES).bind(serde_json::json!(ids).to_string()).fetch_all(connection).await?;
+    let read = |row: &Row| {
         let said: Option<String> = row.get("said");
         Some((TaskId::new(row.get::<String, _>("id")), title(&said?)))
     };
@@ -102,7 +100,7 @@ fn title(prompt: &str) -> String {
     title
 }
 
-fn read(row: &SqliteRow) -> TaskView {
+fn read(row: &Row) -> TaskView {
     let said: Option<String> = row.get("said");
     let title = title(&said.unwrap_or_default());
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
@@ -121,7 +119,7 @@ fn read(row: &SqliteRow) -> TaskView {
 }
 
 /// Adds two facts to each task of a page: its usage and its outcome. Each fact takes one statement for the whole page.
-async fn complete(connection: &mut SqliteConnection, found: &mut [TaskView]) -> Result<(), Error> {
+async fn complete(connection: &mut Connection, found: &mut [TaskView]) -> Result<(), Error> {
     let ids: Vec<&TaskId> = found.iter().map(|task| &task.id).collect();
     let ids = serde_json::json!(ids).to_string();
     let mut query = Builder::new("SELECT task, ");

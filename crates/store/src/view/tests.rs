@@ -2,8 +2,8 @@ use super::*;
 use crate::testing::Scratch;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::message::MessageState;
+use polity_sql::Sql;
 use polity_view::{EventFilter, MessageFilter, Order};
-use sqlx::{AssertSqlSafe, Execute as _};
 
 #[test]
 fn a_page_ends_where_its_texts_would_be_too_long() {
@@ -23,12 +23,10 @@ fn a_page_ends_where_its_texts_would_be_too_long() {
 }
 
 /// Returns SQLite's plan for a statement.
-async fn plan(scratch: &Scratch, mut query: Builder) -> String {
+async fn plan(scratch: &Scratch, query: Builder) -> String {
     let mut reader = scratch.store.reader().await.unwrap();
-    let mut built = query.build();
-    let arguments = built.take_arguments().unwrap().unwrap();
-    let explained = format!("EXPLAIN QUERY PLAN {}", built.sql().as_str());
-    let rows = sqlx::query_with(AssertSqlSafe(explained), arguments).fetch_all(&mut *reader).await.unwrap();
+    let explained = Sql::built(format!("EXPLAIN QUERY PLAN {}", query.sql()));
+    let rows = polity_sql::query(explained).fetch_all(&mut reader).await.unwrap();
     rows.iter().map(|row| row.get::<String, _>("detail")).collect::<Vec<_>>().join("; ")
 }
 

@@ -3,18 +3,18 @@
 use super::{Builder, SUMS, sum};
 use crate::Error;
 use polity_society::id::{AgentId, ServiceId, TaskId};
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::{AgentUsage, MAX_PAGE, ServiceUsage, TaskUsage, UsageFilter, UsageSum, UsageView};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 use std::collections::HashMap;
 
 /// Returns the sums over the model calls that match a filter, in total and by task, agent and service.
-pub async fn view(connection: &mut SqliteConnection, filter: &UsageFilter) -> Result<UsageView, Error> {
+pub async fn view(connection: &mut Connection, filter: &UsageFilter) -> Result<UsageView, Error> {
     let total = grouped(connection, filter, "").await?.first().map(sum).unwrap_or_default();
     let by_task = grouped(connection, filter, "task").await?;
     let by_agent = grouped(connection, filter, "agent").await?;
     let by_service = grouped(connection, filter, "service, model").await?;
-    let text = |row: &SqliteRow, column: &str| row.get::<String, _>(column);
+    let text = |row: &Row, column: &str| row.get::<String, _>(column);
     Ok(UsageView {
         total,
         by_task: by_task
@@ -37,17 +37,17 @@ pub async fn view(connection: &mut SqliteConnection, filter: &UsageFilter) -> Re
 }
 
 /// Returns the sums over all model calls of each service.
-pub async fn by_service(connection: &mut SqliteConnection) -> Result<HashMap<ServiceId, UsageSum>, Error> {
+pub async fn by_service(connection: &mut Connection) -> Result<HashMap<ServiceId, UsageSum>, Error> {
     let rows = grouped(connection, &UsageFilter::default(), "service").await?;
     Ok(rows.iter().map(|row| (ServiceId::new(row.get::<String, _>("service")), sum(row))).collect())
 }
 
 /// Returns the sums grouped by these columns, largest first. Without columns there is one row.
 async fn grouped(
-    connection: &mut SqliteConnection,
+    connection: &mut Connection,
     filter: &UsageFilter,
     columns: &'static str,
-) -> Result<Vec<SqliteRow>, Error> {
+) -> Result<Vec<Row>, Error> {
     let mut query = Builder::new("SELECT ");
     if !columns.is_empty() {
         query.push(columns).push(", ");

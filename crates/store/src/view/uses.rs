@@ -3,10 +3,10 @@
 use super::sound;
 use crate::{Error, events};
 use polity_society::id::{ArtifactId, TaskId};
+use polity_sql::Connection;
+use polity_sql::Row;
 use polity_view::{ArtifactUses, Entry};
 use serde_json::json;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqliteConnection};
 
 /// The most events that each of the two statements returns.
 const MOST: i64 = 500;
@@ -27,18 +27,14 @@ const ELSEWHERE: &str = "SELECT seq, body, created_at FROM events
 pub(crate) const STATEMENTS: &[&str] = &[IN_TASK, ELSEWHERE];
 
 /// Returns where an artifact of a task was used: in this task, and recently in other tasks.
-pub async fn of(
-    connection: &mut SqliteConnection,
-    id: &ArtifactId,
-    task: &TaskId,
-) -> Result<ArtifactUses, Error> {
+pub async fn of(connection: &mut Connection, id: &ArtifactId, task: &TaskId) -> Result<ArtifactUses, Error> {
     // The id in quotes. Inside a JSON text, quotes are escaped with a backslash, so the text of a message that quotes
     // the id does not match.
     let named = json!(id).to_string();
     let mut found: Vec<Entry> = Vec::new();
     let mut more = false;
     for statement in [IN_TASK, ELSEWHERE] {
-        let query = sqlx::query(statement).bind(task.as_str()).bind(&named).bind(MOST);
+        let query = polity_sql::query(statement).bind(task.as_str()).bind(&named).bind(MOST);
         let query = if statement == ELSEWHERE { query.bind(RECENT) } else { query };
         let rows = query.fetch_all(&mut *connection).await?;
         more |= rows.len() as i64 >= MOST;
@@ -49,7 +45,7 @@ pub async fn of(
 }
 
 /// Returns the event of a row, or `None` if the row is damaged.
-fn read(row: &SqliteRow) -> Option<Entry> {
+fn read(row: &Row) -> Option<Entry> {
     sound("events", row, events::read)
         .inspect_err(|error| {
             let seq: Option<i64> = row.try_get("seq").ok();

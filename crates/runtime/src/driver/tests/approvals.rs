@@ -195,7 +195,7 @@ async fn a_right_that_is_lost_meanwhile_counts_more_than_a_yes() {
         .write(|tx| {
             Box::pin(async move {
                 let narrow = "UPDATE roles SET tool_groups = '[\"artifacts\"]'";
-                sqlx::query(narrow).execute(&mut tx.connection).await?;
+                polity_sql::query(narrow).execute(&mut tx.connection).await?;
                 Ok(())
             })
         })

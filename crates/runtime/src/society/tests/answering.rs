@@ -116,12 +116,11 @@ impl Play {
     /// crash of this test, the last transaction may still be running.
     fn wait_for_the_dead(&self) {
         life().block_on(async {
-            use sqlx::{ConnectOptions, Connection};
-            let options = sqlx::sqlite::SqliteConnectOptions::new().filename(self.file());
-            let mut connection = options.busy_timeout(HANGS).connect().await.unwrap();
-            sqlx::query("BEGIN EXCLUSIVE").execute(&mut connection).await.unwrap();
-            sqlx::query("ROLLBACK").execute(&mut connection).await.unwrap();
-            connection.close().await.unwrap();
+            let options = polity_sql::Options::new(&self.file(), polity_sql::Access::Write);
+            let mut connection = options.connect().unwrap();
+            polity_sql::query("BEGIN EXCLUSIVE").execute(&mut connection).await.unwrap();
+            polity_sql::query("ROLLBACK").execute(&mut connection).await.unwrap();
+            connection.close().unwrap();
         });
     }
 }

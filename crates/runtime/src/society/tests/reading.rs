@@ -170,7 +170,7 @@ impl Drawn {
             .write(move |tx| {
                 Box::pin(async move {
                     for row in rows {
-                        sqlx::query(sqlx::AssertSqlSafe(row)).execute(&mut tx.connection).await?;
+                        polity_sql::query(polity_sql::Sql::built(row)).execute(&mut tx.connection).await?;
                     }
                     Ok(())
                 })

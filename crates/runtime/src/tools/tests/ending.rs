@@ -147,7 +147,7 @@ async fn those_who_asked_an_agent_that_read_and_did_not_answer_are_told_but_for_
         .write(|tx| {
             Box::pin(async move {
                 let read = "UPDATE messages SET state = 'done' WHERE expects = 'answer'";
-                sqlx::query(read).execute(&mut tx.connection).await?;
+                polity_sql::query(read).execute(&mut tx.connection).await?;
                 Ok(())
             })
         })

@@ -85,7 +85,7 @@ async fn set_role(world: &World, agent: &str, groups: &[ToolGroup]) {
             Box::pin(async move {
                 let set =
                     "UPDATE roles SET tool_groups = ?2 WHERE id = (SELECT role FROM agents WHERE id = ?1)";
-                sqlx::query(set).bind(agent).bind(groups).execute(&mut tx.connection).await?;
+                polity_sql::query(set).bind(agent).bind(groups).execute(&mut tx.connection).await?;
                 Ok(())
             })
         })

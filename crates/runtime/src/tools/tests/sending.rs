@@ -238,7 +238,7 @@ async fn a_note_to_oneself_asks_for_nothing_and_what_is_said_before_it_is_due_is
     world
         .write(|tx| {
             Box::pin(async move {
-                sqlx::query("UPDATE messages SET state = 'queued' WHERE state = 'delayed'")
+                polity_sql::query("UPDATE messages SET state = 'queued' WHERE state = 'delayed'")
                     .execute(&mut tx.connection)
                     .await?;
                 Ok(())

@@ -47,7 +47,8 @@ async fn insert(tx: &mut Tx, task: &str, from: &str, to: &str, text: &str) -> Re
     let id = crate::messages::next_id(tx).await?;
     let insert = "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments, expects,
         finality, state, created_at) VALUES (?1, ?2, ?3, ?4, ?4, ?5, 'general', ?6, '[]', 'nothing', 'final', 'done', 1000)";
-    let query = sqlx::query(insert).bind(id.sequence()).bind(id.as_str()).bind(task).bind(from).bind(to);
+    let query =
+        polity_sql::query(insert).bind(id.sequence()).bind(id.as_str()).bind(task).bind(from).bind(to);
     query.bind(serde_json::json!({ "text": text }).to_string()).execute(&mut tx.connection).await?;
     Ok(())
 }

@@ -2,8 +2,8 @@
 //! the check uses the messages alone, because the request that the rules have stored could be wrong.
 
 use super::script::tokens;
+use polity_sql::Connection;
 use serde_json::Value;
-use sqlx::{Row, SqliteConnection};
 use std::collections::{BTreeMap, BTreeSet};
 
 struct Message {
@@ -27,6 +27,8 @@ struct Message {
     named: Vec<String>,
     /// If the message is a notice that a request of its receiver has failed, the id of that request.
     failed: Option<String>,
+    /// If the message is a notice to a parent that its child has failed, the id of the child.
+    failed_child: Option<String>,
     words: Option<String>,
 }
 
@@ -54,11 +56,11 @@ struct Society {
     ended: BTreeSet<String>,
 }
 
-async fn rows(connection: &mut SqliteConnection, sql: &'static str) -> Vec<sqlx::sqlite::SqliteRow> {
-    sqlx::query(sql).fetch_all(connection).await.unwrap()
+async fn rows(connection: &mut Connection, sql: &'static str) -> Vec<polity_sql::Row> {
+    polity_sql::query(sql).fetch_all(connection).await.unwrap()
 }
 
-async fn read(connection: &mut SqliteConnection) -> Society {
+async fn read(connection: &mut Connection) -> Society {
     let mut messages = BTreeMap::new();
     for row in rows(connection, "SELECT * FROM messages").await {
         let text = |column: &str| row.get::<String, _>(column);
@@ -87,6 +89,8 @@ async fn read(connection: &mut SqliteConnection) -> Society {
             named,
             failed: (body["notice"] == "receiver_failed")
                 .then(|| body["message"].as_str().unwrap().to_owned()),
+            failed_child: (body["notice"] == "agent_failed")
+                .then(|| body["agent"].as_str().unwrap().to_owned()),
             words: body["text"].as_str().map(str::to_owned),
             body: format!("{body} {}", text("attachments")),
         };
@@ -133,9 +137,17 @@ impl Society {
 
     /// Returns whether a request was answered, or had failed, before a message was accepted.
     fn was_over(&self, request: &str, message: &str) -> bool {
-        let answered = self.messages[request].answered_by.as_deref().is_some_and(|answer| answer < message);
+        let asked = &self.messages[request];
+        let answered = asked.answered_by.as_deref().is_some_and(|answer| answer < message);
         let mut earlier = self.messages.values().take_while(|earlier| earlier.id.as_str() < message);
-        answered || earlier.any(|notice| notice.failed.as_deref() == Some(request))
+        // A parent gets one notice for all its requests that have failed together with its child.
+        let of_child = |notice: &Message| {
+            notice.failed_child.as_ref() == Some(&asked.receiver) && notice.receiver == asked.sender
+        };
+        let has_failed = |notice: &Message| {
+            notice.failed.as_deref() == Some(request) || asked.state == "failed" && of_child(notice)
+        };
+        answered || earlier.any(has_failed)
     }
 
     /// Returns the request A on whose behalf `request` was made.
@@ -169,7 +181,7 @@ impl Society {
 }
 
 /// Returns the violations at the end of a society.
-pub(super) async fn violations(connection: &mut SqliteConnection) -> Vec<String> {
+pub(super) async fn violations(connection: &mut Connection) -> Vec<String> {
     let society = read(connection).await;
     let mut violations = Vec::new();
     for (id, turn) in &society.turns {
@@ -215,7 +227,7 @@ pub(super) async fn violations(connection: &mut SqliteConnection) -> Vec<String>
 }
 
 /// Returns all messages and turns, one per line, to find the cause of a violation.
-async fn story(connection: &mut SqliteConnection) -> String {
+async fn story(connection: &mut Connection) -> String {
     let messages = "SELECT format('%s %s → %s %s %s reply %s about %s for %s in %s turn %s %s by %s: %.90s', id, sender, receiver,
             type, iif(expects = 'answer', '?', finality), in_reply_to, about, on_behalf_of, sent_in, turn, state, answered_by,
             coalesce(body ->> 'text', body)) AS line FROM messages ORDER BY seq";

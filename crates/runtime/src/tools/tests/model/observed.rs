@@ -2,8 +2,8 @@
 //! temporary table. If the operation is rolled back, the appended entries are rolled back, too.
 
 use super::rows::{Key, Row, Rows, TABLES, fields};
+use polity_sql::{Connection, Sql};
 use polity_store::{Error, Tx};
-use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
 /// Tables whose changes are not observed. `events` and `records` only report what happened, so even a refused operation
 /// adds rows to them. The database library uses `_sqlx_migrations`.
@@ -47,7 +47,7 @@ impl Observed {
         let mut sql =
             "CREATE TEMP TABLE changes (n INTEGER PRIMARY KEY, tab TEXT, gone INTEGER, fields TEXT);"
                 .to_owned();
-        for row in sqlx::query(tables).fetch_all(&mut tx.connection).await? {
+        for row in polity_sql::query(tables).fetch_all(&mut tx.connection).await? {
             let table: String = row.get(0);
             if TELLING.contains(&table.as_str()) {
                 continue;
@@ -62,14 +62,14 @@ impl Observed {
                 ));
             }
         }
-        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut tx.connection).await?;
+        polity_sql::raw_sql(Sql::built(sql)).execute(&mut tx.connection).await?;
         Ok(Self { rows: read_all(&mut tx.connection).await?, read: 0 })
     }
 
     /// Returns the changes since the last call.
     pub(super) async fn look(&mut self, tx: &mut Tx) -> Result<Changes, Error> {
-        let query =
-            sqlx::query("SELECT n, tab, gone, fields FROM changes WHERE n > ?1 ORDER BY n").bind(self.read);
+        let query = polity_sql::query("SELECT n, tab, gone, fields FROM changes WHERE n > ?1 ORDER BY n")
+            .bind(self.read);
         let mut changes = Changes::default();
         for row in query.fetch_all(&mut tx.connection).await? {
             self.read = row.get(0);
@@ -96,11 +96,11 @@ impl Observed {
 }
 
 /// Reads all rows that are compared.
-pub(super) async fn read_all(connection: &mut SqliteConnection) -> Result<Rows, Error> {
+pub(super) async fn read_all(connection: &mut Connection) -> Result<Rows, Error> {
     let mut rows = Rows::default();
     for (table, sql) in TABLES {
         let select = format!("SELECT {} FROM {table}", fields(sql, ""));
-        for row in sqlx::query(AssertSqlSafe(select)).fetch_all(&mut *connection).await? {
+        for row in polity_sql::query(Sql::built(select)).fetch_all(&mut *connection).await? {
             rows.put(Row::read(table, row.get(0)).unwrap());
         }
     }

@@ -1,0 +1,252 @@
+//! Statements with their arguments.
+
+use crate::value::{Argument, FromColumn};
+use crate::{Connection, Error, Row};
+use std::borrow::Cow;
+use std::future::{Ready, ready};
+
+/// The text of a statement. A `&'static str` becomes one by itself; a text that was built at run time needs
+/// [`Sql::built`], so that a reviewer finds each place where a value could get into the text.
+#[derive(Clone, Debug)]
+pub struct Sql(Cow<'static, str>);
+
+impl Sql {
+    /// Uses a text that was built at run time. It must contain no value from outside: values are bound.
+    pub fn built(text: impl Into<String>) -> Self {
+        Self(Cow::Owned(text.into()))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&'static str> for Sql {
+    fn from(text: &'static str) -> Self {
+        Self(Cow::Borrowed(text))
+    }
+}
+
+/// What a statement without rows has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    pub(crate) changed: u64,
+}
+
+impl Done {
+    /// Returns how many rows the statement has inserted, changed or removed.
+    pub fn rows_affected(self) -> u64 {
+        self.changed
+    }
+}
+
+/// A statement with its arguments.
+#[derive(Debug)]
+#[must_use = "a statement does nothing until it is run"]
+pub struct Query<'q> {
+    sql: Sql,
+    arguments: Vec<Argument<'q>>,
+}
+
+/// Begins a statement.
+pub fn query<'q>(sql: impl Into<Sql>) -> Query<'q> {
+    Query { sql: sql.into(), arguments: Vec::new() }
+}
+
+impl<'q> Query<'q> {
+    /// Adds the next argument: the first call binds `?1`.
+    pub fn bind(mut self, argument: impl Into<Argument<'q>>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Runs the statement and ignores its rows.
+    ///
+    /// # Errors
+    ///
+    /// Fails if SQLite fails.
+    pub fn execute(self, connection: &mut Connection) -> Ready<Result<Done, Error>> {
+        ready(connection.execute(&self.sql, self.arguments))
+    }
+
+    /// Returns all rows.
+    ///
+    /// # Errors
+    ///
+    /// Fails if SQLite fails.
+    pub fn fetch_all(self, connection: &mut Connection) -> Ready<Result<Vec<Row>, Error>> {
+        let mut rows = Vec::new();
+        let read = connection.each(&self.sql, self.arguments, |row| {
+            rows.push(row);
+            true
+        });
+        ready(read.map(|()| rows))
+    }
+
+    /// Returns the first row, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if SQLite fails.
+    pub fn fetch_optional(self, connection: &mut Connection) -> Ready<Result<Option<Row>, Error>> {
+        let mut first = None;
+        let read = connection.each(&self.sql, self.arguments, |row| {
+            first = Some(row);
+            false
+        });
+        ready(read.map(|()| first))
+    }
+
+    /// Returns the first row.
+    ///
+    /// # Errors
+    ///
+    /// Fails if SQLite fails, or if there is no row.
+    pub fn fetch_one(self, connection: &mut Connection) -> Ready<Result<Row, Error>> {
+        ready(self.fetch_optional(connection).into_inner().and_then(|row| row.ok_or(Error::NoRow)))
+    }
+
+    /// Calls a function with each row, one after the other, so that they are never all in memory.
+    ///
+    /// # Errors
+    ///
+    /// Fails if SQLite fails, or with the first error of the function.
+    pub fn for_each(
+        self,
+        connection: &mut Connection,
+        mut each: impl FnMut(&Row) -> Result<(), Error>,
+    ) -> Ready<Result<(), Error>> {
+        let mut outcome = Ok(());
+        let read = connection.each(&self.sql, self.arguments, |row| {
+            outcome = each(&row);
+            outcome.is_ok()
+        });
+        ready(read.and(outcome))
+    }
+}
+
+/// A statement whose rows have one column.
+#[derive(Debug)]
+#[must_use = "a statement does nothing until it is run"]
+pub struct Scalar<'q>(Query<'q>);
+
+/// Begins a statement whose rows have one column. If they have more, only the first is read.
+pub fn query_scalar<'q>(sql: impl Into<Sql>) -> Scalar<'q> {
+    Scalar(query(sql))
+}
+
+impl<'q> Scalar<'q> {
+    /// Adds the next argument: the first call binds `?1`.
+    pub fn bind(self, argument: impl Into<Argument<'q>>) -> Self {
+        Self(self.0.bind(argument))
+    }
+
+    /// Returns the values of all rows.
+    ///
+    /// # Errors
+    ///
+    /// Fails if SQLite fails, or if a value has another type.
+    pub fn fetch_all<T: for<'r> FromColumn<'r>>(
+        self,
+        connection: &mut Connection,
+    ) -> Ready<Result<Vec<T>, Error>> {
+        let rows = self.0.fetch_all(connection).into_inner();
+        ready(rows.and_then(|rows| rows.iter().map(|row| row.try_get(0)).collect()))
+    }
+
+    /// Returns the value of the first row, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if SQLite fails, or if the value has another type.
+    pub fn fetch_optional<T: for<'r> FromColumn<'r>>(
+        self,
+        connection: &mut Connection,
+    ) -> Ready<Result<Option<T>, Error>> {
+        let row = self.0.fetch_optional(connection).into_inner();
+        ready(row.and_then(|row| row.map(|row| row.try_get(0)).transpose()))
+    }
+
+    /// Returns the value of the first row.
+    ///
+    /// # Errors
+    ///
+    /// Fails if SQLite fails, if there is no row, or if the value has another type.
+    pub fn fetch_one<T: for<'r> FromColumn<'r>>(
+        self,
+        connection: &mut Connection,
+    ) -> Ready<Result<T, Error>> {
+        ready(self.0.fetch_one(connection).into_inner().and_then(|row| row.try_get(0)))
+    }
+}
+
+/// Several statements in one text, without arguments.
+#[derive(Debug)]
+#[must_use = "the statements do nothing until they are run"]
+pub struct Statements(Sql);
+
+/// Begins a text of several statements, for tests and tools.
+pub fn raw_sql(sql: impl Into<Sql>) -> Statements {
+    Statements(sql.into())
+}
+
+impl Statements {
+    /// Runs the statements one after the other.
+    ///
+    /// # Errors
+    ///
+    /// Fails with the first statement that fails.
+    pub fn execute(self, connection: &mut Connection) -> Ready<Result<(), Error>> {
+        ready(connection.execute_all(self.0.as_str()))
+    }
+}
+
+/// A statement under construction, whose conditions depend on what the caller asks for.
+#[derive(Debug)]
+pub struct Builder<'q> {
+    sql: String,
+    arguments: Vec<Argument<'q>>,
+}
+
+impl<'q> Builder<'q> {
+    /// Begins with a text.
+    pub fn new(sql: impl Into<String>) -> Self {
+        Self { sql: sql.into(), arguments: Vec::new() }
+    }
+
+    /// Binds the next argument of the text that the builder began with.
+    pub fn bind(&mut self, argument: impl Into<Argument<'q>>) -> &mut Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds a text. It must contain no value from outside.
+    pub fn push(&mut self, sql: impl std::fmt::Display) -> &mut Self {
+        use std::fmt::Write as _;
+        // Writing to a `String` never fails.
+        let _ = write!(self.sql, "{sql}");
+        self
+    }
+
+    /// Adds a `?` to the text and binds its argument.
+    pub fn push_bind(&mut self, argument: impl Into<Argument<'q>>) -> &mut Self {
+        self.sql.push('?');
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Returns the text so far.
+    pub fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    /// Returns the finished statement.
+    pub fn build(self) -> Query<'q> {
+        Query { sql: Sql::built(self.sql), arguments: self.arguments }
+    }
+
+    /// Returns the finished statement, whose rows have one column.
+    pub fn build_scalar(self) -> Scalar<'q> {
+        Scalar(self.build())
+    }
+}
