@@ -1,6 +1,7 @@
 //! Extractors for handlers. They answer with a problem if a part of the request is missing or invalid.
 
 use crate::problem::Problem;
+use crate::server::Unread;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -9,7 +10,6 @@ use polity_view::MAX_PAGE;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use std::error::Error;
-use tower_http::timeout::TimeoutError;
 
 /// Slowest allowed average rate of an upload, in bytes per second. The first 30 seconds (`UNHURRIED`) do not count.
 pub(crate) const LEAST_RATE: u64 = 32 * 1024;
@@ -77,7 +77,8 @@ pub(crate) async fn json<T: DeserializeOwned>(mut request: Request, most: usize)
 pub(crate) fn unread(status: u16, said: String, error: &(dyn Error + 'static)) -> Problem {
     let mut cause = Some(error);
     while let Some(error) = cause {
-        if error.is::<TimeoutError>() || error.is::<Trickle>() {
+        let is_silent = matches!(error.downcast_ref(), Some(Unread::<hyper::Error>::Silent));
+        if is_silent || error.is::<Trickle>() {
             return Problem::too_slow();
         }
         cause = error.source();

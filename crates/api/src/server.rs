@@ -25,7 +25,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
-use tower_http::timeout::RequestBodyTimeoutLayer;
+pub(crate) use watched::Unread;
 use watched::{Watched, rest_is_late};
 
 /// Maximum numbers of open connections. These connections and the open files of the daemon together need fewer than
@@ -33,8 +33,6 @@ use watched::{Watched, rest_is_late};
 const MOST_CONNECTIONS: Most = Most { strangers: 128, known: 512 };
 /// Time limit for the head of a request, and for the silence between two requests on a connection.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
-/// Longest pause between two pieces of a body.
-const BODY_SILENCE: Duration = Duration::from_secs(30);
 /// Largest head of a request, in bytes.
 const LARGEST_HEAD: usize = 64 * 1024;
 /// How long the daemon waits for unfinished answers when it shuts down.
@@ -77,7 +75,6 @@ async fn connection(
     watcher: Watcher,
     place: Place,
 ) {
-    let app = app.layer(RequestBodyTimeoutLayer::new(BODY_SILENCE));
     let (given_up, rest) = watch::channel(None);
     let given_up = Arc::new(given_up);
     let placed = place.clone();

@@ -1,7 +1,7 @@
 //! Tests with slow, silent and many clients. Most use a paused clock, which jumps forward as soon as all tasks wait.
 
 use super::stalled::UNREAD_FOR;
-use super::watched::REST_WITHIN;
+use super::watched::{REST_WITHIN, SILENCE};
 use super::*;
 use axum::body::Bytes;
 use axum::extract::Request;
@@ -120,7 +120,7 @@ async fn a_body_that_stops_is_given_up() {
     let (answer, lasted) = after_silence(&format!("{head}01234")).await;
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains("\"too_slow\""), "{answer}");
-    assert!((BODY_SILENCE..=BODY_SILENCE + REST_WITHIN).contains(&lasted), "{lasted:?}");
+    assert!((SILENCE..=SILENCE + REST_WITHIN).contains(&lasted), "{lasted:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -150,7 +150,7 @@ async fn a_body_that_goes_on_coming_is_taken() {
     let head = "POST /take HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 10\r\n\r\n";
     client.write_all(head.as_bytes()).await.unwrap();
     for _ in 0..10 {
-        tokio::time::sleep(BODY_SILENCE / 2).await;
+        tokio::time::sleep(SILENCE / 2).await;
         client.write_all(b"x").await.unwrap();
     }
     let mut answer = String::new();

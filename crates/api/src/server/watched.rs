@@ -1,20 +1,35 @@
-//! Protection against bodies that no handler reads to the end. After the answer, the connection would stay open until
-//! the client has sent the rest of the body, which may take very long.
+//! Protection against bodies that do not arrive, and against bodies that no handler reads to the end. After the answer,
+//! the connection would stay open until the client has sent the rest of the body, which may take very long.
 
-use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep};
 
 /// Time limit for reading the rest of a body after the handler has dropped the body.
 pub(super) const REST_WITHIN: Duration = Duration::from_secs(10);
 
-/// A body that reports when a handler drops it before its end.
-pub(super) struct Watched {
-    body: Incoming,
+/// Longest pause between two pieces of a body.
+pub(super) const SILENCE: Duration = Duration::from_secs(30);
+
+/// Why a body could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unread<E> {
+    #[error(transparent)]
+    Broken(E),
+    #[error("nothing more of the body came for {} seconds", SILENCE.as_secs())]
+    Silent,
+}
+
+/// A body that fails when nothing of it arrives for [`SILENCE`], and that reports when a handler drops it before its
+/// end.
+pub(super) struct Watched<B: Body + Unpin> {
+    body: B,
+    /// Runs while a handler waits for the next piece.
+    silence: Option<Pin<Box<Sleep>>>,
     progress: Progress,
     given_up: Arc<watch::Sender<Option<Instant>>>,
 }
@@ -25,26 +40,35 @@ enum Progress {
     Ended,
 }
 
-impl Watched {
+impl<B: Body + Unpin> Watched<B> {
     /// Wraps a body. If the handler drops the body early, `given_up` gets the deadline for the rest of the body.
-    pub(super) fn new(body: Incoming, given_up: Arc<watch::Sender<Option<Instant>>>) -> Self {
-        Self { body, progress: Progress::Coming, given_up }
+    pub(super) fn new(body: B, given_up: Arc<watch::Sender<Option<Instant>>>) -> Self {
+        Self { body, silence: None, progress: Progress::Coming, given_up }
     }
 }
 
-impl Body for Watched {
+impl<B: Body<Data = Bytes> + Unpin> Body for Watched<B> {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = Unread<B::Error>;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
-            self.progress = Progress::Ended;
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        // Ask the body first: if the daemon was too busy to ask for a long time, the client is not to blame.
+        match Pin::new(&mut self.body).poll_frame(context) {
+            Poll::Ready(arrived) => {
+                self.silence = None;
+                if !matches!(arrived, Some(Ok(_))) {
+                    self.progress = Progress::Ended;
+                }
+                Poll::Ready(arrived.map(|piece| piece.map_err(Unread::Broken)))
+            }
+            Poll::Pending => {
+                let silence = self.silence.get_or_insert_with(|| Box::pin(sleep(SILENCE)));
+                silence.as_mut().poll(context).map(|()| Some(Err(Unread::Silent)))
+            }
         }
-        polled
     }
 
     fn is_end_stream(&self) -> bool {
@@ -56,7 +80,7 @@ impl Body for Watched {
     }
 }
 
-impl Drop for Watched {
+impl<B: Body + Unpin> Drop for Watched<B> {
     fn drop(&mut self) {
         if self.progress == Progress::Coming && !self.body.is_end_stream() {
             self.given_up.send_replace(Some(Instant::now() + REST_WITHIN));
@@ -83,5 +107,36 @@ pub(super) async fn rest_is_late(mut rest: watch::Receiver<Option<Instant>>) {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::StreamExt as _;
+    use http_body_util::{BodyExt as _, StreamBody};
+    use std::convert::Infallible;
+    use tokio::sync::mpsc;
+
+    /// Returns a body with a sender of its pieces.
+    fn body()
+    -> (mpsc::UnboundedSender<&'static str>, impl Body<Data = Bytes, Error = Unread<Infallible>> + Unpin)
+    {
+        let (sender, mut pieces) = mpsc::unbounded_channel();
+        let pieces = futures::stream::poll_fn(move |context| pieces.poll_recv(context));
+        let frames = pieces.map(|piece| Ok::<_, Infallible>(Frame::data(Bytes::from(piece))));
+        (sender, Watched::new(StreamBody::new(frames), Arc::new(watch::channel(None).0)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_client_is_told_so_but_not_one_whose_body_was_not_asked_for() {
+        let (sender, mut body) = body();
+        assert!(futures::poll!(body.frame()).is_pending());
+        // The daemon is busy for longer than the limit, and the piece arrives meanwhile.
+        sender.send("piece").unwrap();
+        tokio::time::advance(SILENCE * 2).await;
+        let piece = body.frame().await.unwrap().unwrap();
+        assert_eq!(piece.into_data().unwrap(), "piece");
+        assert!(matches!(body.frame().await, Some(Err(Unread::Silent))));
     }
 }
