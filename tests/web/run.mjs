@@ -95,7 +95,7 @@ async function prompts(page, daemon) {
 async function explains(page, daemon) {
   says("\"Why?\" on a described picture: the service, its revision, who can see, and a remedy that works");
   const { events } = await daemon.get("/api/events?kind=model_answered&agent=root&before=9007199254740991");
-  const answered = events.find((event) => event.content?.some((shown) => shown.routing === "described"));
+  const answered = events.findLast((event) => event.content?.some((shown) => shown.routing === "described"));
   const { artifact, why } = answered.content.find((shown) => shown.routing === "described");
   await go(page, "timeline");
   const chip = page.locator(`a.routing-described[href$="/why/${encodeURIComponent(`artifact:${artifact}@${answered.sent}`)}"]`);
