@@ -628,6 +628,7 @@ export default {
   "write.duplicate": "The message had already arrived; it was not sent twice.",
   "write.failed": "Not sent: {why}",
   "write.placeholder": "Write a message. Drop or paste files to attach them.",
+  "write.placeholder.narrow": "Write a message",
   "write.sending": "Sending…",
   "write.sent": "Sent to {name}.",
   "write.to": "To",

@@ -628,6 +628,7 @@ export default {
   "write.duplicate": "之前已送达，没有重复。",
   "write.failed": "未发送：{why}",
   "write.placeholder": "写点什么。可拖放或粘贴文件作为附件。",
+  "write.placeholder.narrow": "写消息",
   "write.sending": "正在发送…",
   "write.sent": "已发送给 {name}。",
   "write.to": "发给",

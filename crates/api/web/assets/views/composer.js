@@ -20,8 +20,9 @@ export function mountComposer(app) {
   let known = [];
   let drawn = null;
 
+  const narrow = matchMedia("(max-width: 900px)").matches;
   const text = h("textarea", {
-    rows: "1", placeholder: t("write.placeholder"), "aria-label": t("write"), name: "text",
+    rows: "1", placeholder: t(narrow ? "write.placeholder.narrow" : "write.placeholder"), "aria-label": t("write"), name: "text",
     oninput: () => {
       edit({ text: text.value });
       grow();
