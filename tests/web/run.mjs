@@ -11,6 +11,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { foreseesOf } from "./foresees.mjs";
 import { handsOf } from "./hands.mjs";
 import { hostileOf } from "./hostile.mjs";
 import { resultsOf } from "./results.mjs";
@@ -731,6 +732,7 @@ try {
   await looks(browser, page, daemon);
   await reasons(browser);
   await nowOf(browser, BINARY, says);
+  await foreseesOf(browser, BINARY, says);
   await handsOf(browser, BINARY, says);
   await hostileOf(browser, BINARY, says);
   await bears(browser, page, daemon);

@@ -3,6 +3,7 @@
 
 import { h, fill, icon } from "../dom.js";
 import { changed, failed, fresh, letter, mayChooseWorkspace, passes, sendable, sending, stored } from "../draft.js";
+import { foresee } from "../foresee.js";
 import { size } from "../format.js";
 import { refill } from "../morph.js";
 import { button, iconButton } from "./shared.js";
@@ -71,6 +72,7 @@ export function mountComposer(app) {
   const access = h("select", { "aria-label": t("write.access"), onchange: () => edit({ access: access.value }) },
     ["write", "read"].map((one) => h("option", { value: one }, t(`write.access.${one}`))));
   const attached = h("div.attached", { role: "list", "aria-label": t("attachments") });
+  const foreseen = h("ul.foreseen", { role: "status", "aria-label": t("foreseen") });
   const status = h("div.write-status", { role: "status" });
   const sendButton = button(t("send"), send, { class: "primary send" }, "send");
   const element = h("form.composer", {
@@ -82,6 +84,7 @@ export function mountComposer(app) {
   },
   h("div.write-head", {}, h("label.write-to", {}, h("span.dim", {}, t("write.to")), receiver), receivers, task, service, directory, access, h("span.spring"), status),
   attached,
+  foreseen,
   h("div.write-body", {}, text, iconButton(t("attach"), "attach", () => picker.click()), picker, sendButton));
 
   // Accept dropped files anywhere on the page. Otherwise the browser would leave the page and open the file.
@@ -135,6 +138,7 @@ export function mountComposer(app) {
   /** Sends the draft. Every attempt has the same key and reuses the stored files, so a retry sends nothing twice. */
   async function send() {
     if (!sendable(store.draft)) return;
+    const told = foresee(store.draft, store.model).map((one) => one.code);
     put(sending(store.draft, key()));
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -144,7 +148,7 @@ export function mountComposer(app) {
         const posted = await api.write(letter(store.draft), store.draft.key);
         for (const one of store.draft.files) if (one.url) URL.revokeObjectURL(one.url);
         put(fresh(store.draft.to, posted.task));
-        app.sent(posted);
+        app.sent(posted, told);
         return;
       } catch (error) {
         if (passes(error) && attempt < ATTEMPTS) {
@@ -250,6 +254,7 @@ export function mountComposer(app) {
       one.url ? h("img", { src: one.url, alt: "" }) : icon("document"),
       h("span.name", {}, one.name), h("span.dim", {}, size(one.file.size)),
       iconButton(t("attachment.remove", { name: one.name }), "close", () => detach(one)))));
+    drawForeseen(draft);
     const busy = draft.state === "sending";
     sendButton.disabled = !sendable(draft);
     text.readOnly = busy;
@@ -258,6 +263,16 @@ export function mountComposer(app) {
     if (busy) fill(status, t("write.sending"));
     else if (draft.state === "failed") fill(status, h("span.bad", { role: "alert" }, t("write.failed", { why: draft.problem })));
     else fill(status);
+  }
+
+  /** Shows what will not work with the draft. While it is sent, nothing changes. */
+  function drawForeseen(draft) {
+    if (draft.state === "sending") return;
+    refill(foreseen, foresee(draft, store.model).map(({ code, capability, agent, limit, ...values }) => h("li", { "data-key": code, "data-code": code },
+      icon("parked"), h("span", {}, t(`foreseen.${code}`, {
+        ...values, field: capability, capability: capability && t(`capability.${capability}`), agent: agent && app.nameOf(agent),
+        limit: code === "too_large" ? size(limit) : limit,
+      })))));
   }
 
   function drawTasks(draft) {
@@ -284,7 +299,8 @@ export function mountComposer(app) {
       text.focus();
     },
     update(model, ui) {
-      const now = [model.tasks, model.services, ui.task, model.ready];
+      const receiver = model.agents.get(store.draft.to);
+      const now = [model.tasks, model.services, ui.task, model.ready, model.config, receiver?.state, receiver?.service];
       const { draft } = store;
       const moved = known.length > 0 && known[2] !== ui.task;
       if (moved && draft.to === "root" && draft.state === "writing") store.write({ ...draft, task: ui.task, key: null });
