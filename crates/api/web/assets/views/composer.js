@@ -59,7 +59,8 @@ export function mountComposer(app) {
       offer("");
     },
     oninput: () => offer(receiver.value.trim()),
-    onblur: () => setTimeout(close, 120),
+    // The person may have come back to the field meanwhile, and choose from its new offers.
+    onblur: () => setTimeout(() => { if (document.activeElement !== receiver) close(); }, 120),
     onkeydown: onreceiverkey,
   });
   const receivers = h("ul.offers", { role: "listbox", id: "receivers", hidden: true });
