@@ -84,6 +84,17 @@ async function aboutFiles(page, daemon, says) {
   await told(page, "nobody_takes").waitFor();
   daemon.configure("llmservices.json", { services: [WORDS, EYES] });
   await gone(page);
+  await detachAll(page);
+
+  says("a remedy for the picture that nobody could see prepares the message that asks for somebody");
+  const { artifacts } = await daemon.get("/api/artifacts?kind=image");
+  await page.evaluate((id) => { location.hash = `#/conversation/why/${encodeURIComponent(`artifact:${id}`)}`; }, artifacts[0].id);
+  await page.locator("aside.detail [data-remedy=hire] button").click();
+  const text = page.locator("textarea[name=text]");
+  await until("the message is prepared", async () => (await text.inputValue()).includes("eyes"));
+  await text.fill("");
+  await page.locator("aside.detail .detail-head button").last().click();
+  await attach(page, PICTURE);
 }
 
 async function aboutReceivers(page, daemon, says) {

@@ -124,6 +124,19 @@ async function explains(page, daemon) {
   await until("the remedy is gone", async () => (await introduce.count()) === 0);
   await idle(daemon);
 
+  says("a remedy runs the turn of the explained request again, with a service that sees");
+  const tasks = async () => (await daemon.get("/api/tasks")).tasks;
+  const had = (await tasks()).length;
+  await detail.locator("[data-remedy=run_again] button").click();
+  const chosen = await page.locator("dialog.fork select").inputValue();
+  assert.ok(why.services.includes(chosen), chosen);
+  await page.locator("dialog.fork button.primary").click();
+  await until("the turn runs again", async () => (await tasks()).length === had + 1);
+  await idle(daemon);
+  const again = await daemon.get(`/api/events?kind=model_answered&agent=root&task=${(await tasks())[0].id}`);
+  assert.equal(again.events[0].service, chosen);
+  assert.ok(again.events[0].content.some((shown) => shown.artifact === artifact && shown.routing === "image_url"));
+
   says("a turn is run again from the history of an agent, with another text");
   const before = (await daemon.get("/api/tasks")).tasks.length;
   await row(page, "root").click();
@@ -324,6 +337,18 @@ async function stopsATask(page, daemon) {
   await page.locator(`tr.task-unanswered[data-key="${task}"]`).waitFor();
   assert.equal((await daemon.get(`/api/tasks/${task}`)).stoppedBy, "user");
   assert.equal(await line.getByRole("button", { name: "Stop this task" }).count(), 0);
+
+  says("its details lead to the reasons why it has no answer, and a remedy leads to the message box");
+  await line.locator(".task-files").click();
+  const detail = page.locator("aside.detail");
+  await detail.locator(".task-head .outcome-unanswered").waitFor();
+  await detail.locator(".task-head .why-link").click();
+  await detail.locator(".fact-stopped_by_user").waitFor();
+  await detail.locator("[data-remedy=write] button").click();
+  await until("the box has the focus", () => isFocused(page.locator("textarea[name=text]")));
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Escape");
+  await detail.waitFor({ state: "hidden" });
   await daemon.post("/api/agents/root/resume?scope=agent");
 }
 

@@ -131,11 +131,11 @@ const actions = {
   showComposer() {
     if (!["now", "conversation", "timeline"].includes(store.ui.route.page)) actions.go("conversation");
   },
-  compose({ to, task }) {
+  compose({ to, task, text }) {
     const narrow = matchMedia("(max-width: 900px)").matches;
     if (narrow) location.hash = write({ page: "conversation", detail: null });
     else actions.showComposer();
-    setTimeout(() => views.composer.address(to, task), 60);
+    setTimeout(() => views.composer.address(to, task, text), 60);
   },
   /** Tells about a sent message. `told` contains the codes of the warnings that the person has seen before. */
   sent(posted, told) {

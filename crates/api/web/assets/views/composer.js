@@ -294,9 +294,9 @@ export function mountComposer(app) {
   return {
     element,
     focus: () => text.focus(),
-    /** Sets the receiver of the draft and keeps its text. */
-    address(to, inTask) {
-      edit({ to, task: to === "root" ? inTask ?? null : null });
+    /** Sets the receiver of the draft. Keeps its text; `proposed` is the text of a draft that has none. */
+    address(to, inTask, proposed = "") {
+      edit({ to, task: to === "root" ? inTask ?? null : null, text: store.draft.text || proposed });
       text.focus();
     },
     update(model, ui) {
