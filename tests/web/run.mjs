@@ -3,8 +3,6 @@
 // Environment variables:
 // - POLITY_BIN: the polity program (default: target/debug/polity of the checkout).
 // - CHROMIUM: the browser, if it is not in a usual place.
-// - POLITY_SCREENSHOT: the file for a screenshot of the view.
-// - POLITY_PICTURES: a directory for screenshots of the home page (now.mjs).
 // - POLITY_ASSETS=checkout: uses the scripts and styles of the checkout, to test a change without a build.
 // - POLITY_LATE_MS=200: delays drawings and answers by 200 ms, to find checks that do not wait for their condition.
 
@@ -694,18 +692,6 @@ async function bears(browser, page, daemon) {
   await big.context.close();
 }
 
-async function screenshot(page, file) {
-  says(`a screenshot: ${file}`);
-  await page.setViewportSize({ width: 1440, height: 900 });
-  await go(page, "timeline");
-  const picture = page.locator(".event.group-messages").first();
-  await picture.waitFor();
-  await page.locator(".tree-row").nth(2).click();
-  await page.locator("aside.detail .contacts").waitFor();
-  await page.locator(".toast").first().waitFor({ state: "detached" }).catch(() => {});
-  await page.screenshot({ path: file });
-}
-
 const daemon = new Daemon(BINARY);
 let browser = null;
 /** Tests explanations and forks. Uses a daemon of its own, because both add messages and tasks. */
@@ -743,7 +729,6 @@ try {
   await prompts(page, daemon);
   const agents = await looksAtAgents(page, daemon);
   await finds(page, daemon, agents.reader);
-  if (process.env.POLITY_SCREENSHOT) await screenshot(page, process.env.POLITY_SCREENSHOT);
   await clicks(page, daemon);
   await writes(page, daemon, agents.reader);
   await resultsOf(page, daemon, says);
