@@ -90,6 +90,11 @@ web:
     cargo build --package polity
     tests/web/run.sh
 
+# Takes the pictures of the documentation (docs/pictures) again; needs node and Chromium.
+pictures:
+    cargo build --package polity
+    POLITY_BIN="${CARGO_TARGET_DIR:-target}/debug/polity" node tests/web/pictures.mjs
+
 # Tests the official clients against a daemon; needs Python and node.
 clients:
     cargo build --package polity

@@ -1,14 +1,10 @@
 // Checks the home page: the cards of agents, and the stuck items with their remedies.
-//
-// If the environment variable POLITY_PICTURES names a directory, saves screenshots of the home page there: light, dark
-// and on a phone.
 
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { open } from "./support/browser.mjs";
 import { Daemon } from "./support/daemon.mjs";
 import { COUNTED, OBJECTIVE, WAITING, hirer } from "./support/hirer.mjs";
-import { go, idle, isFocused, live, toast, until } from "./support/page.mjs";
+import { go, idle, isFocused, live, timeline, toast, until } from "./support/page.mjs";
 
 /** Runs a society in which root waits for a clerk. */
 export async function nowOf(browser, binary, says) {
@@ -45,10 +41,6 @@ async function clerkOf(daemon) {
   return agents.find((agent) => agent.role === "书记员");
 }
 
-async function picture(page, name) {
-  if (process.env.POLITY_PICTURES) await page.screenshot({ path: join(process.env.POLITY_PICTURES, name) });
-}
-
 async function plays(page, daemon, model, says) {
   says("a prompt from the home page: a card for each agent at work, with what it is for and what it does");
   await page.locator(".page-now .nothing").waitFor();
@@ -61,13 +53,11 @@ async function plays(page, daemon, model, says) {
   await card(page, "root").locator(".now-doing", { hasText: "书记员" }).waitFor();
   await card(page, "root").locator(".now-last", { hasText: WAITING }).waitFor();
   assert.equal(await stuck(page).count(), 0);
-  await picture(page, "now.png");
 
   says("a request to a paused agent is stuck; its remedy works, also by keyboard");
   await daemon.post(`/api/agents/${clerk.id}/pause?scope=agent`);
   await stuck(page).filter({ hasText: "is paused" }).waitFor();
   await card(page, clerk.id).waitFor({ state: "detached" });
-  await picture(page, "now-stuck.png");
   await page.keyboard.press("Escape");
   await page.keyboard.press("2");
   await page.locator("body[data-page=conversation]").waitFor();
@@ -95,7 +85,6 @@ async function onAPhone(browser, context, daemon, says) {
   await card(phone.page, "root").waitFor();
   const width = await phone.page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(width <= 390, `the home page is ${width} pixels wide`);
-  await picture(phone.page, "now-phone.png");
   await stuck(phone.page).locator("button[data-does=resume]").click();
   await stuck(phone.page).waitFor({ state: "detached" });
   assert.deepEqual(await phone.complaints(), []);
@@ -110,4 +99,10 @@ async function finishes(page, daemon, model, says) {
   assert.equal(await page.locator(".now-card, .stuck-item").count(), 0);
   await go(page, "conversation");
   await page.locator(".message:not(.mine)", { hasText: COUNTED }).waitFor();
+
+  says("the timeline, hidden while the events came, opens at the newest");
+  await go(page, "timeline");
+  const last = (await daemon.events()).at(-1).seq;
+  await page.locator(`.event[data-seq="${last}"]`).waitFor();
+  await until("its end is in sight", () => timeline(page).evaluate((list) => list.scrollHeight > list.clientHeight && list.scrollTop + list.clientHeight >= list.scrollHeight - 24));
 }

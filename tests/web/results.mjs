@@ -39,6 +39,30 @@ const FILES = [
   }],
 ];
 
+/** Returns a PDF of one page whose whole area is a link. */
+function pdf(target) {
+  const parts = [
+    "<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+    `<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 400] /Annots [<< /Type /Annot /Subtype /Link /Rect [0 0 300 400] /A << /S /URI /URI (${target}) >> >>] >>`,
+  ];
+  let text = "%PDF-1.4\n";
+  const starts = parts.map((part, at) => {
+    const start = text.length;
+    text += `${at + 1} 0 obj\n${part}\nendobj\n`;
+    return `${String(start).padStart(10, "0")} 00000 n \n`;
+  });
+  return `${text}xref\n0 ${parts.length + 1}\n0000000000 65535 f \n${starts.join("")}trailer << /Size ${parts.length + 1} /Root 1 0 R >>\nstartxref\n${text.length}\n%%EOF`;
+}
+
+/** Stores an artifact and opens it. Returns the column that shows it. */
+async function opened(page, daemon, name, type, content) {
+  const response = await fetch(`${daemon.url}/api/artifacts?filename=${name}`, { method: "POST", headers: { Authorization: `Bearer ${daemon.token}`, "Content-Type": type }, body: content });
+  const { id } = await response.json();
+  await page.evaluate((to) => { location.hash = `#/conversation/artifact/${to}`; }, id);
+  await page.locator("aside.detail h2 .id", { hasText: id }).waitFor();
+  return page.locator("aside.detail .artifact-text");
+}
+
 export async function resultsOf(page, daemon, says) {
   says("a report is shown with its table, list and code, and as it was written");
   await go(page, "conversation");
@@ -71,12 +95,25 @@ export async function resultsOf(page, daemon, says) {
 
   says("each sort of artifact is shown so that it can be read");
   for (const [name, type, content, check] of FILES) {
-    const response = await fetch(`${daemon.url}/api/artifacts?filename=${name}`, { method: "POST", headers: { Authorization: `Bearer ${daemon.token}`, "Content-Type": type }, body: content });
-    const { id } = await response.json();
-    await page.evaluate((to) => { location.hash = `#/conversation/artifact/${to}`; }, id);
-    await page.locator("aside.detail h2 .id", { hasText: id }).waitFor();
-    await check(page.locator("aside.detail .artifact-text"), page);
+    await check(await opened(page, daemon, name, type, content), page);
   }
+
+  says("a PDF is shown by the browser's viewer, and its links do not lead away without a question");
+  const shown = await opened(page, daemon, "a.pdf", "application/pdf", pdf("http://127.0.0.1:9/away"));
+  const box = await shown.locator("iframe").boundingBox();
+  await until("the viewer shows the PDF", () => page.frames().filter((one) => /\/page$/.test(one.url())).length === 2);
+  let asked = null;
+  page.once("dialog", (dialog) => {
+    asked = dialog.type();
+    dialog.dismiss();
+  });
+  // The viewer takes clicks only when it has drawn the PDF, which a test cannot see.
+  await until("the browser asks", async () => {
+    if (!asked) await page.mouse.click(box.x + box.width * 0.75, box.y + box.height * 0.6);
+    return asked;
+  });
+  assert.equal(asked, "beforeunload");
+  assert.ok(page.url().startsWith(daemon.url), page.url());
 
   says("an artifact says where it was used, and how it was shown to whom");
   const { artifacts } = await daemon.get("/api/artifacts?kind=image&limit=1000");

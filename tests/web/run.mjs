@@ -3,14 +3,13 @@
 // Environment variables:
 // - POLITY_BIN: the polity program (default: target/debug/polity of the checkout).
 // - CHROMIUM: the browser, if it is not in a usual place.
-// - POLITY_SCREENSHOT: the file for a screenshot of the view.
-// - POLITY_PICTURES: a directory for screenshots of the home page (now.mjs).
 // - POLITY_ASSETS=checkout: uses the scripts and styles of the checkout, to test a change without a build.
 // - POLITY_LATE_MS=200: delays drawings and answers by 200 ms, to find checks that do not wait for their condition.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { foreseesOf } from "./foresees.mjs";
 import { handsOf } from "./hands.mjs";
 import { hostileOf } from "./hostile.mjs";
 import { resultsOf } from "./results.mjs";
@@ -95,7 +94,7 @@ async function prompts(page, daemon) {
 async function explains(page, daemon) {
   says("\"Why?\" on a described picture: the service, its revision, who can see, and a remedy that works");
   const { events } = await daemon.get("/api/events?kind=model_answered&agent=root&before=9007199254740991");
-  const answered = events.find((event) => event.content?.some((shown) => shown.routing === "described"));
+  const answered = events.findLast((event) => event.content?.some((shown) => shown.routing === "described"));
   const { artifact, why } = answered.content.find((shown) => shown.routing === "described");
   await go(page, "timeline");
   const chip = page.locator(`a.routing-described[href$="/why/${encodeURIComponent(`artifact:${artifact}@${answered.sent}`)}"]`);
@@ -122,6 +121,19 @@ async function explains(page, daemon) {
   await until("root knows the agent", knows);
   await until("the remedy is gone", async () => (await introduce.count()) === 0);
   await idle(daemon);
+
+  says("a remedy runs the turn of the explained request again, with a service that sees");
+  const tasks = async () => (await daemon.get("/api/tasks")).tasks;
+  const had = (await tasks()).length;
+  await detail.locator("[data-remedy=run_again] button").click();
+  const chosen = await page.locator("dialog.fork select").inputValue();
+  assert.ok(why.services.includes(chosen), chosen);
+  await page.locator("dialog.fork button.primary").click();
+  await until("the turn runs again", async () => (await tasks()).length === had + 1);
+  await idle(daemon);
+  const again = await daemon.get(`/api/events?kind=model_answered&agent=root&task=${(await tasks())[0].id}`);
+  assert.equal(again.events[0].service, chosen);
+  assert.ok(again.events[0].content.some((shown) => shown.artifact === artifact && shown.routing === "image_url"));
 
   says("a turn is run again from the history of an agent, with another text");
   const before = (await daemon.get("/api/tasks")).tasks.length;
@@ -323,6 +335,18 @@ async function stopsATask(page, daemon) {
   await page.locator(`tr.task-unanswered[data-key="${task}"]`).waitFor();
   assert.equal((await daemon.get(`/api/tasks/${task}`)).stoppedBy, "user");
   assert.equal(await line.getByRole("button", { name: "Stop this task" }).count(), 0);
+
+  says("its details lead to the reasons why it has no answer, and a remedy leads to the message box");
+  await line.locator(".task-files").click();
+  const detail = page.locator("aside.detail");
+  await detail.locator(".task-head .outcome-unanswered").waitFor();
+  await detail.locator(".task-head .why-link").click();
+  await detail.locator(".fact-stopped_by_user").waitFor();
+  await detail.locator("[data-remedy=write] button").click();
+  await until("the box has the focus", () => isFocused(page.locator("textarea[name=text]")));
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Escape");
+  await detail.waitFor({ state: "hidden" });
   await daemon.post("/api/agents/root/resume?scope=agent");
 }
 
@@ -668,18 +692,6 @@ async function bears(browser, page, daemon) {
   await big.context.close();
 }
 
-async function screenshot(page, file) {
-  says(`a screenshot: ${file}`);
-  await page.setViewportSize({ width: 1440, height: 900 });
-  await go(page, "timeline");
-  const picture = page.locator(".event.group-messages").first();
-  await picture.waitFor();
-  await page.locator(".tree-row").nth(2).click();
-  await page.locator("aside.detail .contacts").waitFor();
-  await page.locator(".toast").first().waitFor({ state: "detached" }).catch(() => {});
-  await page.screenshot({ path: file });
-}
-
 const daemon = new Daemon(BINARY);
 let browser = null;
 /** Tests explanations and forks. Uses a daemon of its own, because both add messages and tasks. */
@@ -717,7 +729,6 @@ try {
   await prompts(page, daemon);
   const agents = await looksAtAgents(page, daemon);
   await finds(page, daemon, agents.reader);
-  if (process.env.POLITY_SCREENSHOT) await screenshot(page, process.env.POLITY_SCREENSHOT);
   await clicks(page, daemon);
   await writes(page, daemon, agents.reader);
   await resultsOf(page, daemon, says);
@@ -731,6 +742,7 @@ try {
   await looks(browser, page, daemon);
   await reasons(browser);
   await nowOf(browser, BINARY, says);
+  await foreseesOf(browser, BINARY, says);
   await handsOf(browser, BINARY, says);
   await hostileOf(browser, BINARY, says);
   await bears(browser, page, daemon);

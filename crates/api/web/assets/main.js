@@ -131,15 +131,16 @@ const actions = {
   showComposer() {
     if (!["now", "conversation", "timeline"].includes(store.ui.route.page)) actions.go("conversation");
   },
-  compose({ to, task }) {
+  compose({ to, task, text }) {
     const narrow = matchMedia("(max-width: 900px)").matches;
     if (narrow) location.hash = write({ page: "conversation", detail: null });
     else actions.showComposer();
-    setTimeout(() => views.composer.address(to, task), 60);
+    setTimeout(() => views.composer.address(to, task, text), 60);
   },
-  sent(posted) {
+  /** Tells about a sent message. `told` contains the codes of the warnings that the person has seen before. */
+  sent(posted, told) {
     if (store.ui.task && store.ui.task !== posted.task) actions.chooseTask(posted.task);
-    for (const warning of posted.warnings ?? []) actions.say(warning.text, "warning");
+    for (const warning of posted.warnings ?? []) if (!told.includes(warning.code)) actions.say(warning.text, "warning");
     if (posted.duplicate) actions.say(app.t("write.duplicate"));
     else if (store.ui.route.page !== "conversation" || posted.to !== "root") actions.say(app.t("write.sent", { name: app.nameOf(posted.to) }));
   },

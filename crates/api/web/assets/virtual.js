@@ -51,8 +51,9 @@ export class VirtualList {
     this.stuck = false;
   }
 
-  /** Whether the end of the list is visible. */
+  /** Whether the end of the list is visible. For a hidden list: whether it will be visible when the list is shown. */
   atEnd() {
+    if (this.element.clientHeight === 0) return this.stuck;
     return this.element.scrollTop + this.element.clientHeight >= this.starts[this.rows.length] - 24;
   }
 

@@ -8,7 +8,7 @@ import { refill } from "../morph.js";
 import { kept } from "../reading.js";
 import { momentsOf } from "../live.js";
 import { callCard } from "./calls.js";
-import { askFork } from "./dialogs.js";
+import { forkTurn } from "./dialogs.js";
 import { arriving, doingLine } from "./doing.js";
 import { requestBody } from "./request.js";
 import { typeName } from "./sentence.js";
@@ -226,18 +226,9 @@ export function showAgent(app, id, title, body, signal) {
     return begins.get(turn) === seq;
   }
 
-  /** Forks the task: begins a new task with a copy of everything before this turn, and runs the turn again. */
-  async function forkAt(turn, record) {
+  function forkAt(turn, record) {
     const said = typeof record.message === "object" && record.message.from === "user" ? record.message.text : null;
-    try {
-      const answer = await askFork(app, await api.services(), said);
-      if (!answer) return;
-      const forked = await api.fork(task, { turn, ...answer }, crypto.randomUUID());
-      app.say(t("fork.done"));
-      app.chooseTask(forked.task);
-    } catch (error) {
-      app.say(app.explain(error), "bad");
-    }
+    return forkTurn(app, { task, turn }, said);
   }
 
   function recordBody(record, seq) {

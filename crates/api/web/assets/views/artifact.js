@@ -108,9 +108,16 @@ export function showArtifact(app, id, title, body, signal) {
   /** Shows an HTML page or a PDF in a frame. The server's response headers forbid scripts and requests to servers. */
   function frame(artifact) {
     const isDocument = artifact.kind === "document";
-    return h("iframe.page-frame", { src: pageOf(artifact.id), title: artifact.filename ?? artifact.id, referrerpolicy: "no-referrer",
+    const shown = h("iframe.page-frame", { src: pageOf(artifact.id), title: artifact.filename ?? artifact.id, referrerpolicy: "no-referrer",
       // Browsers do not show a PDF in a frame that has the attribute `sandbox`.
       sandbox: isDocument ? null : "" });
+    // A link in a PDF leads the whole window away, perhaps to an imitation of this page. So the browser asks first.
+    if (isDocument) {
+      addEventListener("beforeunload", (event) => {
+        if (document.activeElement === shown) event.preventDefault();
+      }, { signal });
+    }
+    return shown;
   }
 
   async function readText(artifact, shown, lookNow, bytes) {

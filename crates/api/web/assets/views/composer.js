@@ -3,6 +3,7 @@
 
 import { h, fill, icon } from "../dom.js";
 import { changed, failed, fresh, letter, mayChooseWorkspace, passes, sendable, sending, stored } from "../draft.js";
+import { foresee } from "../foresee.js";
 import { size } from "../format.js";
 import { refill } from "../morph.js";
 import { button, iconButton } from "./shared.js";
@@ -20,8 +21,9 @@ export function mountComposer(app) {
   let known = [];
   let drawn = null;
 
+  const narrow = matchMedia("(max-width: 900px)").matches;
   const text = h("textarea", {
-    rows: "1", placeholder: t("write.placeholder"), "aria-label": t("write"), name: "text",
+    rows: "1", placeholder: t(narrow ? "write.placeholder.narrow" : "write.placeholder"), "aria-label": t("write"), name: "text",
     oninput: () => {
       edit({ text: text.value });
       grow();
@@ -57,7 +59,8 @@ export function mountComposer(app) {
       offer("");
     },
     oninput: () => offer(receiver.value.trim()),
-    onblur: () => setTimeout(close, 120),
+    // The person may have come back to the field meanwhile, and choose from its new offers.
+    onblur: () => setTimeout(() => { if (document.activeElement !== receiver) close(); }, 120),
     onkeydown: onreceiverkey,
   });
   const receivers = h("ul.offers", { role: "listbox", id: "receivers", hidden: true });
@@ -70,6 +73,7 @@ export function mountComposer(app) {
   const access = h("select", { "aria-label": t("write.access"), onchange: () => edit({ access: access.value }) },
     ["write", "read"].map((one) => h("option", { value: one }, t(`write.access.${one}`))));
   const attached = h("div.attached", { role: "list", "aria-label": t("attachments") });
+  const foreseen = h("ul.foreseen", { role: "status", "aria-label": t("foreseen") });
   const status = h("div.write-status", { role: "status" });
   const sendButton = button(t("send"), send, { class: "primary send" }, "send");
   const element = h("form.composer", {
@@ -81,6 +85,7 @@ export function mountComposer(app) {
   },
   h("div.write-head", {}, h("label.write-to", {}, h("span.dim", {}, t("write.to")), receiver), receivers, task, service, directory, access, h("span.spring"), status),
   attached,
+  foreseen,
   h("div.write-body", {}, text, iconButton(t("attach"), "attach", () => picker.click()), picker, sendButton));
 
   // Accept dropped files anywhere on the page. Otherwise the browser would leave the page and open the file.
@@ -134,6 +139,7 @@ export function mountComposer(app) {
   /** Sends the draft. Every attempt has the same key and reuses the stored files, so a retry sends nothing twice. */
   async function send() {
     if (!sendable(store.draft)) return;
+    const told = foresee(store.draft, store.model).map((one) => one.code);
     put(sending(store.draft, key()));
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -143,7 +149,7 @@ export function mountComposer(app) {
         const posted = await api.write(letter(store.draft), store.draft.key);
         for (const one of store.draft.files) if (one.url) URL.revokeObjectURL(one.url);
         put(fresh(store.draft.to, posted.task));
-        app.sent(posted);
+        app.sent(posted, told);
         return;
       } catch (error) {
         if (passes(error) && attempt < ATTEMPTS) {
@@ -249,6 +255,7 @@ export function mountComposer(app) {
       one.url ? h("img", { src: one.url, alt: "" }) : icon("document"),
       h("span.name", {}, one.name), h("span.dim", {}, size(one.file.size)),
       iconButton(t("attachment.remove", { name: one.name }), "close", () => detach(one)))));
+    drawForeseen(draft);
     const busy = draft.state === "sending";
     sendButton.disabled = !sendable(draft);
     text.readOnly = busy;
@@ -257,6 +264,16 @@ export function mountComposer(app) {
     if (busy) fill(status, t("write.sending"));
     else if (draft.state === "failed") fill(status, h("span.bad", { role: "alert" }, t("write.failed", { why: draft.problem })));
     else fill(status);
+  }
+
+  /** Shows what will not work with the draft. While it is sent, nothing changes. */
+  function drawForeseen(draft) {
+    if (draft.state === "sending") return;
+    refill(foreseen, foresee(draft, store.model).map(({ code, capability, agent, limit, ...values }) => h("li", { "data-key": code, "data-code": code },
+      icon("parked"), h("span", {}, t(`foreseen.${code}`, {
+        ...values, field: capability, capability: capability && t(`capability.${capability}`), agent: agent && app.nameOf(agent),
+        limit: code === "too_large" ? size(limit) : limit,
+      })))));
   }
 
   function drawTasks(draft) {
@@ -277,13 +294,14 @@ export function mountComposer(app) {
   return {
     element,
     focus: () => text.focus(),
-    /** Sets the receiver of the draft and keeps its text. */
-    address(to, inTask) {
-      edit({ to, task: to === "root" ? inTask ?? null : null });
+    /** Sets the receiver of the draft. Keeps its text; `proposed` is the text of a draft that has none. */
+    address(to, inTask, proposed = "") {
+      edit({ to, task: to === "root" ? inTask ?? null : null, text: store.draft.text || proposed });
       text.focus();
     },
     update(model, ui) {
-      const now = [model.tasks, model.services, ui.task, model.ready];
+      const receiver = model.agents.get(store.draft.to);
+      const now = [model.tasks, model.services, ui.task, model.ready, model.config, receiver?.state, receiver?.service];
       const { draft } = store;
       const moved = known.length > 0 && known[2] !== ui.task;
       if (moved && draft.to === "root" && draft.state === "writing") store.write({ ...draft, task: ui.task, key: null });

@@ -38,12 +38,13 @@ export async function askScope(app, id, verb, below) {
 
 /**
  * Asks how to run a turn again: with which service and, if the turn began with a message of the person, with which new
- * text. Resolves to the answer, or to `null` if the person cancels.
+ * text. The service `preferred` is chosen at first. Resolves to the answer, or to `null` if the person cancels.
  */
-export async function askFork(app, services, text) {
+async function askFork(app, services, text, preferred) {
   const { t } = app;
   const service = h("select", { "aria-label": t("service") }, h("option", { value: "" }, t("fork.same")),
     services.map((one) => h("option", { value: one.id }, one.id)));
+  service.value = services.some((one) => one.id === preferred) ? preferred : "";
   const written = text === null ? null : h("textarea", { "aria-label": t("fork.text"), rows: "6" });
   if (written) written.value = text;
   const dialog = h("dialog.fork", { "aria-labelledby": "ask-title" });
@@ -55,6 +56,22 @@ export async function askFork(app, services, text) {
   ]);
   if (await ask(dialog) !== "fork") return null;
   return { service: service.value || undefined, text: written && written.value !== text ? written.value : undefined };
+}
+
+/**
+ * Begins a new task with a copy of everything before a turn, and runs the turn again as the person chooses. `text` is
+ * the message of the person with which the turn began, or `null`.
+ */
+export async function forkTurn(app, { task, turn }, text, preferred = null) {
+  try {
+    const answer = await askFork(app, await app.api.services(), text, preferred);
+    if (!answer) return;
+    const forked = await app.api.fork(task, { turn, ...answer }, crypto.randomUUID());
+    app.say(app.t("fork.done"));
+    app.chooseTask(forked.task);
+  } catch (error) {
+    app.say(app.explain(error), "bad");
+  }
 }
 
 /** Asks before a task is stopped. Resolves to whether to stop the task. */

@@ -82,7 +82,7 @@ export function mountNow(app) {
     const known = store.model.agents.get(found.id);
     const one = known?.doing ? { ...found, state: known.state, doing: known.doing } : found;
     return h("article.now-card", { "data-key": one.id, class: `is-${one.state}` },
-      h("header", {}, who(app, one.id), h("span.spring"), h("span.dim", {}, spent(app, one.usage))),
+      h("header", {}, who(app, one.id), h("span.spring"), one.usage.calls > 0 ? h("span.dim", {}, spent(app, one.usage)) : null),
       one.objective ? h("p.now-objective", { title: one.objective }, one.objective) : null,
       h("p.now-doing", {}, doingLine(app, one)),
       one.last ? h("p.now-last", { title: one.last.text ?? "" }, time(app, one.last.at), " ", lastParts(t, one.last, (id) => app.nameOf(id))) : null);

@@ -1,4 +1,4 @@
-// The detail view of a task: the files of its workspaces, and what each agent changed in each turn.
+// The detail view of a task: its state, the files of its workspaces, and what each agent changed in each turn.
 
 import { h, fill, append, icon } from "../dom.js";
 import { passes } from "../draft.js";
@@ -6,7 +6,8 @@ import { size } from "../format.js";
 import { refill } from "../morph.js";
 import { kept } from "../reading.js";
 import { diffBlock } from "./diff.js";
-import { button, nothing, time, titleOf, trouble, who } from "./shared.js";
+import { outcomeOf } from "./outcome.js";
+import { button, nothing, spent, time, titleOf, trouble, who } from "./shared.js";
 
 const TABS = ["files", "changes"];
 const REREAD_MS = 400;
@@ -17,6 +18,7 @@ export function showTask(app, id, title, body, signal) {
   const { t, api } = app;
   let tab = "files";
   let returns = null;
+  let task = null;
   /** The agent whose worktree is shown. An empty string stands for the workspace that all agents share. */
   let agent = "";
   /** The entries of each open directory, by the path of the directory. */
@@ -30,12 +32,15 @@ export function showTask(app, id, title, body, signal) {
    */
   const diffs = new Map();
 
+  const head = h("p.lead.task-head");
   const tabs = h("div.tabs", { role: "tablist", "aria-label": t("task.parts"), onkeydown: ontabkey });
   const panel = h("div.panel", { role: "tabpanel", id: "task-panel", tabindex: "0" });
-  append(fill(body), [tabs, panel]);
+  append(fill(body), [head, tabs, panel]);
 
   const load = kept(async () => {
     try {
+      // The page holds only the newest tasks.
+      task = app.store.model.tasks.get(id) ?? await api.task(id);
       changes = await api.changes(id);
       if (tab === "files") await readFiles();
       draw();
@@ -71,6 +76,7 @@ export function showTask(app, id, title, body, signal) {
 
   function draw() {
     refill(title, titleOf(app, id), " ", h("span.id", {}, id));
+    refill(head, task ? [outcomeOf(app, task), h("span.dim", {}, spent(app, task.usage)), h("span.dim", {}, time(app, task.createdAt))] : []);
     refill(tabs, TABS.map((one) => h("button", {
       type: "button", role: "tab", id: `task-tab-${one}`, "aria-controls": "task-panel", "aria-selected": String(tab === one),
       tabindex: tab === one ? "0" : "-1", onclick: () => choose(one),
@@ -186,6 +192,11 @@ export function showTask(app, id, title, body, signal) {
   draw();
   return {
     update(model, ui, entries) {
+      const now = model.tasks.get(id) ?? task;
+      if (now !== task) {
+        task = now;
+        draw();
+      }
       const concerns = returns !== model.returns || entries.some((one) => one.task === id && CHANGING.has(one.event));
       if (!concerns) return;
       ({ returns } = model);

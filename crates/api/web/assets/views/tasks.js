@@ -1,8 +1,9 @@
 // The page with all tasks and the state of each task.
 
-import { h, icon } from "../dom.js";
+import { h } from "../dom.js";
 import { short } from "../format.js";
 import { refill } from "../morph.js";
+import { outcomeOf, standing } from "./outcome.js";
 import { button, iconButton, nothing, spent, time } from "./shared.js";
 
 export function mountTasks(app) {
@@ -41,9 +42,6 @@ export function mountTasks(app) {
   const element = h("section.page.page-tasks", { "aria-label": t("page.tasks") },
     h("div.pane-head", {}, h("h2", {}, t("page.tasks")), states, search),
     h("div.scroll", { tabindex: "0" }, h("div.table-holder", {}, table), foot));
-
-  const standing = (task) => (task.state === "open" ? "open" : task.outcome ?? "unanswered");
-  const SHAPES = { open: "thinking", answered: "conversation", awaits_user: "question", unanswered: "ended", no_model: "parked", limited: "stop" };
 
   async function readMore(after) {
     try {
@@ -87,10 +85,7 @@ export function mountTasks(app) {
     return h("tr", {
       "data-key": task.id, class: `task-${standing(task)}${task.id === ui.task ? " chosen" : ""}`,
     },
-    h("td", {}, h("span", { class: `outcome outcome-${standing(task)}` }, icon(SHAPES[standing(task)]),
-      t(task.state === "open" ? "task.open" : `outcome.${standing(task)}`)),
-    task.waitingForUser > 0 ? h("span.badge.ask", {}, t("task.questions", { n: task.waitingForUser })) : null,
-    task.stoppedBy ? h("div.dim.small", {}, t("task.stopped", { by: task.stoppedBy === "user" ? t("you") : task.stoppedBy })) : null),
+    h("td", {}, outcomeOf(app, task)),
     h("td.task-title", {}, h("button.link", { type: "button", onclick: () => {
       app.chooseTask(task.id);
       app.go("conversation");

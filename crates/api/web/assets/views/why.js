@@ -5,6 +5,7 @@ import { refill } from "../morph.js";
 import { kept } from "../reading.js";
 import { passes } from "../draft.js";
 import { size } from "../format.js";
+import { forkTurn } from "./dialogs.js";
 import { artifactIdChip, button, code, detailLink, section, titleOf, trouble, who } from "./shared.js";
 
 export function showWhy(app, id, title, body, signal) {
@@ -25,9 +26,10 @@ export function showWhy(app, id, title, body, signal) {
 
   function draw(why) {
     shown = true;
+    const remedies = [...why.remedies ?? [], runAgain(why.chain)].filter(Boolean);
     refill(body,
       h("ol.why", {}, why.chain.map((fact) => h("li", { class: `fact-${fact.fact}` }, factParts(app, fact)))),
-      why.remedies?.length > 0 ? section(t("why.remedies"), h("ul.plain.remedies", {}, why.remedies.map((one) =>
+      remedies.length > 0 ? section(t("why.remedies"), h("ul.plain.remedies", {}, remedies.map((one) =>
         h("li", { "data-remedy": one.remedy }, remedyRow(one))))) : null);
   }
 
@@ -51,7 +53,10 @@ export function showWhy(app, id, title, body, signal) {
         return () => tried(() => api.patchRole(one.role, { serviceId: one.service }));
       case "resume":
         return () => app.steer(one.agent, "resume");
+      case "run_again":
+        return () => tried(async () => forkTurn(app, await api.sent(one.sent), null, one.services[0]), null);
       case "hire":
+        return () => app.compose({ to: one.agent, task: one.task, text: t("remedy.hire.text", { service: one.service }) });
       case "answer":
       case "write":
         return () => app.compose({ to: one.agent, task: one.task });
@@ -60,10 +65,10 @@ export function showWhy(app, id, title, body, signal) {
     }
   }
 
-  async function tried(act) {
+  async function tried(act, done = t("remedy.done")) {
     try {
       await act();
-      app.say(t("remedy.done"));
+      if (done) app.say(done);
       load();
     } catch (error) {
       app.say(app.explain(error), "bad");
@@ -77,6 +82,18 @@ export function showWhy(app, id, title, body, signal) {
       load();
     },
   };
+}
+
+/**
+ * Returns the remedy that every explained request has if another service could do better: to run its turn again. Comes
+ * from the page, because nothing has to be decided about it.
+ */
+function runAgain(chain) {
+  const explained = chain.findLast((fact) => fact.sent);
+  if (!explained) return null;
+  const { services } = chain.find((fact) => fact.fact === "others_can") ?? {};
+  if (explained.fact === "described" && !services) return null;
+  return { remedy: "run_again", agent: explained.agent, sent: explained.sent, services: services ?? [] };
 }
 
 /** Returns a fact as text and links. */

@@ -1,0 +1,84 @@
+// Foresees what will not work with a message before the person sends it. Pure functions. The page knows the services,
+// the limits, and the names and types of the attached files. The daemon knows also their bytes, and warns again if it
+// finds more in a message that it has accepted.
+
+import { endOf } from "./looks.js";
+
+/** The input capability that each kind of medium needs. */
+const NEEDS = { image: "vision", audio: "audio", video: "video" };
+/** Pictures that polity cannot decode. Every model gets only a description of them. */
+const UNDECODED = ["heic", "heif", "avif", "jxl", "jp2", "jpx", "psd", "icns", "dds", "exr", "pcx"];
+/** Media whose type not all browsers know. */
+const MEDIA = { audio: ["flac", "opus", "m4a", "caf"], video: ["mkv", "avi", "mov", "wmv"] };
+/** Documents and archives from which polity extracts no text. */
+const CLOSED = [
+  "doc", "ppt", "pps", "pages", "numbers", "mobi", "azw3", "djvu", "one", "pub", "vsd", "mpp", "msg", "wpd", "hwp",
+  "zip", "7z", "rar", "gz", "tgz", "tar", "bz2", "xz", "zst",
+];
+
+/** Returns the kind of a file as far as it matters here: `closed`, or a kind of medium; otherwise null. */
+function kindOf({ name, file }) {
+  const end = endOf(name);
+  if (CLOSED.includes(end)) return "closed";
+  if (UNDECODED.includes(end)) return "image";
+  const family = file.type.split("/", 1)[0];
+  if (family in NEEDS) return file.type === "image/svg+xml" ? null : family;
+  return Object.keys(MEDIA).find((kind) => MEDIA[kind].includes(end)) ?? null;
+}
+
+/** Whether a service takes this sort of input. A service that has refused several media gets none. */
+const takes = (service, capability) => service.capabilities.input.includes(capability) && !service.refusedMedia?.all;
+
+/** Estimates the tokens of a text as the daemon does: four ASCII characters, or one other character, are a token. */
+function tokensOf(text) {
+  const others = [...text].filter((character) => character > "\u007f").length;
+  return Math.ceil(([...text].length - others) / 4) + others;
+}
+
+/** Returns the service that reads the message; undefined if the page does not know it. */
+function readerOf(draft, model) {
+  if (draft.to !== "root") return model.services.find((one) => one.id === model.agents.get(draft.to)?.service);
+  if (draft.task) return undefined;
+  return model.services.find((one) => (draft.service ? one.id === draft.service : one.isDefault));
+}
+
+/**
+ * Returns what will not work with a draft, the worst first. Each has a `code` (those of the daemon's warnings, and
+ * some that only the page has) and the values for its text.
+ */
+export function foresee(draft, model) {
+  if (!model.config || model.services.length === 0) return [];
+  const { limits } = model.config;
+  const reader = readerOf(draft, model);
+  const receiver = model.agents.get(draft.to);
+  const found = [];
+  const add = (code, values) => found.push({ code, ...values });
+  const named = (files) => files.map((one) => one.name).join(", ");
+
+  const large = draft.files.filter((one) => one.file.size > limits.maxArtifactBytes);
+  if (large.length > 0) add("too_large", { names: named(large), limit: limits.maxArtifactBytes });
+  // A text has at most as many characters and tokens as it has UTF-16 units.
+  if (draft.text.length > limits.maxMessageChars && [...draft.text].length > limits.maxMessageChars) {
+    add("too_long", { n: [...draft.text].length, limit: limits.maxMessageChars });
+  }
+  const window = reader?.contextWindow;
+  if (draft.text.length > window && tokensOf(draft.text) > window) {
+    add("does_not_fit", { service: reader.id, n: tokensOf(draft.text), window });
+  }
+
+  const undecoded = draft.files.filter((one) => UNDECODED.includes(endOf(one.name)));
+  if (undecoded.length > 0) add("undecoded", { names: named(undecoded) });
+  for (const [kind, capability] of Object.entries(NEEDS)) {
+    const files = draft.files.filter((one) => kindOf(one) === kind && !undecoded.includes(one));
+    if (files.length === 0) continue;
+    const able = model.services.filter((one) => takes(one, capability));
+    if (able.length === 0) add("nobody_takes", { names: named(files), capability });
+    else if (draft.to !== "root" && reader && !able.includes(reader)) {
+      add("described", { names: named(files), capability, service: reader.id, services: able.map((one) => one.id).join(", ") });
+    }
+  }
+  const closed = draft.files.filter((one) => kindOf(one) === "closed");
+  if (closed.length > 0 && !model.services.some((one) => takes(one, "file"))) add("unreadable", { names: named(closed) });
+  if (receiver?.state === "paused" || receiver?.state === "parked") add(receiver.state, { agent: draft.to });
+  return found;
+}

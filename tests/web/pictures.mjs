@@ -1,0 +1,155 @@
+// Takes the pictures of the documentation in a real browser, on a real daemon: `just pictures`.
+//
+// POLITY_PICTURES is the directory for the pictures (default: docs/pictures). The other environment variables are those
+// of run.mjs.
+
+import { mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { launch, open, whereChromium } from "./support/browser.mjs";
+import { ALONE, ANSWER, PROMPT, QUESTION, company } from "./support/company.mjs";
+import { Daemon } from "./support/daemon.mjs";
+import { go, idle, live, row, send, showsAgent, until } from "./support/page.mjs";
+
+const CHART = fileURLToPath(new URL("../../examples/picture.png", import.meta.url));
+const BINARY = process.env.POLITY_BIN ?? fileURLToPath(new URL("../../target/debug/polity", import.meta.url));
+const TO = process.env.POLITY_PICTURES ?? fileURLToPath(new URL("../../docs/pictures/", import.meta.url));
+const WIDE = { width: 1280, height: 800 };
+/** The largest picture in bytes. Larger ones make the repository heavy. */
+const MOST_BYTES = 200_000;
+
+/** Saves what the page shows, when its notes have gone and its pictures are there. */
+async function take(page, name) {
+  await until("all notes have gone", async () => (await page.locator(".toast").count()) === 0);
+  await until("all pictures are there", () => page.evaluate(() => [...document.images].every((image) => image.complete || !image.checkVisibility())));
+  await page.mouse.move(0, 0);
+  const file = join(TO, `${name}.png`);
+  await page.screenshot({ path: file, animations: "disabled" });
+  const { size } = statSync(file);
+  if (size > MOST_BYTES) throw new Error(`${file} has ${size} bytes`);
+  console.log(`- ${file}, ${Math.ceil(size / 1000)} kB`);
+}
+
+function services(url) {
+  const at = (id, input, more = {}) => ({
+    id, name: id, baseURL: url, model: id, capabilities: { input: ["text", ...input], output: ["text", "tool_calling"] },
+    dialect: { stream: false }, ...more,
+  });
+  return [at("writer", [], { price: { input: 1, output: 4 } }), at("eyes", ["vision"], { price: { input: 2, output: 8 } }),
+    at("local", [], { capabilityTags: ["local"], maxConcurrentRequests: 1 })];
+}
+
+/** Opens the view in a further window, which is logged in like `context`. */
+async function opened(browser, context, daemon, options) {
+  const { cookies } = await context.storageState();
+  const { page } = await open(browser, { viewport: WIDE, ...options, storageState: { cookies, origins: [] } });
+  await page.goto(daemon.url);
+  await live(page);
+  return page;
+}
+
+/** Returns the agents by their roles. */
+async function byRole(daemon) {
+  const { agents } = await daemon.get("/api/agents");
+  return Object.fromEntries(agents.map((agent) => [agent.role, agent]));
+}
+
+async function atWork(browser, context, page, daemon) {
+  await daemon.write(ALONE);
+  await idle(daemon);
+  await page.locator("input[type=file]").setInputFiles(CHART);
+  await page.locator(".attached-file img").waitFor();
+  await send(page, PROMPT);
+  const states = { Reader: "thinking", Researcher: "retrying", Planner: "thinking", Critic: "queued", Analyst: "waiting" };
+  await until("every agent is in its state", async () => {
+    const found = await byRole(daemon);
+    return Object.entries(states).every(([role, state]) => found[role]?.state === state);
+  });
+  for (const state of ["thinking", "retrying", "queued"]) await page.locator(`.now-card.is-${state} .elapsed`).first().waitFor();
+  await page.locator(".stuck-question", { hasText: QUESTION }).waitFor();
+  const out = await page.evaluate(() => [...document.querySelectorAll(".now-card *")].filter((part) =>
+    part.getBoundingClientRect().right > part.closest(".now-card").getBoundingClientRect().right).map((part) => part.textContent));
+  if (out.length > 0) throw new Error(`these stick out of their cards: ${out.join("; ")}`);
+  await take(page, "now");
+  const phone = await opened(browser, context, daemon, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  await phone.locator(".stuck-question .actions").scrollIntoViewIfNeeded();
+  await take(phone, "phone");
+  await phone.context().close();
+}
+
+async function afterwards(browser, context, page, daemon) {
+  const task = (await daemon.get("/api/tasks")).tasks.find((one) => one.title === PROMPT);
+  const { Planner: planner, Reader: reader } = await byRole(daemon);
+
+  await row(page, "root").locator(".state-idle").waitFor();
+  await go(page, "tasks");
+  await page.locator(`tr[data-key="${task.id}"] .task-files`).click();
+  await page.locator("#task-tab-changes").click();
+  await page.locator(".commit", { hasText: planner.id }).locator("button").click();
+  await page.locator(".file-diff .diff-added").first().waitFor();
+  await take(page, "task");
+
+  const { events } = await daemon.get("/api/events?kind=model_answered&agent=root&before=9007199254740991");
+  const answered = events.find((event) => event.content?.some((shown) => shown.routing === "described"));
+  const { artifact } = answered.content.find((shown) => shown.routing === "described");
+  await go(page, "timeline");
+  await page.evaluate((id) => { location.hash = `#/timeline/why/${encodeURIComponent(id)}`; }, `artifact:${artifact}@${answered.sent}`);
+  await page.locator("[data-remedy=introduce]").waitFor();
+  await take(page, "why");
+
+  await go(page, "artifacts");
+  const { artifacts } = await daemon.get("/api/artifacts");
+  const plan = artifacts.find((one) => one.filename === "plan.md");
+  await page.locator(".tile", { hasText: "plan.md" }).click();
+  await page.locator("aside.detail h2 .id", { hasText: plan.id }).waitFor();
+  await page.locator("aside.detail .markdown td.align-right").first().waitFor();
+  await take(page, "artifact");
+
+  await go(page, "timeline");
+  await row(page, reader.id).click();
+  await showsAgent(page, reader.id);
+  await page.locator("aside.detail .contacts").waitFor();
+  await take(page, "timeline");
+
+  const dark = await opened(browser, context, daemon, { colorScheme: "dark" });
+  await go(dark, "conversation");
+  await dark.locator(".message", { hasText: ANSWER }).waitFor();
+  await row(dark, "root").click();
+  await showsAgent(dark, "root");
+  await dark.locator("aside.detail .contacts").waitFor();
+  await take(dark, "dark");
+}
+
+const chromium = whereChromium();
+if (!chromium) throw new Error("Chromium is not installed");
+mkdirSync(TO, { recursive: true });
+const model = await company();
+const daemon = new Daemon(BINARY);
+const browser = await launch(chromium);
+try {
+  // A long pause after the failed call, so that the picture shows an agent that waits for its next attempt.
+  daemon.configure("app.json", { discover: false, language: "en", retry: { baseDelayMs: 20_000 } });
+  daemon.configure("llmservices.json", { services: services(model.url) });
+  await daemon.start();
+  const { page, context } = await open(browser, { viewport: WIDE });
+  await page.goto(daemon.url);
+  await page.locator("input[name=token]").fill(daemon.token);
+  await page.locator("button").click();
+  await live(page);
+  await atWork(browser, context, page, daemon);
+  await page.locator(".stuck-question button").first().click();
+  await send(page, "In units, please.");
+  model.release("Reader");
+  await until("the Analyst has finished", async () => (await byRole(daemon)).Analyst.state === "idle");
+  model.release("Planner");
+  await idle(daemon);
+  await afterwards(browser, context, page, daemon);
+} catch (error) {
+  error.message += `\nthe log of the daemon:\n${daemon.said.slice(-2000)}`;
+  throw error;
+} finally {
+  await browser.close();
+  model.close();
+  await daemon.kill();
+  daemon.remove();
+}
