@@ -20,11 +20,19 @@ pub(crate) struct Budgets(Mutex<HashMap<TaskId, Arc<Budget>>>);
 /// The budget of one task.
 #[derive(Debug)]
 struct Budget {
-    /// Held while the budget decides about a call, so that two calls cannot reserve the same remaining amount.
-    deciding: tokio::sync::Mutex<()>,
+    /// Locked while the budget decides about a call, so that two calls cannot reserve the same remaining amount.
+    counted: tokio::sync::Mutex<Counted>,
     state: Mutex<State>,
     /// Notified when a reservation is given back.
     settled: Arc<Notify>,
+}
+
+/// What the task has spent, up to one of its calls. The rows of calls never change, so only later calls must be read.
+#[derive(Debug, Default)]
+struct Counted {
+    spent: Spent,
+    /// The number of the last call that `spent` contains; 0 if it contains none.
+    through: i64,
 }
 
 #[derive(Debug)]
@@ -90,7 +98,7 @@ impl Budgets {
         let new = || {
             let state = State { reserved: Spent::default(), worked, working: 0, since: Instant::now() };
             Arc::new(Budget {
-                deciding: tokio::sync::Mutex::new(()),
+                counted: tokio::sync::Mutex::default(),
                 state: Mutex::new(state),
                 settled: Arc::new(Notify::new()),
             })
@@ -139,7 +147,7 @@ impl Budgets {
         // missed.
         let mut settled = Box::pin(Arc::clone(&budget.settled).notified_owned());
         settled.as_mut().enable();
-        let _deciding = budget.deciding.lock().await;
+        let mut counted = budget.counted.lock().await;
         // Read the reserved amount before the spent amount. A call that ends between the two reads then counts twice,
         // which is better than not at all.
         let reserved = budget.state().reserved;
@@ -149,8 +157,11 @@ impl Budgets {
         if let Some(reached) = stopped_by.and_then(|limit| named(&limit, limits)) {
             return Ok(Reserved::Refused(reached));
         }
-        let spent =
-            if is_bounded(limits) { usage::of_task(&mut reader, task).await? } else { Spent::default() };
+        if is_bounded(limits) {
+            let (spent, through) = usage::since(&mut reader, task, counted.through).await?;
+            *counted = Counted { spent: counted.spent + spent, through };
+        }
+        let spent = counted.spent;
         drop(reader);
         Ok(match judge(spent, reserved, need, limits) {
             Leave::Granted => {

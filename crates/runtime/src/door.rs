@@ -17,7 +17,7 @@ use polity_society::rules::{
 };
 use polity_store::Connection;
 use polity_store::contacts::ContactRow;
-use polity_store::messages::Streak;
+use polity_store::messages::{Arrival, RequestsOf, Streak};
 use polity_store::{
     Conversation, Error, Stopped, Tx, agents, apply, artifacts, contacts, events, messages, notes, turns,
 };
@@ -95,10 +95,12 @@ pub(crate) async fn send(
     draft: Draft,
     last_word: LastWord,
 ) -> Result<Sent, Stopped> {
-    send_fitting(tx, snapshot, sender, draft, last_word, Misfit::Marked).await
+    let requests = messages::requests_of(&mut tx.connection, sender).await?;
+    send_fitting(tx, snapshot, sender, draft, last_word, Misfit::Marked, requests).await
 }
 
-/// Sends a draft as [`send`] does. `misfit` decides what happens to an answer that does not fit its schema.
+/// Sends a draft as [`send`] does. `misfit` decides what happens to an answer that does not fit its schema. `requests`
+/// are the present requests of the sender.
 pub(crate) async fn send_fitting(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -106,6 +108,7 @@ pub(crate) async fn send_fitting(
     draft: Draft,
     last_word: LastWord,
     misfit: Misfit,
+    requests: RequestsOf,
 ) -> Result<Sent, Stopped> {
     if let Some(problem) = unreadable_schema(&draft.payload) {
         return Err(Refusal::InvalidMessage(vec![problem]).into());
@@ -117,18 +120,15 @@ pub(crate) async fn send_fitting(
     let contacts = known_parties(&mut tx.connection, &snapshot.catalogue, sender).await?;
     let known = contact::find(&contacts, &draft.to)?;
     let receiver = known.map_or(&sender.agent, |known| &known.party.id).clone();
-    let acquaintance = if contacts::knows(&mut tx.connection, &receiver, &sender.agent).await? {
-        Acquaintance::Known
-    } else {
-        Acquaintance::New
-    };
-    let mut pending = messages::pending(&mut tx.connection, sender).await?;
+    let mut pending = requests.pending;
     if matches!(draft.answering, Answering::Closing(_)) {
         // The turn ends with this text. Messages that the turn has not read will begin another turn, in which the
         // agent will say more. So the requests of these messages count as pending, too.
-        pending.extend(messages::unheard(&mut tx.connection, sender).await?);
+        pending.extend(requests.unheard);
     }
     let mailbox = Conversation { agent: receiver.clone(), task: sender.task.clone() };
+    let max_queue = snapshot.settings.limits.max_queue;
+    let Arrival { known, queued, id } = messages::arrival(tx, &sender.agent, &mailbox, max_queue).await?;
     let streak = if sender.agent.is_user() || receiver.is_user() {
         Streak::default()
     } else {
@@ -137,17 +137,16 @@ pub(crate) async fn send_fitting(
     let facts = DoorFacts {
         task: sender.task.clone(),
         sender: row.party(&snapshot.catalogue),
-        acquaintance,
-        open_requests: messages::open_requests(&mut tx.connection, sender).await?,
-        works_on: turns::open(&mut tx.connection, sender).await?.and_then(|turn| turn.works_on),
+        acquaintance: if known { Acquaintance::Known } else { Acquaintance::New },
+        open_requests: requests.open,
+        works_on: requests.works_on,
         pending,
         last_word,
-        queued: messages::queued(&mut tx.connection, &mailbox, snapshot.settings.limits.max_queue).await?,
+        queued,
         exchanges: streak.exchanges,
         openable: openable(&mut tx.connection, sender, &mentioned(&draft.payload)).await?,
         contacts,
     };
-    let id = messages::next_id(tx).await?;
     let admitted = rules::admit(draft, &facts, id.clone(), &snapshot.settings.limits);
     if let Err(Refusal::LimitReached { limit: PAIR_LIMIT, value }) = admitted {
         tell_pair(tx, snapshot, sender, &receiver, streak.after, value).await?;

@@ -28,7 +28,7 @@ use polity_society::id::{TaskId, TurnId};
 use polity_society::message::Expects;
 use polity_society::rules;
 use polity_store::record::Record;
-use polity_store::turns::{self, OpenTurn};
+use polity_store::turns::{self, OpenTurn, ToDo};
 use polity_store::{Conversation, Error, Tx, agents, events, holds, messages, records, tasks, usage};
 use polity_view::Event;
 use polity_view::in_full;
@@ -75,19 +75,21 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
         return Ok(None);
     }
     let mut reader = handles.store.reader().await?;
-    if holds::held(&mut reader, conversation).await? {
-        return Ok(None);
-    }
-    let mut open = turns::open(&mut reader, conversation).await?;
-    if open.is_none() && messages::any_queued(&mut reader, conversation).await? {
-        let (conversation, snapshot) = (conversation.clone(), handles.registry.current());
-        // Give the connection back now, so that others can use it while this driver waits for the write below.
-        drop(reader);
-        let begin =
-            handles.store.write(move |tx| Box::pin(async move { begin(tx, &snapshot, &conversation).await }));
-        open = begin.await?;
-        reader = handles.store.reader().await?;
-    }
+    let open = match turns::to_do(&mut reader, conversation).await? {
+        ToDo::Turn(open) => Some(open),
+        ToDo::Held | ToDo::Nothing => None,
+        ToDo::Mail => {
+            let (conversation, snapshot) = (conversation.clone(), handles.registry.current());
+            // Give the connection back now, so that others can use it while this driver waits for the write below.
+            drop(reader);
+            let begin = handles
+                .store
+                .write(move |tx| Box::pin(async move { begin(tx, &snapshot, &conversation).await }));
+            let open = begin.await?;
+            reader = handles.store.reader().await?;
+            open
+        }
+    };
     let Some(open) = open else { return Ok(None) };
     polity_points::point!("driver::taken_up");
     let expects =

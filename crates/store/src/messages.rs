@@ -8,8 +8,8 @@ pub use between::{
     Streak, first_between, last_told_user, said_before, sent_to_person, settle_interim, streak, was_told,
 };
 pub use requests::{
-    answer, close_requests, fail, give_up, mark_reminded, open_requests, owed, pending, questions, release,
-    requests, unanswered, unheard, waits,
+    RequestsOf, answer, close_requests, fail, give_up, mark_reminded, open_requests, owed, pending,
+    questions, release, requests, requests_of, unanswered, waits,
 };
 pub(crate) use row::{read, state};
 
@@ -24,8 +24,26 @@ use std::collections::BTreeSet;
 
 /// The number for the next message. The next number exceeds even the numbers of removed messages, so that no number
 /// is given twice.
-const NEXT: &str = "SELECT max(coalesce((SELECT max(seq) FROM messages), 0),
-    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1";
+macro_rules! next {
+    () => {
+        "max(coalesce((SELECT max(seq) FROM messages), 0),
+    coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1"
+    };
+}
+/// Counts the queued messages of a mailbox. The span from the lowest to the highest number is an upper bound. SQLite
+/// counts the rows only if this span reaches the limit ?3.
+macro_rules! queued {
+    () => {
+        "SELECT CASE WHEN span < ?3 THEN span ELSE (SELECT count(*) FROM messages INDEXED BY messages_waiting
+        WHERE receiver = ?1 AND task = ?2 AND state = 'queued') END
+    FROM (SELECT (SELECT max(seq) FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued')
+        - (SELECT min(seq) FROM messages INDEXED BY messages_waiting
+            WHERE receiver = ?1 AND task = ?2 AND state = 'queued') + 1 AS span)"
+    };
+}
+
+const NEXT: &str = concat!("SELECT ", next!());
 const INSERT: &str =
     "INSERT INTO messages (seq, id, task, sender, sender_role, receiver, type, body, attachments,
     in_reply_to, about, on_behalf_of, expects, finality, introduction, introduced, due_at, state, created_at, sent_in)
@@ -37,15 +55,16 @@ const FIRST_QUEUED: &str = "SELECT * FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued' ORDER BY seq LIMIT 1";
 const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
-/// Counts the queued messages of a mailbox. The span from the lowest to the highest number is an upper bound. SQLite
-/// counts the rows only if this span reaches the limit ?3.
-const QUEUED: &str =
-    "SELECT CASE WHEN span < ?3 THEN span ELSE (SELECT count(*) FROM messages INDEXED BY messages_waiting
-        WHERE receiver = ?1 AND task = ?2 AND state = 'queued') END
-    FROM (SELECT (SELECT max(seq) FROM messages INDEXED BY messages_waiting
-            WHERE receiver = ?1 AND task = ?2 AND state = 'queued')
-        - (SELECT min(seq) FROM messages INDEXED BY messages_waiting
-            WHERE receiver = ?1 AND task = ?2 AND state = 'queued') + 1 AS span)";
+const QUEUED: &str = queued!();
+/// Facts about a message from ?4 to the mailbox: whether the receiver knows the sender, how many messages wait (as in
+/// [`QUEUED`]), and the number of the message.
+const ARRIVAL: &str = concat!(
+    "SELECT EXISTS (SELECT 1 FROM contacts WHERE owner = ?1 AND agent = ?4) AS known, (",
+    queued!(),
+    ") AS queued, ",
+    next!(),
+    " AS next"
+);
 const TAKE: &str = "UPDATE messages SET state = 'in_turn', turn = ?2 WHERE id = ?1 AND state = 'queued'";
 /// The sizes of two groups of messages, each oldest first. The first group has at most ?4 messages that the turn ?3 has
 /// taken in but not yet shown to its model. The second group has at most ?5 queued messages.
@@ -93,6 +112,7 @@ pub(crate) const STATEMENTS: &[&str] = &[
     FIRST_QUEUED,
     ANY_QUEUED,
     QUEUED,
+    ARRIVAL,
     TAKE,
     MAIL,
     TAKE_THROUGH,
@@ -190,6 +210,34 @@ pub async fn queued(connection: &mut Connection, mailbox: &Conversation, limit: 
     let query = polity_sql::query_scalar(QUEUED).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let query = query.bind(i64::try_from(limit).unwrap_or(i64::MAX));
     Ok(query.fetch_one(connection).await.map(i64::unsigned_abs)?)
+}
+
+/// Facts about a message that is about to be accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Whether the sender is a contact of the receiver.
+    pub known: bool,
+    /// The number of queued messages, as in [`queued`].
+    pub queued: u64,
+    /// The id that the message gets. The caller needs a write transaction, as for [`next_id`].
+    pub id: MessageId,
+}
+
+/// Returns facts about a message that is about to be accepted. `limit` is the limit of the mailbox.
+pub async fn arrival(
+    tx: &mut Tx,
+    sender: &AgentId,
+    mailbox: &Conversation,
+    limit: u64,
+) -> Result<Arrival, Error> {
+    let query = polity_sql::query(ARRIVAL).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
+    let query = query.bind(i64::try_from(limit).unwrap_or(i64::MAX)).bind(sender.as_str());
+    let row = query.fetch_one(&mut tx.connection).await?;
+    Ok(Arrival {
+        known: row.get("known"),
+        queued: row.get::<Option<i64>, _>("queued").unwrap_or_default().unsigned_abs(),
+        id: MessageId::from_sequence(row.get("next")),
+    })
 }
 
 /// Moves one queued message into a turn.

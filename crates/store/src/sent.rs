@@ -11,7 +11,7 @@ use polity_sql::Connection;
 use polity_sql::Json;
 use polity_sql::Row;
 use polity_view::{SentOutcome, SentRequest, Shown};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
 
 const INSERT: &str =
@@ -20,7 +20,8 @@ const INSERT: &str =
 const KEPT: &str = "SELECT kept FROM sent WHERE task = ?1 ORDER BY seq DESC LIMIT 1";
 const KNOWN: &str = "SELECT seq, hash FROM sent_texts
     WHERE task = ?1 AND hash IN (SELECT value FROM json_each(?2))";
-const INSERT_TEXT: &str = "INSERT INTO sent_texts (task, hash, text) VALUES (?1, ?2, ?3) RETURNING seq";
+const INSERT_TEXTS: &str = "INSERT INTO sent_texts (task, hash, text)
+    SELECT ?1, value ->> 0, value ->> 1 FROM json_each(?2) ORDER BY key RETURNING seq, hash";
 const BECAME: &str = "UPDATE sent SET record = ?2 WHERE seq = ?1";
 const GET: &str = "SELECT * FROM sent WHERE seq = ?1";
 const TEXTS: &str =
@@ -37,7 +38,7 @@ const DESCRIBING: &str =
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] =
-    &[INSERT, KEPT, KNOWN, INSERT_TEXT, BECAME, GET, TEXTS, OF_RECORDS, DESCRIBING];
+    &[INSERT, KEPT, KNOWN, INSERT_TEXTS, BECAME, GET, TEXTS, OF_RECORDS, DESCRIBING];
 
 /// The most bytes of pieces that are stored for one task. Each piece is stored once, so the pieces together are little
 /// larger than the messages and records of the task, and only a very long task reaches this limit. A request whose new
@@ -112,26 +113,21 @@ async fn keep(
     let query = polity_sql::query(KNOWN).bind(task.as_str()).bind(Json(&hashes));
     let rows = query.fetch_all(&mut tx.connection).await?;
     let mut known: HashMap<String, i64> = rows.iter().map(|row| (row.get("hash"), row.get("seq"))).collect();
-    let new = pieces.iter().filter(|piece| !known.contains_key(&piece.hash));
-    let added = new.map(|piece| piece.text.len() as u64).sum();
+    let mut seen = HashSet::new();
+    let new = pieces.iter().filter(|piece| !known.contains_key(&piece.hash) && seen.insert(&piece.hash));
+    let new: Vec<(&str, &str)> = new.map(|piece| (piece.hash.as_str(), piece.text.as_str())).collect();
+    let added = new.iter().map(|(_, text)| text.len() as u64).sum();
     if added > room {
         return Ok(None);
     }
-    let mut places = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        let place = match known.get(&piece.hash) {
-            Some(place) => *place,
-            None => {
-                let query =
-                    polity_sql::query(INSERT_TEXT).bind(task.as_str()).bind(&piece.hash).bind(&piece.text);
-                let place: i64 = query.fetch_one(&mut tx.connection).await?.get("seq");
-                known.insert(piece.hash.clone(), place);
-                place
-            }
-        };
-        places.push(place);
+    if !new.is_empty() {
+        let query = polity_sql::query(INSERT_TEXTS).bind(task.as_str()).bind(Json(&new));
+        let rows = query.fetch_all(&mut tx.connection).await?;
+        known.extend(rows.iter().map(|row| (row.get::<String, _>("hash"), row.get::<i64, _>("seq"))));
     }
-    Ok(Some((places, added)))
+    let place = |piece: &Piece| known.get(&piece.hash).copied();
+    let places: Option<Vec<i64>> = pieces.iter().map(place).collect();
+    Ok(places.map(|places| (places, added)))
 }
 
 /// Notes which record the answer to a request became.

@@ -2,7 +2,7 @@
 
 use super::{Conversation, Error, Tx, approvals, messages};
 use polity_society::id::{AgentId, MessageId, TaskId, TurnId};
-use polity_sql::Connection;
+use polity_sql::{Connection, Row};
 use strum::{IntoStaticStr, VariantArray};
 
 const INSERT: &str =
@@ -10,6 +10,12 @@ const INSERT: &str =
     RETURNING id";
 const OPEN: &str =
     "SELECT id, began_by, works_on FROM turns WHERE agent = ?1 AND task = ?2 AND state = 'open'";
+const TO_DO: &str = "SELECT o.id, o.began_by, o.works_on,
+    EXISTS (SELECT 1 FROM holds WHERE agent = ?1 AND task = ?2)
+        OR EXISTS (SELECT 1 FROM agents WHERE id = ?1 AND paused_at IS NOT NULL) AS held,
+    EXISTS (SELECT 1 FROM messages INDEXED BY messages_waiting
+        WHERE receiver = ?1 AND task = ?2 AND state = 'queued') AS mail
+    FROM (SELECT 1) LEFT JOIN turns o ON o.agent = ?1 AND o.task = ?2 AND o.state = 'open'";
 const ALL_OPEN: &str = "SELECT agent, task FROM turns WHERE state = 'open'";
 const END: &str = "UPDATE turns SET state = ?2 WHERE id = ?1 AND state = 'open'";
 const OPEN_OF: &str = "SELECT id FROM turns WHERE agent = ?1 AND state = 'open'";
@@ -21,7 +27,7 @@ const FAILURES: &str = "SELECT count(*) FROM turns WHERE agent = ?1 AND task = ?
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, OPEN, ALL_OPEN, END, OPEN_OF, FAILURES];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OPEN, TO_DO, ALL_OPEN, END, OPEN_OF, FAILURES];
 
 /// A turn that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,11 +69,41 @@ pub async fn open(
 ) -> Result<Option<OpenTurn>, Error> {
     let query = polity_sql::query(OPEN).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
     let row = query.fetch_optional(connection).await?;
-    Ok(row.map(|row| OpenTurn {
+    Ok(row.as_ref().map(read))
+}
+
+/// What a conversation has to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToDo {
+    /// The conversation is parked, or its agent is paused.
+    Held,
+    /// The conversation goes on with its open turn.
+    Turn(OpenTurn),
+    /// A message waits for a turn.
+    Mail,
+    Nothing,
+}
+
+/// Returns what a conversation has to do.
+pub async fn to_do(connection: &mut Connection, conversation: &Conversation) -> Result<ToDo, Error> {
+    let query = polity_sql::query(TO_DO).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    let row = query.fetch_one(connection).await?;
+    if row.get("held") {
+        return Ok(ToDo::Held);
+    }
+    Ok(match row.get::<Option<i64>, _>("id") {
+        Some(_) => ToDo::Turn(read(&row)),
+        None if row.get("mail") => ToDo::Mail,
+        None => ToDo::Nothing,
+    })
+}
+
+fn read(row: &Row) -> OpenTurn {
+    OpenTurn {
         id: TurnId::new(row.get("id")),
         began_by: MessageId::new(row.get::<String, _>("began_by")),
         works_on: row.get::<Option<String>, _>("works_on").map(MessageId::new),
-    }))
+    }
 }
 
 /// Returns the conversations that have an open turn.

@@ -3,7 +3,7 @@
 use super::{Conversation, Error, Tx};
 use polity_llm::Usage;
 use polity_society::id::{AgentId, ServiceId, TaskId, TurnId};
-use polity_sql::Connection;
+use polity_sql::{Connection, Row};
 
 const INSERT: &str =
     "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
@@ -11,6 +11,9 @@ const INSERT: &str =
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 const OF_TASK: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
     coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost FROM model_calls WHERE task = ?1";
+const SINCE: &str = "SELECT count(*) AS calls, coalesce(sum(prompt_tokens), 0) AS prompt,
+    coalesce(sum(completion_tokens), 0) AS completion, total(cost) AS cost, coalesce(max(seq), ?2) AS newest
+    FROM model_calls INDEXED BY model_calls_of_task WHERE task = ?1 AND seq > ?2";
 const BY_AGENT: &str = "SELECT agent, count(*) AS calls, sum(prompt_tokens + completion_tokens) AS tokens,
     sum(cost) AS cost FROM model_calls WHERE task = ?1 GROUP BY agent";
 /// The tokens of the newest call of a conversation. These tokens count only if a model has answered since the newest
@@ -25,7 +28,7 @@ const IN_CONTEXT: &str = "SELECT prompt_tokens + completion_tokens AS tokens FRO
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TASK, BY_AGENT, IN_CONTEXT];
+pub(super) const STATEMENTS: &[&str] = &[INSERT, OF_TASK, SINCE, BY_AGENT, IN_CONTEXT];
 
 /// An amount that was spent, or that may be spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -86,13 +89,22 @@ pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, served: &S
 
 /// Returns what a task has spent so far.
 pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Spent, Error> {
-    let row = polity_sql::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?;
+    Ok(spent(&polity_sql::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?))
+}
+
+/// Returns what a task has spent in its calls after the call with the number `after`, and the number of its newest call.
+pub async fn since(connection: &mut Connection, task: &TaskId, after: i64) -> Result<(Spent, i64), Error> {
+    let row = polity_sql::query(SINCE).bind(task.as_str()).bind(after).fetch_one(connection).await?;
+    Ok((spent(&row), row.get("newest")))
+}
+
+fn spent(row: &Row) -> Spent {
     let number = |column: &str| row.get::<i64, _>(column).unsigned_abs();
-    Ok(Spent {
+    Spent {
         calls: number("calls"),
         tokens: number("prompt").saturating_add(number("completion")),
         cost: row.get("cost"),
-    })
+    }
 }
 
 /// Returns the tokens of the last request of a conversation and its answer, or `None` if the conversation has made no

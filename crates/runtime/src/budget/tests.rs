@@ -43,3 +43,33 @@ async fn the_time_of_a_task_runs_while_anybody_works_for_it() {
     budgets.forget(&world.task);
     assert_eq!(budgets.worked(&world.task), None);
 }
+
+/// What a task has spent is added up a few calls at a time, and each call counts once.
+#[tokio::test]
+async fn each_call_counts_once_whenever_it_is_counted() {
+    let world = World::new().await;
+    let budgets = Budgets::default();
+    let limits = Limits { max_tokens_per_task: Some(100), ..Limits::default() };
+    let reserve =
+        async |tokens| budgets.reserve(&world.store, &world.task, call(tokens), &limits).await.unwrap();
+    let pay = async |tokens: u64| {
+        let root = world.of("root");
+        let served = usage::Served {
+            service: polity_society::id::ServiceId::new("words"),
+            model: "words-1".to_owned(),
+            revision: 1,
+            attempts: 1,
+            usage: polity_llm::Usage { prompt_tokens: tokens, ..polity_llm::Usage::default() },
+            cost: None,
+        };
+        let turn = polity_society::id::TurnId::new(1);
+        world.write(move |tx| Box::pin(async move { usage::insert(tx, &root, turn, &served).await })).await;
+    };
+    for _ in 0..4 {
+        pay(10).await;
+        pay(10).await;
+        let Reserved::Granted(_) = reserve(20).await else { panic!("there is room") };
+    }
+    let Reserved::Refused(_) = reserve(21).await else { panic!("80 of 100 tokens are spent") };
+    let Reserved::Granted(_) = reserve(20).await else { panic!("a refusal costs nothing") };
+}

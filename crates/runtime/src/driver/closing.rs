@@ -21,7 +21,7 @@ use polity_society::rules::{
     self, Address, Answering, Closing, ClosingFacts, Draft, Earlier, LastWord, OpenRequest, Prompting,
     Timing, WorkedOn,
 };
-use polity_store::messages::{self, Settled};
+use polity_store::messages::{self, RequestsOf, Settled};
 use polity_store::mint;
 use polity_store::record::Record;
 use polity_store::turns::{self, OpenTurn};
@@ -114,7 +114,9 @@ async fn say(
     text: &str,
     misfit: Misfit,
 ) -> Result<ClosingText, Error> {
-    let address = rules::address(&facts(tx, conversation, open).await?);
+    let requests = messages::requests_of(&mut tx.connection, conversation).await?;
+    let facts = facts(tx, open, &requests).await?;
+    let address = rules::address(&facts);
     let earlier = match &address {
         Some(Address { to, subject, .. }) => {
             messages::said_before(&mut tx.connection, conversation, to, subject.requests(), text).await?
@@ -142,14 +144,16 @@ async fn say(
         notes::hold(tx, conversation, request, subject.requests(), &text).await?;
         return Ok(ClosingText::Done);
     }
-    let last_word = last_word(tx, open).await?;
+    let last_word = last_word_after(facts.prompting);
     let draft = |text: &str| Draft {
         to: to.to_string(),
         payload: Payload::text(text),
         answering: Answering::Closing(subject.clone()),
         due_at: None,
     };
-    let sent = keep(door::send_fitting(tx, snapshot, conversation, draft(text), last_word, misfit).await)?;
+    let sent =
+        door::send_fitting(tx, snapshot, conversation, draft(text), last_word, misfit, requests.clone());
+    let sent = keep(sent.await)?;
     if let Err(Refusal::ResultDoesNotFit { errors }) = sent {
         return Ok(ClosingText::Returned(errors));
     }
@@ -197,15 +201,13 @@ async fn fitting(
 }
 
 /// Reads the facts from which the rules decide who gets the closing text of a turn.
-async fn facts(tx: &mut Tx, conversation: &Conversation, open: &OpenTurn) -> Result<ClosingFacts, Error> {
+async fn facts(tx: &mut Tx, open: &OpenTurn, requests: &RequestsOf) -> Result<ClosingFacts, Error> {
     let worked_on = messages::requests(&mut tx.connection, open.works_on.iter()).await?;
-    let mut pending = messages::pending(&mut tx.connection, conversation).await?;
-    pending.extend(messages::unheard(&mut tx.connection, conversation).await?);
     Ok(ClosingFacts {
         works_on: worked_on.into_iter().next().map(|request| WorkedOn { id: request.id, from: request.from }),
         prompting: prompting(tx, open).await?,
-        open_requests: messages::open_requests(&mut tx.connection, conversation).await?,
-        pending,
+        open_requests: requests.open.clone(),
+        pending: [&*requests.pending, &requests.unheard].concat(),
     })
 }
 
@@ -251,10 +253,14 @@ async fn keep_whole(
 /// Returns whether the texts that a turn sends to the person are final even if the agent still waits for other agents.
 /// The result is yes if the turn began with a nudge: a notice to root that the person has heard nothing final.
 pub(crate) async fn last_word(tx: &mut Tx, open: &OpenTurn) -> Result<LastWord, Error> {
-    Ok(match prompting(tx, open).await? {
+    Ok(last_word_after(prompting(tx, open).await?))
+}
+
+fn last_word_after(prompting: Prompting) -> LastWord {
+    match prompting {
         Prompting::Nudge => LastWord::Yes,
         Prompting::Ordinary | Prompting::Deadlock => LastWord::UnlessWaiting,
-    })
+    }
 }
 
 async fn prompting(tx: &mut Tx, open: &OpenTurn) -> Result<Prompting, Error> {

@@ -2,6 +2,7 @@ mod answering;
 mod opened_to_read;
 mod reading;
 mod services;
+mod statements;
 mod upkeep;
 mod writing;
 
@@ -47,7 +48,7 @@ async fn sql(world: &World, statement: String) {
     world
         .write(move |tx| {
             Box::pin(async move {
-                sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut tx.connection).await?;
+                polity_sql::query(polity_sql::Sql::built(statement)).execute(&mut tx.connection).await?;
                 Ok(())
             })
         })

@@ -399,18 +399,20 @@ impl Writing {
         let warnings = self.warnings(&mut tx.connection).await?;
         let (task, agent) = self.destination(tx).await?;
         let user = Conversation { agent: AgentId::user(), task: task.clone() };
-        let held = artifacts::bytes_of_task(&mut tx.connection, &task).await?;
+        let mentioned = door::mentioned(&self.payload);
+        let brings = !self.prepared.is_empty() || !mentioned.is_empty();
+        let held = if brings { artifacts::bytes_of_task(&mut tx.connection, &task).await? } else { 0 };
         for stored in self.prepared.drain(..) {
             tools::store(tx, &user, stored).await?;
         }
-        for artifact in door::mentioned(&self.payload) {
+        for artifact in mentioned {
             // The person may open every artifact.
             if artifacts::get(&mut tx.connection, &artifact).await?.is_some() {
                 artifacts::grant(&mut tx.connection, &user.agent, &artifact).await?;
                 artifacts::adopt(&mut tx.connection, &artifact, &task).await?;
             }
         }
-        let bytes = artifacts::bytes_of_task(&mut tx.connection, &task).await?;
+        let bytes = if brings { artifacts::bytes_of_task(&mut tx.connection, &task).await? } else { 0 };
         // A message without new artifacts is accepted, even if the artifacts of the task already exceed a lowered
         // limit.
         if let (true, Err(refusal)) =

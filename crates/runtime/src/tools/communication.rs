@@ -55,7 +55,8 @@ pub(super) async fn send_message(tx: &mut Tx, context: &Context<'_>, arguments: 
         let draft =
             Draft { to: to.clone(), payload: payload.clone(), answering: Answering::AsWritten, due_at };
         let Context { snapshot, caller, last_word, misfit, .. } = *context;
-        match keep(door::send_fitting(tx, snapshot, caller, draft, last_word, misfit).await)? {
+        let requests = messages::requests_of(&mut tx.connection, caller).await?;
+        match keep(door::send_fitting(tx, snapshot, caller, draft, last_word, misfit, requests).await)? {
             Ok(accepted) => {
                 sent.push(json!({"to": to, "id": accepted.id}));
                 ignored.extend(accepted.ignored.iter().map(|id| format!("payload.request_id: {id}")));

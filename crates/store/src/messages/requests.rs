@@ -10,6 +10,44 @@ use polity_sql::Json;
 use polity_sql::Row;
 use std::collections::BTreeSet;
 
+/// The open requests to a party in a task. An agent can answer only a request that it has read. For the person,
+/// queued requests count too, because nobody knows what a person has read. A request of the person stays open even if
+/// the turn that read it failed.
+macro_rules! open_to {
+    () => {
+        "messages INDEXED BY messages_open_requests
+    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
+    AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')"
+    };
+}
+/// Finds each request R for which the agent ?1 works and still waits for something. The agent may wait for the answer
+/// to a request that it sent for R, or for the end of a turn that has answered such a request. It may also wait for a
+/// delayed message that it sent to itself, or for the end of a background command.
+macro_rules! pending {
+    () => {
+        "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
+    WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
+    AND state IN ('delayed', 'queued', 'in_turn', 'done')
+    UNION SELECT on_behalf_of FROM messages INDEXED BY messages_still_awaited
+    WHERE sender = ?1 AND task = ?2 AND answered_in IS NOT NULL
+    UNION SELECT about FROM messages INDEXED BY messages_delayed
+    WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2
+    UNION SELECT request FROM commands INDEXED BY commands_running
+    WHERE agent = ?1 AND task = ?2 AND state = 'running'"
+    };
+}
+/// An answer, report or notice that is queued for an agent usually concerns a question Q. The agent asked Q while it
+/// worked on a request R. Finds the requests R.
+macro_rules! unheard {
+    () => {
+        "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
+        WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request
+    FROM messages news INDEXED BY messages_unheard
+    WHERE news.receiver = ?1 AND news.task = ?2 AND news.state = 'queued'
+    AND (news.in_reply_to IS NOT NULL OR news.about IS NOT NULL OR news.sender = 'system')"
+    };
+}
+
 /// Marks a request as answered. If the answering agent has an open turn, `answered_in` is this turn, and the asker
 /// keeps waiting until this turn has ended.
 const ANSWER: &str = "UPDATE messages SET answered_by = ?2, answered_in = (SELECT turns.id FROM turns
@@ -23,38 +61,30 @@ const GIVE_UP: &str = "UPDATE messages SET state = 'unanswered'
 const MARK_REMINDED: &str = "UPDATE messages SET reminded = 1 WHERE id IN (SELECT value FROM json_each(?1))";
 const FAIL: &str = "UPDATE messages SET state = 'failed'
     WHERE id = ?1 AND answered_by IS NULL AND state IN ('in_turn', 'done')";
-/// The open requests to a party in a task. An agent can answer only a request that it has read. For the person,
-/// queued requests count too, because nobody knows what a person has read. A request of the person stays open even if
-/// the turn that read it failed.
-const OPEN_TO: &str = "SELECT id, sender, on_behalf_of FROM messages INDEXED BY messages_open_requests
-    WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
-    AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')
-    ORDER BY seq";
+const OPEN_TO: &str = concat!("SELECT id, sender, on_behalf_of FROM ", open_to!(), " ORDER BY seq");
 const REQUESTS: &str = "SELECT id, sender, receiver, on_behalf_of FROM messages
     WHERE id IN (SELECT value FROM json_each(?1)) ORDER BY seq";
 const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
         SELECT on_behalf_of, 1 FROM messages WHERE id = ?1
         UNION ALL SELECT m.on_behalf_of, chain.depth + 1 FROM messages m JOIN chain ON m.id = chain.id WHERE chain.depth < 100)
     SELECT id FROM chain WHERE id IS NOT NULL ORDER BY depth";
-/// Finds each request R for which the agent ?1 works and still waits for something. The agent may wait for the answer
-/// to a request that it sent for R, or for the end of a turn that has answered such a request. It may also wait for a
-/// delayed message that it sent to itself, or for the end of a background command.
-const PENDING: &str = "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
-    WHERE sender = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL AND receiver <> ?1
-    AND state IN ('delayed', 'queued', 'in_turn', 'done')
-    UNION SELECT on_behalf_of FROM messages INDEXED BY messages_still_awaited
-    WHERE sender = ?1 AND task = ?2 AND answered_in IS NOT NULL
-    UNION SELECT about FROM messages INDEXED BY messages_delayed
-    WHERE state = 'delayed' AND sender = ?1 AND receiver = ?1 AND task = ?2
-    UNION SELECT request FROM commands INDEXED BY commands_running
-    WHERE agent = ?1 AND task = ?2 AND state = 'running'";
-/// An answer, report or notice that is queued for an agent usually concerns a question Q. The agent asked Q while it
-/// worked on a request R. Finds the requests R.
-const UNHEARD: &str = "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
-        WHERE asked.id = coalesce(news.in_reply_to ->> 0, news.about) AND asked.sender = news.receiver) AS request
-    FROM messages news INDEXED BY messages_unheard
-    WHERE news.receiver = ?1 AND news.task = ?2 AND news.state = 'queued'
-    AND (news.in_reply_to IS NOT NULL OR news.about IS NOT NULL OR news.sender = 'system')";
+const PENDING: &str = pending!();
+/// All that a message of an agent can depend on, in one statement: the request that its turn works on (`part` 0), its
+/// open requests (1), and the requests of [`PENDING`] (2) and of [`unheard!`] (3).
+const REQUESTS_OF: &str = concat!(
+    "SELECT 0 AS part, 0 AS seq, works_on AS id, NULL AS sender, NULL AS on_behalf_of FROM turns
+        WHERE agent = ?1 AND task = ?2 AND state = 'open'
+    UNION ALL SELECT 1, seq, id, sender, on_behalf_of FROM ",
+    open_to!(),
+    "
+    UNION ALL SELECT 2, 0, NULL, NULL, request FROM (",
+    pending!(),
+    ")
+    UNION ALL SELECT 3, 0, NULL, NULL, request FROM (",
+    unheard!(),
+    ")
+    ORDER BY part, seq"
+);
 const OWED: &str = "SELECT id, sender, reminded FROM messages INDEXED BY messages_unanswered
     WHERE receiver = ?1 AND task = ?2 AND expects = 'answer' AND answered_by IS NULL
     AND state IN ('in_turn', 'done') AND state = 'done' ORDER BY seq";
@@ -84,7 +114,7 @@ pub(crate) const STATEMENTS: &[&str] = &[
     REQUESTS,
     CHAIN,
     PENDING,
-    UNHEARD,
+    REQUESTS_OF,
     OWED,
     WAITS,
     CLOSE_REQUESTS,
@@ -145,18 +175,51 @@ pub async fn open_requests(
     let rows = query.fetch_all(&mut *connection).await?;
     let mut requests = Vec::with_capacity(rows.len());
     for row in &rows {
-        let id: String = row.get("id");
-        let chain: Vec<String> = match row.get::<Option<String>, _>("on_behalf_of") {
-            Some(_) => polity_sql::query_scalar(CHAIN).bind(&id).fetch_all(&mut *connection).await?,
-            None => Vec::new(),
-        };
-        requests.push(OpenRequest {
-            id: MessageId::new(id),
-            from: AgentId::new(row.get::<String, _>("sender")),
-            chain: chain.into_iter().map(MessageId::new).collect(),
-        });
+        requests.push(open_request(connection, row).await?);
     }
     Ok(requests)
+}
+
+async fn open_request(connection: &mut Connection, row: &Row) -> Result<OpenRequest, Error> {
+    let id: String = row.get("id");
+    let chain: Vec<String> = match row.get::<Option<&str>, _>("on_behalf_of") {
+        Some(_) => polity_sql::query_scalar(CHAIN).bind(&id).fetch_all(&mut *connection).await?,
+        None => Vec::new(),
+    };
+    Ok(OpenRequest {
+        id: MessageId::new(id),
+        from: AgentId::new(row.get::<String, _>("sender")),
+        chain: chain.into_iter().map(MessageId::new).collect(),
+    })
+}
+
+/// The requests that a message of an agent can depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestsOf {
+    /// The request that the agent's open turn works on.
+    pub works_on: Option<MessageId>,
+    /// The open requests that the agent has read, oldest first.
+    pub open: Vec<OpenRequest>,
+    /// The requests that the agent cannot answer yet, because it waits for something itself.
+    pub pending: Vec<Pending>,
+    /// The requests that messages in the agent's mailbox concern.
+    pub unheard: Vec<Pending>,
+}
+
+/// Returns the requests that a message of an agent can depend on, with one statement.
+pub async fn requests_of(connection: &mut Connection, of: &Conversation) -> Result<RequestsOf, Error> {
+    let query = polity_sql::query(REQUESTS_OF).bind(of.agent.as_str()).bind(of.task.as_str());
+    let mut found = RequestsOf::default();
+    for row in query.fetch_all(&mut *connection).await? {
+        let request = |column: &str| row.get::<Option<String>, _>(column).map(MessageId::new);
+        match row.get::<i64, _>("part") {
+            0 => found.works_on = request("id"),
+            1 => found.open.push(open_request(connection, &row).await?),
+            2 => found.pending.push(Pending { on_behalf_of: request("on_behalf_of") }),
+            _ => found.unheard.push(Pending { on_behalf_of: request("on_behalf_of") }),
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the requests with these ids, oldest first.
@@ -182,12 +245,6 @@ pub async fn requests<'i>(
 /// answer of another agent.
 pub async fn pending(connection: &mut Connection, asker: &Conversation) -> Result<Vec<Pending>, Error> {
     waits_of(connection, PENDING, asker).await
-}
-
-/// Looks at the queued answers, reports and notices of a mailbox, which the agent does not know yet. Each concerns a
-/// question Q. The agent asked Q while it worked on a request R. Returns the requests R.
-pub async fn unheard(connection: &mut Connection, mailbox: &Conversation) -> Result<Vec<Pending>, Error> {
-    waits_of(connection, UNHEARD, mailbox).await
 }
 
 async fn waits_of(

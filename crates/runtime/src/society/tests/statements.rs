@@ -1,0 +1,46 @@
+//! Counts the SQL statements of whole operations. If a count grows, the change that made it grow must be worth it.
+
+use super::*;
+use crate::testing::{app_registry, template};
+use serde_json::json;
+
+/// A society on a copy of an empty database, whose models do what a function says.
+async fn start(model: Arc<ScriptedModel>) -> (Society, tempfile::TempDir) {
+    let (file, _kept) = template().await;
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::copy(file, directory.path().join(polity_store::maintenance::DATABASE)).unwrap();
+    let registry = Arc::new(app_registry(&json!({"synchronous": "normal"})).await);
+    let parts = Parts { registry, model, hands: Hands::none(), extractor: None };
+    (Society::start(directory.path(), parts).await.unwrap(), directory)
+}
+
+/// Lets the society work until no task is open, and returns how many statements the society has run for it.
+async fn cost(society: &Society, text: &str) -> u64 {
+    let statements = || society.handles.store.statements();
+    let before = statements();
+    society.open_tasks().await.unwrap();
+    let of_look = statements() - before;
+    let mut newest = society.newest_event();
+    let before = statements();
+    let prompt = Prompt { text: text.to_owned(), attachments: Vec::new(), service: None };
+    society.prompt(prompt).await.unwrap();
+    let mut looks = 0;
+    loop {
+        newest.mark_unchanged();
+        looks += 1;
+        if society.open_tasks().await.unwrap().is_empty() {
+            break;
+        }
+        newest.changed().await.unwrap();
+    }
+    statements() - before - looks * of_look
+}
+
+#[tokio::test]
+async fn a_turn_takes_few_statements() {
+    let (society, _directory) = start(ScriptedModel::always(Say::Text("done"))).await;
+    cost(&society, "warm up").await;
+    let cost = cost(&society, "go").await;
+    // The society runs 91 statements, and two more for each job that shares its transaction with another job.
+    assert!(cost <= 99, "{cost} statements");
+}
