@@ -108,6 +108,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("polity-tests", &[]),
     ("polity-layer", &[]),
+    ("polity-bench", &[]),
 ];
 
 fn metadata() -> Metadata {
@@ -223,6 +224,7 @@ fn each_world_outside_has_one_door() {
         ("html5ever", &["polity-web"]),
         ("dom_query", &["polity-web"]),
         ("sqlx", &["polity-artifacts", "polity-store"]),
+        ("rusqlite", &["polity-bench"]),
         ("axum", &["polity-api", "polity-openai", "polity-mcp", "polity-tests", "polity"]),
         ("rmcp", &["polity-mcp", "polity-servers"]),
         ("clap", &["polity"]),
