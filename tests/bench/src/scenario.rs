@@ -7,7 +7,7 @@ mod turns;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 
 use crate::floor::{self, Fixed, Report, Work};
 use crate::measure::{Sample, Scenario};
@@ -23,7 +23,7 @@ pub(crate) struct Run {
     pub(crate) parts: Vec<Used>,
     /// Peak of the resident memory, in MB.
     pub(crate) peak: f64,
-    /// Requests to the model in the last part.
+    /// Requests to the model, those before the measured part included.
     pub(crate) requests: u64,
 }
 
@@ -44,21 +44,30 @@ pub(crate) fn play(scenario: Scenario, polity: &Path) -> Result<Vec<Sample>> {
 
 /// Lets polity do something with a scripted model, then the floor with another one that has the same script. Returns
 /// what both used. polity's first request gives the floor the fixed part of its requests.
+///
+/// Fails if either side has sent fewer than `least` requests: a society that gave up early would look cheap.
 fn both(
     polity: &Path,
     script: impl Fn() -> Script,
+    least: usize,
     play: impl FnOnce(&Subject, &mut Meter) -> Result<Vec<Used>>,
     work: Work,
 ) -> Result<(Run, Report, u64)> {
+    let complete = |who: &str, requests: u64| match requests < least as u64 {
+        true => Err(anyhow!("{who} sent {requests} requests, and {least} belong to the scenario")),
+        false => Ok(()),
+    };
     let model = Model::start(script())?;
     let subject = Subject::start(polity, &model.address())?;
     let mut meter = Meter::of(subject.process())?;
     let parts = play(&subject, &mut meter)?;
     let run = Run { parts, peak: memory(subject.process(), "VmHWM")?, requests: model.requests() };
     drop(subject);
+    complete("polity", run.requests)?;
     let fixed = Fixed::of(&model.first_request().context("polity asked no model")?)?;
     let model = Model::start(script())?;
     let report = floor::measure(work, &model.address(), fixed)?;
+    complete("the floor", model.requests())?;
     Ok((run, report, model.requests()))
 }
 

@@ -20,6 +20,7 @@ pub(super) fn hire(polity: &Path) -> Result<Vec<Sample>> {
     let (run, report, requests) = both(
         polity,
         || script::hiring(HIRED),
+        HIRED + HIRED / script::BATCH,
         |subject, meter| {
             let idle = Answers::follow(subject, Awaited::Idle)?;
             let mut client = subject.connect()?;
@@ -44,6 +45,7 @@ pub(super) fn ring(polity: &Path) -> Result<Vec<Sample>> {
     let (run, report, _) = both(
         polity,
         || script::ring(RUNNERS, HOPS),
+        2 * HOPS,
         |subject, meter| {
             let idle = Answers::follow(subject, Awaited::Idle)?;
             let mut client = subject.connect()?;

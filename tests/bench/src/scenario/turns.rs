@@ -30,6 +30,7 @@ pub(super) fn one_at_a_time(polity: &Path) -> Result<Vec<Sample>> {
     let (run, report, _) = both(
         polity,
         script::answering,
+        WARM_UP + ALONE,
         |subject, meter| {
             let answers = Answers::follow(subject, Awaited::Answer)?;
             let mut client = subject.connect()?;
@@ -62,6 +63,7 @@ pub(super) fn at_the_same_time(polity: &Path) -> Result<Vec<Sample>> {
     let (run, report, _) = both(
         polity,
         script::answering,
+        CLIENTS + TOGETHER,
         |subject, meter| {
             let answers = Answers::follow(subject, Awaited::Answer)?;
             let mut clients = (0..CLIENTS).map(|_| subject.connect()).collect::<Result<Vec<_>>>()?;
@@ -103,6 +105,7 @@ pub(super) fn history(polity: &Path) -> Result<Vec<Sample>> {
     let (run, report, _) = both(
         polity,
         script::answering,
+        PARTS.iter().sum(),
         |subject, meter| {
             let answers = Answers::follow(subject, Awaited::Answer)?;
             let mut client = subject.connect()?;
@@ -135,6 +138,7 @@ pub(super) fn stream(polity: &Path) -> Result<Vec<Sample>> {
     let (run, report, _) = both(
         polity,
         || script::streaming(PIECES),
+        1,
         |subject, meter| {
             let answers = Answers::follow(subject, Awaited::Answer)?;
             let mut client = subject.connect()?;
