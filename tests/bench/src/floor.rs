@@ -7,60 +7,27 @@
 
 mod asker;
 mod fixed;
+mod order;
 mod store;
 pub(crate) mod work;
 
 pub(crate) use fixed::Fixed;
+pub(crate) use order::{Order, Report, Work};
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::process::{Used, memory};
+use crate::process::memory;
 use store::Store;
 use work::Floor;
 
 /// The hidden subcommand that makes the bench a floor.
 pub(crate) const SUBCOMMAND: &str = "floor";
-
-/// What a floor process does.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Work {
-    /// Opens the database, says `ready`, and waits until its input ends.
-    Start,
-    /// So many clients play turns, first to warm up. Each turn has a conversation of its own.
-    Turns { clients: usize, warm_up: usize, turns: usize },
-    /// Turns in one conversation, in parts of these lengths.
-    History { parts: Vec<usize> },
-    /// Root hires as many agents as the model wants; each works once.
-    Hire,
-    /// So many agents pass a token until it arrives.
-    Ring { agents: usize },
-}
-
-/// The task of a floor process.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
-    pub(crate) work: Work,
-    pub(crate) directory: PathBuf,
-    /// The address of the model server.
-    pub(crate) model: String,
-    pub(crate) fixed: Fixed,
-}
-
-/// What a floor process reports.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Report {
-    /// One for each part of the work.
-    pub(crate) parts: Vec<Used>,
-    /// Peak of the resident memory, in MB.
-    pub(crate) peak: f64,
-}
 
 /// Does what an order says, in this process.
 pub(crate) fn carry_out(order: Order) -> Result<Report> {

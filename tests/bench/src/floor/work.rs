@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, anyhow};
 use serde_json::{Value, json};
 
-use super::Work;
 use super::asker::{Asker, Replied};
 use super::fixed::Fixed;
+use super::order::Work;
 use super::store::{Row, Store};
 use crate::process::{Meter, Used};
 use crate::script;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::{MICROSECOND, MILLISECOND, both, each, settled};
+use super::pair::{MICROSECOND, MILLISECOND, both, each, settled};
 use crate::answers::{Answers, Awaited};
 use crate::floor::Work;
 use crate::measure::Sample;

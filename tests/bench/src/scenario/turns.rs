@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, anyhow};
 
-use super::{MICROSECOND, MILLISECOND, both, each, settled};
+use super::pair::{MICROSECOND, MILLISECOND, both, each, settled};
 use crate::answers::{Answers, Awaited};
 use crate::floor::Work;
 use crate::floor::work::prompt;
