@@ -77,8 +77,13 @@ answering societies="10000" first="1":
     POLITY_ANSWERING_SOCIETIES={{societies}} POLITY_ANSWERING_FIRST={{first}} cargo test --package polity-runtime --lib -- \
         no_result_is_lost_however_models_keep_the_rules --nocapture
 
+# Measures what polity costs against the least code that does the same work: just bench --only turn --rounds 3
+bench *args:
+    cargo build --release -p polity
+    cargo run --release -p polity-bench -- --polity "${CARGO_TARGET_DIR:-target}/release/polity" "$@"
+
 # Measures the memory and time that media in requests cost (docs/performance.md).
-bench:
+bench-media:
     cargo bench -p polity-llm --bench media
 
 # Measures how 100,000 waiting messages are handled, in one mailbox and in a thousand (docs/performance.md).

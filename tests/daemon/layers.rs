@@ -110,6 +110,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("polity-tests", &[]),
     ("polity-layer", &[]),
+    ("polity-bench", &[]),
 ];
 
 fn metadata() -> Metadata {
@@ -225,7 +226,7 @@ fn each_world_outside_has_one_door() {
         ("reqwest", &["polity-llm", "polity-client", "polity-web", "polity-servers"]),
         ("html5ever", &["polity-web"]),
         ("dom_query", &["polity-web"]),
-        ("rusqlite", &["polity-sql"]),
+        ("rusqlite", &["polity-sql", "polity-bench"]),
         ("sqlx", &["polity-store"]),
         ("axum", &["polity-api", "polity-openai", "polity-mcp", "polity-tests", "polity"]),
         ("rmcp", &["polity-mcp", "polity-servers"]),

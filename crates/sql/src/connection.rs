@@ -3,6 +3,7 @@
 use crate::query::{Done, Sql};
 use crate::value::{Argument, Value};
 use crate::{Error, Row};
+use rusqlite::config::DbConfig;
 use rusqlite::{CachedStatement, OpenFlags};
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -104,6 +105,8 @@ impl Options {
         let connection = opened?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(PREPARED);
+        // Without this, SQLite prepares some statements again whenever an argument, such as a `LIMIT`, has changed.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // Savepoints and sorted rows stay in memory; otherwise SQLite writes temporary files for them.
         connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY")?;
         connection.execute_batch(match self.journal {

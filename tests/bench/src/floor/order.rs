@@ -1,0 +1,42 @@
+//! What the bench tells a floor process to do, and what it hears back.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::fixed::Fixed;
+use crate::process::Used;
+
+/// What a floor process does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Work {
+    /// Opens the database, says `ready`, and waits until its input ends.
+    Start,
+    /// So many clients play turns, first to warm up. Each turn has a conversation of its own.
+    Turns { clients: usize, warm_up: usize, turns: usize },
+    /// Turns in one conversation, in parts of these lengths.
+    History { parts: Vec<usize> },
+    /// Root hires as many agents as the model wants; each works once.
+    Hire,
+    /// So many agents pass a token until it arrives.
+    Ring { agents: usize },
+}
+
+/// The task of a floor process.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) work: Work,
+    pub(crate) directory: PathBuf,
+    /// The address of the model server.
+    pub(crate) model: String,
+    pub(crate) fixed: Fixed,
+}
+
+/// What a floor process reports.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// One for each part of the work.
+    pub(crate) parts: Vec<Used>,
+    /// Peak of the resident memory, in MB.
+    pub(crate) peak: f64,
+}

@@ -1,0 +1,54 @@
+//! What a process has used: processor time to the nanosecond, and memory.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use nix::time::ClockId;
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+/// What a process used for one part of a scenario.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Used {
+    /// User and system time of all threads.
+    pub(crate) cpu: Duration,
+    pub(crate) wall: Duration,
+}
+
+/// Measures the parts of a scenario in one process.
+pub(crate) struct Meter {
+    clock: ClockId,
+    cpu: Duration,
+    wall: Instant,
+}
+
+impl Meter {
+    /// Begins the first part for a process.
+    pub(crate) fn of(process: u32) -> Result<Self> {
+        let process = Pid::from_raw(i32::try_from(process)?);
+        let clock = ClockId::pid_cpu_clock_id(process).context("failed to find the process's clock")?;
+        Ok(Self { clock, cpu: Duration::from(clock.now()?), wall: Instant::now() })
+    }
+
+    /// Ends a part and begins the next.
+    pub(crate) fn lap(&mut self) -> Result<Used> {
+        let (cpu, wall) = (Duration::from(self.clock.now()?), Instant::now());
+        let used = Used { cpu: cpu.saturating_sub(self.cpu), wall: wall - self.wall };
+        (self.cpu, self.wall) = (cpu, wall);
+        Ok(used)
+    }
+}
+
+/// Returns all processor time that a process has used since its start.
+pub(crate) fn cpu(process: u32) -> Result<Duration> {
+    let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(i32::try_from(process)?))?;
+    Ok(Duration::from(clock.now()?))
+}
+
+/// Returns the resident memory of a process, in MB: now (`VmRSS`), or at most so far (`VmHWM`).
+pub(crate) fn memory(process: u32, field: &str) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<f64>().ok());
+    Ok(kibibytes.with_context(|| format!("process {process} has no {field}"))? * 1024.0 / 1e6)
+}

@@ -1,0 +1,69 @@
+//! One scenario, played by polity and by the floor.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::floor::{self, Fixed, Report, Work};
+use crate::measure::Sample;
+use crate::model::{Model, Script};
+use crate::process::{Meter, Used, memory};
+use crate::subject::Subject;
+
+/// Time after the last answer in which polity ends what belongs to it, such as marking the task as idle.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// What polity used in a scenario.
+pub(super) struct Run {
+    pub(super) parts: Vec<Used>,
+    /// Peak of the resident memory, in MB.
+    pub(super) peak: f64,
+    /// Requests to the model, those before the measured part included.
+    pub(super) requests: u64,
+}
+
+/// Lets polity do something with a scripted model, then the floor with another one that has the same script. Returns
+/// what both used. polity's first request gives the floor the fixed part of its requests.
+///
+/// Fails if either side has sent fewer than `least` requests: a society that gave up early would look cheap.
+pub(super) fn both(
+    polity: &Path,
+    script: impl Fn() -> Script,
+    least: usize,
+    play: impl FnOnce(&Subject, &mut Meter) -> Result<Vec<Used>>,
+    work: Work,
+) -> Result<(Run, Report, u64)> {
+    let complete = |who: &str, requests: u64| match requests < least as u64 {
+        true => Err(anyhow!("{who} sent {requests} requests, and {least} belong to the scenario")),
+        false => Ok(()),
+    };
+    let model = Model::start(script())?;
+    let subject = Subject::start(polity, &model.address())?;
+    let mut meter = Meter::of(subject.process())?;
+    let parts = play(&subject, &mut meter)?;
+    let run = Run { parts, peak: memory(subject.process(), "VmHWM")?, requests: model.requests() };
+    drop(subject);
+    complete("polity", run.requests)?;
+    let fixed = Fixed::of(&model.first_request().context("polity asked no model")?)?;
+    let model = Model::start(script())?;
+    let report = floor::measure(work, &model.address(), fixed)?;
+    complete("the floor", model.requests())?;
+    Ok((run, report, model.requests()))
+}
+
+/// Waits until polity has ended what belongs to the last answer, and ends the part.
+pub(super) fn settled(meter: &mut Meter) -> Result<Used> {
+    std::thread::sleep(SETTLE);
+    let used = meter.lap()?;
+    Ok(Used { wall: used.wall.saturating_sub(SETTLE), ..used })
+}
+
+/// Compares two times, each divided by a count, in multiples of `unit`.
+pub(super) fn each(polity: Duration, floor: Duration, count: usize, unit: Duration) -> Sample {
+    let one = |time: Duration| time.as_secs_f64() / unit.as_secs_f64() / count as f64;
+    Sample { polity: one(polity), floor: Some(one(floor)) }
+}
+
+pub(super) const MICROSECOND: Duration = Duration::from_micros(1);
+pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
