@@ -129,6 +129,12 @@ impl World {
         self.store.write(job).await.unwrap()
     }
 
+    /// Waits until the writer has sent all signals of the earlier jobs: it sends them after it has answered a job, and
+    /// before it begins the next one.
+    pub(crate) async fn settle_signals(&self) {
+        self.write(|_| Box::pin(async { Ok(()) })).await;
+    }
+
     /// Creates the handles with which the agents of this world use this model and these outside tools.
     pub(crate) fn handles(&self, model: Arc<dyn ChatModel>, hands: Hands) -> Arc<Handles> {
         let copying = Copying::new(&hands, &self.store, &self.blobs, &self.registry);

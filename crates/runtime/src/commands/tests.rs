@@ -29,10 +29,10 @@ async fn told(world: &World) -> Vec<String> {
 async fn the_end_of_a_command_is_told_once_and_only_while_its_task_is_open() {
     let mut world = World::new().await;
     world.say("user", "root", json!("go")).await;
+    world.settle_signals().await;
     while world.signals.bells.try_recv().is_ok() {}
     tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
-    let bell = world.signals.bells.try_recv().unwrap();
-    assert_eq!(bell, Bell::Mailbox(world.of("root")), "it wakes the agent");
+    assert_eq!(world.signals.bells.recv().await, Some(Bell::Mailbox(world.of("root"))), "it wakes the agent");
     // After a crash, the end of the same command is reported again. Root must not be told twice.
     tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
     tell(&world.store, &world.registry, ended(&world, "cmd-2")).await.unwrap();
