@@ -47,6 +47,11 @@ impl Row {
     ///
     /// Panics if the row has no such column, or if its value has another type.
     #[track_caller]
+    #[expect(
+        clippy::panic,
+        reason = "the caller reads a column of its own statement; damaged rows are read with `try_get`, and the writer \
+                  undoes a job that panics"
+    )]
     pub fn get<'r, T: FromColumn<'r>, P: Place>(&'r self, place: P) -> T {
         match self.try_get(place) {
             Ok(value) => value,

@@ -52,7 +52,7 @@ impl Scratch {
     /// Returns the first column of each row that a query finds, as text.
     pub(crate) async fn query(&self, sql: &str) -> Vec<String> {
         let mut reader = self.store.reader().await.unwrap();
-        let rows = polity_sql::query(Sql::built(sql.to_owned())).fetch_all(&mut *reader).await.unwrap();
+        let rows = polity_sql::query(Sql::built(sql.to_owned())).fetch_all(&mut reader).await.unwrap();
         rows.iter().map(|row| row.try_get::<Option<String>, _>(0).unwrap().unwrap_or_default()).collect()
     }
 }

@@ -71,7 +71,7 @@ async fn the_schema_admits_the_names_of_each_closed_set_and_no_others() {
     let mut reader = scratch.store.reader().await.unwrap();
     let mut check = async |table: &str, column: &str, mut expect: Vec<&str>| {
         let schema = polity_sql::query_scalar("SELECT sql FROM sqlite_schema WHERE name = ?1").bind(table);
-        let schema: String = schema.fetch_one(&mut *reader).await.unwrap();
+        let schema: String = schema.fetch_one(&mut reader).await.unwrap();
         let (_, list) = schema.split_once(&format!("CHECK ({column} IN (")).expect(column);
         let (list, _) = list.split_once(')').unwrap();
         let mut names: Vec<&str> = list.split(", ").map(|name| name.trim_matches('\'')).collect();
@@ -100,7 +100,7 @@ fn names<T: VariantArray + Copy + Into<&'static str>>() -> Vec<&'static str> {
 async fn plan(scratch: &Scratch, statement: &str) -> String {
     let mut reader = scratch.store.reader().await.unwrap();
     let explained = polity_sql::Sql::built(format!("EXPLAIN QUERY PLAN {statement}"));
-    let rows = polity_sql::query(explained).fetch_all(&mut *reader).await.unwrap();
+    let rows = polity_sql::query(explained).fetch_all(&mut reader).await.unwrap();
     let steps = rows.iter().map(|row| row.get::<String, _>("detail"));
     steps.collect::<Vec<_>>().join("; ")
 }
@@ -455,7 +455,7 @@ async fn what_the_disk_is_to_blame_for_may_pass_and_nothing_else() {
     assert!(!fails("SELECT nothing FROM nowhere").await.may_pass());
     // A read-only connection fails with the same code as a disk that has become read-only.
     let mut reader = scratch.store.reader().await.unwrap();
-    let read_only = polity_sql::query("DELETE FROM tasks").execute(&mut *reader).await.unwrap_err();
+    let read_only = polity_sql::query("DELETE FROM tasks").execute(&mut reader).await.unwrap_err();
     assert!(Error::from(read_only).may_pass());
 }
 

@@ -255,7 +255,7 @@ async fn a_copy_holds_what_was_committed_and_belongs_to_its_owner() {
     let (store, _signals) = Store::open(&to, Durability::Full).await.unwrap();
     let count = "SELECT (SELECT count(*) FROM messages) || ' ' || (SELECT count(*) FROM events)";
     let copied: String =
-        polity_sql::query_scalar(count).fetch_one(&mut *store.reader().await.unwrap()).await.unwrap();
+        polity_sql::query_scalar(count).fetch_one(&mut store.reader().await.unwrap()).await.unwrap();
     assert_eq!(scratch.query(count).await, [copied]);
     // A second copy does not replace the first.
     assert!(copy(&mut connection, &from, &to).await.is_err());
