@@ -160,9 +160,9 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Finds the message that is the answer; `None` if there is no answer yet. The answer is either the agent's last
-    /// message to the person, after the turn that sent this message has ended, or a question that an agent asked the
-    /// person after the request. If both messages exist, the earlier message is the answer, because an agent that
+    /// Finds the message that is the answer; `None` if there is no answer yet. The answer is one of two
+    /// messages: the agent's last message to the person, which counts only when the turn that sent it has ended; or a
+    /// question that an agent asked the person after the request. If both messages exist, the earlier message is the answer, because an agent that
     /// asks a question often ends its turn with a remark about the question.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;

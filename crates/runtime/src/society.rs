@@ -223,8 +223,8 @@ impl Society {
         })
     }
 
-    /// Pauses agents until they are resumed, even in the middle of a model call. When an agent is resumed, it repeats
-    /// the work that it has not recorded. Returns the agents that were not paused before.
+    /// Pauses agents at once, even in the middle of a model call. They stay paused until somebody resumes them. When an
+    /// agent is resumed, it repeats the work that it has not recorded. Returns the agents that were not paused before.
     pub async fn pause(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
         steer::pause(&self.handles.store, target).await
     }

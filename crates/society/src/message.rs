@@ -80,7 +80,7 @@ pub struct Introduced {
     pub interface_spec: Option<InterfaceSpec>,
     /// The capabilities that the agent's model takes as input.
     pub input: Vec<crate::content::Capability>,
-    /// The capabilities that the agent's model gives as output.
+    /// What the agent's model can produce, such as text, images or tool calls.
     pub output: Vec<crate::content::Capability>,
 }
 

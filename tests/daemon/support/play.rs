@@ -90,7 +90,7 @@ pub(crate) struct Performed {
 }
 
 impl Performed {
-    /// Returns the id of the first agent that asked in this role.
+    /// Returns the id of the agent with this role that sent the first request to the model server.
     #[track_caller]
     pub(crate) fn id(&self, role: &str) -> String {
         let requests = self.server.requests();

@@ -255,7 +255,7 @@ async fn answered<F: Future>(asking: &mut Option<Pin<Box<F>>>) -> F::Output {
     }
 }
 
-/// Whether the drawn screen, or the list of agents, is up to date.
+/// Whether something is up to date: the screen as it is drawn, or the list of agents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Drawn {
     New,

@@ -24,10 +24,10 @@ pub struct Files {
     bounds: Bounds,
 }
 
-/// A path in the workspace, with the tool and the argument that it comes from, for refusals.
+/// A path in the workspace. A refusal names the tool and the argument that the path comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathArgument<'a> {
-    /// The name of the tool, for refusals.
+    /// The name of the tool.
     pub tool: &'static str,
     /// The name of the argument that holds the path.
     pub argument: &'static str,

@@ -1,4 +1,4 @@
-//! Finds the tool that an unreadable JSON text begins to call.
+//! Finds the name of the tool in a tool call whose JSON is incomplete or invalid.
 
 use super::cursor::Cursor;
 use super::lenient;

@@ -556,8 +556,8 @@ async fn a_streamed_response_tells_what_happens_and_then_the_answer() {
     assert!(failed.contains("event: response.failed") && failed.contains("agent_paused"), "{failed}");
 }
 
-/// Root answers the person while a helper still works. When the helper is done, root has nothing to add to its
-/// answer.
+/// Root sends the person an answer while a helper is still working. After the helper is done, root adds nothing to
+/// the answer that it has sent.
 #[tokio::test]
 async fn an_answer_that_was_interim_first_is_given_in_its_form() {
     for last in ["{\"city\": \"Paris\"}", ""] {

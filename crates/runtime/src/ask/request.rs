@@ -198,8 +198,8 @@ async fn answer_request(
     Made { request, offered, shown: rendered.shown, costs, unreadable }
 }
 
-/// If the server could not read this many calls of its model, the next request contains no tools. Then only the
-/// system message of the request describes the tools.
+/// After the server has failed to parse this many tool calls that its model wrote, the next request contains no list of
+/// tools. Then only the system message of the request describes the tools.
 const TOOLS_IN_WORDS: u32 = 2;
 
 /// Returns a tool's name with the names of its parameters: `get_artifact(ref, offset, limit)`.

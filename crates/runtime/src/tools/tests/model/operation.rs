@@ -83,7 +83,7 @@ pub(super) struct Payload {
 pub(super) enum Named {
     /// A request that the sender has read and not answered.
     Open(u8),
-    /// A request A that was passed on: the sender has an open request B that was made on behalf of A.
+    /// A request A that another agent passed on to the sender, as a new request B. The sender has not answered B yet.
     PassedOn(u8),
     /// Any message.
     Any(u8),
