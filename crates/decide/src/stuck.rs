@@ -112,9 +112,8 @@ fn is_left_over(request: &OpenRequest) -> bool {
     request.task_state == TaskState::Idle && request.from.is_root() && !request.to.is_user()
 }
 
-/// Returns the agents that work or wait for somebody, each with the time of its newest activity, newest first. Parked
-/// and paused agents are left out, because they do nothing: [`found`] returns the parked agents, and the requests to
-/// paused agents.
+/// Returns the agents that work or wait for somebody, each with the time of its newest activity, newest first. Leaves
+/// out parked and paused agents, because they do nothing; [`found`] reports them as stuck.
 pub fn active(scene: &Scene<'_>) -> Vec<Active> {
     let Scene { open, moments, .. } = scene;
     let held: HashSet<&AgentId> = open.holds.iter().map(|hold| &hold.who.agent).collect();

@@ -53,9 +53,8 @@ pub async fn examine(
         // Continue without the list of models: some servers have no list, and some API keys do not permit reading it.
         Err(_) => {}
     }
-    // Make a second call, with a tool, unless the server reports that the model calls tools, or polity sends no tools
-    // to this service anyway. If the server reports that the model calls no tools, make the second call nevertheless:
-    // the server may accept tools all the same.
+    // Try a call with a tool. This is unnecessary if the server says that the model calls tools, or if polity sends no
+    // tools to this service. If the server says that the model calls no tools, try anyway: it may accept them.
     let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output) == Some(Support::Has);
     let tools = if is_told || !service.tools_allowed() { TryTools::Spare } else { TryTools::Try };
     let trial = try_out(model, &service.endpoint, tools, times.call).await;

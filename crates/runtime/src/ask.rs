@@ -7,6 +7,7 @@
 mod direct;
 mod preview;
 mod request;
+mod scene;
 mod told;
 
 use crate::board::{self, Moment, Queued, Shown};
@@ -14,28 +15,22 @@ use crate::budget::{Reservation, Reserved};
 use crate::handles::Handles;
 pub(crate) use direct::direct;
 pub use direct::{By, DirectAnswer, DirectError, Line};
-use polity_artifacts::index::Stored;
 use polity_decide::budget::{self, Reached};
-use polity_decide::history::History;
 use polity_decide::policy::{self, Fallback, Next, Room, Sent, Situation, Tried};
-use polity_decide::render;
 use polity_decide::room::{self, Compaction};
 use polity_decide::turn::{Tools, with_unique_ids};
 use polity_decide::understood::{Understood, understood};
 use polity_llm::{CallError, FailureKind, Pass, Reply, Shut, estimate_prompt_tokens};
 use polity_registry::{Service, Snapshot};
 use polity_society::id::{ArtifactId, ServiceId, TurnId};
-use polity_society::workspace::{Access, Root};
-use polity_store::contacts::ContactRow;
 use polity_store::record::Replied;
 use polity_store::usage::Served;
-use polity_store::{
-    Conversation, Error, agents, artifacts, contacts, events, records, roles, sent, tasks, turns,
-};
+use polity_store::{Conversation, Error, events, sent, turns};
 use polity_view::{Event, SentOutcome};
 pub use preview::Bytes;
 pub(crate) use preview::preview;
 use request::{Made, Manner, capabilities_used, make};
+use scene::{Scene, look};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -90,21 +85,6 @@ enum Wanted<'a> {
     Answer(Round),
     /// A summary of the conversation's older part.
     Summary(&'a Compaction),
-}
-
-/// Everything that a request is built from, apart from the service.
-struct Scene {
-    agent: agents::AgentRow,
-    role: Option<polity_society::role::Role>,
-    /// The roles that restrict the agent's rights.
-    chain: Vec<polity_society::rules::Link>,
-    history: History,
-    contacts: Vec<ContactRow>,
-    stored: Vec<Stored>,
-    wanted: Option<ServiceId>,
-    /// If the agent works in a directory of the person, the access that the agent has to this directory; otherwise
-    /// `None`.
-    workspace: Option<Access>,
 }
 
 /// Asks for the next answer in a conversation. `tried` records the attempts so far. If the call needs a summary
@@ -546,8 +526,8 @@ impl Call<'_> {
 /// down.
 fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
-    // The call that found the service down has already closed the gate for the pause that the server asked for. So this
-    // failure asks for no further pause.
+    // The call that found the service down has already closed the gate for as long as the server asked, so this call
+    // need not close it again.
     let failure = CallError { message, retry_after: None, ..last };
     FailedAttempt {
         failure,
@@ -570,34 +550,4 @@ fn untried_fallback<'s>(
 
 fn fallback_of(fallback: Option<&Arc<Service>>) -> Fallback {
     if fallback.is_some() { Fallback::Untried } else { Fallback::None }
-}
-
-async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, Error> {
-    let mut reader = handles.store.reader().await?;
-    let Some(agent) = agents::get(&mut reader, &conversation.agent).await? else {
-        return Err(Error::Damaged { table: "agents", what: format!("{} is missing", conversation.agent) });
-    };
-    let role = match &agent.role {
-        Some(role) => roles::get(&mut reader, role).await?,
-        None => None,
-    };
-    let texts = &handles.registry.current().prompts.texts;
-    let history = History::from(records::history(&mut reader, conversation, texts).await?);
-    let contacts = contacts::of(&mut reader, &conversation.agent, &conversation.task).await?;
-    let stored = artifacts::get_many(&mut reader, &render::artifacts_of(&history)).await?;
-    let wanted = match agent.service.clone() {
-        Some(service) => Some(service),
-        None => tasks::service(&mut reader, &conversation.task).await?,
-    };
-    let chain = agents::chain(&mut reader, &conversation.agent).await?;
-    let workspace = match tasks::workspace(&mut reader, &conversation.task).await? {
-        // An agent with its own worktree works on a copy of the files, so it has no access to the directory of the
-        // person.
-        Root::Person { access, .. } => {
-            let worktree = agents::worktree(&mut reader, &conversation.agent).await?;
-            worktree.is_none().then_some(access)
-        }
-        Root::Made => None,
-    };
-    Ok(Scene { agent, role, chain, history, contacts, stored, wanted, workspace })
 }

@@ -16,8 +16,8 @@ use table::Table;
 use unicode_width::UnicodeWidthStr;
 use wrap::{LongWords, Piece, lines, painted};
 
-/// Minimum width of a text, in columns. If quotations or lists are nested so deep that fewer columns would be left,
-/// the text in them is not indented further.
+/// Minimum width of a text, in columns. Quotations and lists are indented only as long as this many columns are
+/// left.
 const NARROWEST: usize = 20;
 /// Maximum width of a horizontal rule, in columns.
 const RULE: usize = 60;

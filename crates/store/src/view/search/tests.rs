@@ -241,7 +241,7 @@ async fn a_damaged_row_is_still_written_and_does_not_stop_a_search() {
 /// Prints how long polity takes to store a message with and without the search index, and how long a search takes. Run
 /// this test with `--ignored --nocapture`, in a release build.
 #[tokio::test]
-#[ignore = "a measurement"]
+#[ignore = "measures and checks nothing: run it by hand in a release build"]
 async fn cost_of_the_index() {
     let scratch = Scratch::new().await;
     let mut took = Vec::new();
