@@ -3,13 +3,15 @@
 #[cfg(test)]
 mod tests;
 
+use crate::directory::{make_directory, make_inner_directory, sync};
 use crate::recent::Recent;
+use crate::shards::Shards;
 use crate::verified::{Look, Verified};
 use bytes::Bytes;
 use std::fmt;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -134,6 +136,7 @@ pub struct BlobFile {
 #[derive(Clone, Debug)]
 pub struct BlobStore {
     pub(crate) root: Arc<Path>,
+    shards: Arc<Shards>,
     verified: Arc<Verified>,
     pub(crate) recent: Arc<Recent>,
 }
@@ -157,17 +160,12 @@ impl BlobStore {
             make_inner_directory(&temporary).map_err(failed(&temporary))?;
             sweep(&temporary).map_err(failed(&temporary))?;
             polity_points::point!("blobs::swept");
-            // Create all 256 directories now. Then storing a blob has to sync only the directory that holds the blob.
-            for shard in 0..=u8::MAX {
-                let shard = root.join(format!("{shard:02x}"));
-                make_inner_directory(&shard).map_err(failed(&shard))?;
-            }
-            sync(&root).map_err(failed(&root))?;
+            let shards = Shards::open(&root).map_err(|(path, source)| BlobError::Open { path, source })?;
             // Sync the parent directory too, in case the store's own directory was just created in it.
             if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 sync(parent).map_err(failed(parent))?;
             }
-            Ok(Self { root: root.into(), verified: Arc::default(), recent: Arc::default() })
+            Ok(Self { shards: Arc::new(shards), ..Self::as_it_is(root) })
         };
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
@@ -175,17 +173,22 @@ impl BlobStore {
     /// Opens the store for reading only: callers must not call [`put`](Self::put). This function creates and removes
     /// nothing, so another process may write to the same directory at the same time.
     pub fn as_it_is(directory: impl Into<PathBuf>) -> Self {
-        Self { root: directory.into().into(), verified: Arc::default(), recent: Arc::default() }
+        Self {
+            root: directory.into().into(),
+            shards: Arc::default(),
+            verified: Arc::default(),
+            recent: Arc::default(),
+        }
     }
 
     /// Stores bytes. When this function has returned, even a power cut cannot lose the bytes. Bytes that are already
     /// stored are not written again.
     pub async fn put(&self, bytes: Bytes) -> Result<Blob, BlobError> {
-        let (root, recent) = (Arc::clone(&self.root), Arc::clone(&self.recent));
+        let store = self.clone();
         let work = move || {
             let hash = BlobHash::of(&bytes);
-            recent.note(hash.as_str());
-            match write_once(&root, &hash, &bytes) {
+            store.recent.note(hash.as_str());
+            match store.write_once(&hash, &bytes) {
                 Ok(()) => Ok(Blob { hash, size: bytes.len() as u64 }),
                 Err(source) => Err(BlobError::Put { hash, source }),
             }
@@ -262,6 +265,33 @@ impl BlobStore {
         let work = move || list(&root).map_err(|source| BlobError::List { path: root.to_path_buf(), source });
         tokio::task::spawn_blocking(work).await.map_err(BlobError::CutOff)?
     }
+
+    fn write_once(&self, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
+        let Some((path, directory)) =
+            path_of(&self.root, hash).and_then(|path| Some((path.clone(), path.parent()?.to_owned())))
+        else {
+            return Err(io::Error::other("the name of the blob is not a BLAKE3 hash"));
+        };
+        self.shards.make(&self.root, &directory)?;
+        // A symbolic link does not count as the file: the new file replaces the link.
+        let is_there = std::fs::symlink_metadata(&path)
+            .is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
+        if !is_there {
+            let temporary = temporary_path(&self.root);
+            let written = write_file(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path));
+            polity_points::point!("blobs::renamed");
+            if let Err(error) = written {
+                // Report the failed write, not a failed removal. If the temporary file stays, the next `open` removes
+                // it.
+                let _ = std::fs::remove_file(&temporary);
+                return Err(error);
+            }
+        }
+        // Sync even if the file was already there: the writer that put it there may not have synced the directory yet.
+        sync(&directory)?;
+        polity_points::point!("blobs::stored");
+        Ok(())
+    }
 }
 
 pub(crate) fn list(root: &Path) -> io::Result<Vec<Blob>> {
@@ -319,50 +349,10 @@ fn hash_of(file: &mut File) -> io::Result<BlobHash> {
     Ok(BlobHash(hasher.finalize().to_hex().to_string()))
 }
 
-fn make_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
-}
-
-/// Creates a directory inside the store. Fails if the path is a symbolic link, because polity would write and remove
-/// files in the directory to which the link leads.
-pub(crate) fn make_inner_directory(path: &Path) -> io::Result<()> {
-    make_directory(path)?;
-    if std::fs::symlink_metadata(path)?.is_symlink() { Err(polity_disk::Unfit::Link.into()) } else { Ok(()) }
-}
-
 fn sweep(directory: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         std::fs::remove_file(entry?.path())?;
     }
-    Ok(())
-}
-
-pub(crate) fn sync(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
-}
-
-fn write_once(root: &Path, hash: &BlobHash, bytes: &[u8]) -> io::Result<()> {
-    let Some((path, directory)) =
-        path_of(root, hash).and_then(|path| Some((path.clone(), path.parent()?.to_owned())))
-    else {
-        return Err(io::Error::other("the name of the blob is not a BLAKE3 hash"));
-    };
-    // A symbolic link does not count as the file: the new file replaces the link.
-    let is_there =
-        std::fs::symlink_metadata(&path).is_ok_and(|file| file.is_file() && file.len() == bytes.len() as u64);
-    if !is_there {
-        let temporary = temporary_path(root);
-        let written = write_file(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, &path));
-        polity_points::point!("blobs::renamed");
-        if let Err(error) = written {
-            // Report the failed write, not a failed removal. If the temporary file stays, the next `open` removes it.
-            let _ = std::fs::remove_file(&temporary);
-            return Err(error);
-        }
-    }
-    // Sync even if the file was already there: the writer that put it there may not have synced the directory yet.
-    sync(&directory)?;
-    polity_points::point!("blobs::stored");
     Ok(())
 }
 

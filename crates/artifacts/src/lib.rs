@@ -18,12 +18,14 @@ mod text_test;
 mod signature;
 
 mod detect;
+mod directory;
 
 mod blobs;
 mod trash;
 
 mod prepare;
 mod recent;
+mod shards;
 mod verified;
 
 pub mod index;

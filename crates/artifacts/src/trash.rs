@@ -4,9 +4,8 @@
 //! milliseconds since 1970. To restore a batch, copy its directories into the store. This module moves and removes
 //! blobs by renaming and removing one file after the other. So a crash leaves each blob in the store or in the trash.
 
-use crate::blobs::{
-    Blob, BlobError, BlobHash, BlobStore, TEMPORARY, list, make_inner_directory, path_of, sync,
-};
+use crate::blobs::{Blob, BlobError, BlobHash, BlobStore, TEMPORARY, list, path_of};
+use crate::directory::{make_inner_directory, sync};
 use crate::recent::Recent;
 use polity_society::time::Timestamp;
 use std::collections::BTreeSet;
@@ -109,14 +108,15 @@ fn discard(root: &Path, recent: &Recent, blobs: &[Blob], now: Timestamp) -> Resu
     for Blob { hash, .. } in blobs {
         let (Some(from), Some(to)) = (path_of(root, hash), path_of(&batch, hash)) else { continue };
         let directories = from.parent().into_iter().chain(to.parent());
-        changed.extend(directories.clone().map(Path::to_owned));
         if let Some(directory) = to.parent() {
             make_inner_directory(directory).map_err(failed(directory))?;
         }
         polity_points::point!("trash::before_discard");
         match recent.unless_noted(hash.as_str(), || fs::rename(&from, &to)) {
+            Some(Ok(())) => changed.extend(directories.map(Path::to_owned)),
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&from)(error)),
-            Some(Ok(()) | Err(_)) | None => {}
+            // The blob does not exist, or it was stored lately.
+            Some(Err(_)) | None => {}
         }
         polity_points::point!("trash::discarded");
     }

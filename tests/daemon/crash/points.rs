@@ -14,6 +14,8 @@ pub(super) const POINTS: &[&str] = &[
     "blobs::before_rename",
     "blobs::renamed",
     "blobs::stored",
+    // Points in `crates/artifacts/src/shards.rs`.
+    "blobs::shard_made",
     // Points in `crates/artifacts/src/trash.rs`.
     "trash::before_discard",
     "trash::discarded",

@@ -155,7 +155,7 @@ async fn all_blobs_are_listed_and_nothing_else_and_what_is_removed_is_gone() {
     }
     stored.sort_by(|a, b| a.hash.cmp(&b.hash));
     std::fs::write(store.root.join(TEMPORARY).join("1-0"), "half").unwrap();
-    std::fs::write(store.root.join("00").join("notes.txt"), "not a blob").unwrap();
+    std::fs::write(file_of(&store, &stored[0].hash).with_file_name("notes.txt"), "not a blob").unwrap();
     std::fs::write(store.root.join("notes.txt"), "not a blob").unwrap();
     let looking = BlobStore::as_it_is(&*store.root);
     assert_eq!(looking.list().await.unwrap(), stored);
@@ -233,6 +233,15 @@ async fn nothing_is_written_or_removed_behind_a_link() {
         assert!(matches!(refused, Err(BlobError::Open { path, .. }) if path == root.join(inner)));
         assert!(elsewhere.join("precious").exists());
     }
+    // A link that was put there after the store was opened is refused, too.
+    let (directory, store) = store().await;
+    let bytes = Bytes::from_static(b"not there");
+    let shard = store.root.join(&BlobHash::of(&bytes).as_str()[..2]);
+    let elsewhere = directory.path().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, &shard).unwrap();
+    assert!(matches!(store.put(bytes).await, Err(BlobError::Put { .. })));
+    assert!(shard.is_symlink() && files_under(&elsewhere).is_empty());
     // The root directory may be a link, for example to another disk.
     let directory = tempfile::tempdir().unwrap();
     let (root, elsewhere) = (directory.path().join("blobs"), directory.path().join("elsewhere"));
@@ -259,4 +268,16 @@ async fn a_place_that_cannot_be_a_directory_is_an_error() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let error = BlobStore::open(file.path()).await.unwrap_err();
     assert!(matches!(error, BlobError::Open { path, .. } if path == file.path()));
+}
+
+#[tokio::test]
+async fn a_directory_is_made_for_the_first_blob_in_it() {
+    let (_directory, store) = store().await;
+    let directories = || std::fs::read_dir(&*store.root).unwrap().count();
+    assert_eq!(directories(), 1, "only the directory of unfinished files");
+    let blob = store.put(Bytes::from_static(b"first")).await.unwrap();
+    assert_eq!(directories(), 2);
+    let again = BlobStore::open(&*store.root).await.unwrap();
+    assert_eq!(again.put(Bytes::from_static(b"first")).await.unwrap(), blob);
+    assert_eq!(directories(), 2);
 }

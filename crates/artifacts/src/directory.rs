@@ -1,0 +1,23 @@
+//! Creates the directories of the store, and makes changes in them durable.
+
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+
+/// Creates a directory that only the owner can read, and the directories above it.
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Creates a directory inside the store. Fails if the path is a symbolic link, because polity would write and remove
+/// files in the directory to which the link leads.
+pub(crate) fn make_inner_directory(path: &Path) -> io::Result<()> {
+    make_directory(path)?;
+    if std::fs::symlink_metadata(path)?.is_symlink() { Err(polity_disk::Unfit::Link.into()) } else { Ok(()) }
+}
+
+/// Makes new, renamed and removed entries of a directory durable.
+pub(crate) fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
