@@ -81,13 +81,9 @@ mod tests {
     #[test]
     fn in_a_small_window_only_those_who_cannot_hire_work_themselves() {
         let chosen = |names: &[&str]| -> Vec<String> {
-            let tool = |name: &&str| Tool {
-                name: (*name).to_owned(),
-                description: String::new(),
-                parameters: serde_json::Value::Null,
-            };
+            let tool = |name: &&str| Tool::new(*name, "", serde_json::Value::Null);
             let chosen = Guidance::FewTools.choose(names.iter().map(tool).collect());
-            chosen.into_iter().map(|tool| tool.name).collect()
+            chosen.iter().map(|tool| tool.name.clone()).collect()
         };
         let worker = [
             "send_message",
@@ -131,11 +127,7 @@ mod tests {
 
     #[test]
     fn few_tools_are_those_that_no_agent_can_do_without() {
-        let tool = |name: &str| Tool {
-            name: name.to_owned(),
-            description: String::new(),
-            parameters: serde_json::Value::Null,
-        };
+        let tool = |name: &str| Tool::new(name, "", serde_json::Value::Null);
         let all =
             || vec![tool("create_role"), tool("send_message"), tool("list_artifacts"), tool("get_artifact")];
         assert_eq!(Guidance::ShortRules.choose(all()).len(), 4);

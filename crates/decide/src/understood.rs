@@ -159,10 +159,8 @@ mod tests {
     use serde_json::json;
 
     fn tools() -> Vec<Tool> {
-        let tool = |name: &str, parameters: Value| Tool {
-            name: name.to_owned(),
-            description: String::new(),
-            parameters: json!({"type": "object", "properties": parameters}),
+        let tool = |name: &str, parameters: Value| {
+            Tool::new(name, "", json!({"type": "object", "properties": parameters}))
         };
         vec![
             tool("send_message", json!({"to": {}, "payload": {}})),

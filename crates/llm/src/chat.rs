@@ -3,6 +3,7 @@
 use crate::data::Data;
 use crate::endpoint::Endpoint;
 use crate::listen::Listener;
+use crate::tool::Tool;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,17 +53,6 @@ impl Request {
         let messages = self.messages.iter().map(message).collect();
         Self { messages, tools: self.tools.clone(), tool_choice: self.tool_choice }
     }
-}
-
-/// A tool as the model sees it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
-    /// The name by which the model calls the tool.
-    pub name: String,
-    /// What the tool does, in the language of the prompts.
-    pub description: String,
-    /// The JSON Schema of the tool's arguments.
-    pub parameters: Value,
 }
 
 /// Whether a model may call tools in its answer.

@@ -1,30 +1,17 @@
 //! Estimates token counts, for servers that do not report them.
 
-use crate::chat::{Arguments, Message, Part, Reply, Request, Tool, ToolCall, Usage, UsageSource};
+use crate::chat::{Arguments, Message, Part, Reply, Request, ToolCall, Usage, UsageSource};
+use crate::tokens::estimate_tokens;
+use crate::tool::Tool;
 
 /// Estimated tokens of one picture, sound or file. This is a fixed number, because the size in bytes tells nothing
 /// about the tokens.
 const TOKENS_PER_MEDIUM: u64 = 1_000;
 
-/// Estimates the tokens of a text: four ASCII characters count as one token, and each non-ASCII character counts as
-/// one token. A Chinese character rarely takes more than one token. An estimate should be too high rather than too
-/// low, so that requests fit into the context window.
-pub fn estimate_tokens(text: &str) -> u64 {
-    let (mut ascii, mut others) = (0u64, 0u64);
-    for character in text.chars() {
-        if character.is_ascii() {
-            ascii += 1;
-        } else {
-            others += 1;
-        }
-    }
-    ascii.div_ceil(4) + others
-}
-
 /// Estimates the tokens of a request, including its tools.
 pub fn estimate_prompt_tokens(request: &Request) -> u64 {
     let messages: u64 = request.messages.iter().map(estimate_message_tokens).sum();
-    let tools: u64 = request.tools.iter().map(tool_tokens).sum();
+    let tools: u64 = request.tools.iter().map(Tool::tokens).sum();
     messages + tools
 }
 
@@ -71,31 +58,10 @@ fn call_tokens(call: &ToolCall) -> u64 {
     estimate_tokens(&call.name) + arguments
 }
 
-fn tool_tokens(tool: &Tool) -> u64 {
-    estimate_tokens(&tool.name)
-        + estimate_tokens(&tool.description)
-        + estimate_tokens(&tool.parameters.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use bytes::Bytes;
-
-    fn check(text: &str, expect: u64) {
-        assert_eq!(estimate_tokens(text), expect, "{text:?}");
-    }
-
-    #[test]
-    fn texts() {
-        check("", 0);
-        check("a", 1);
-        check("four", 1);
-        check("fives", 2);
-        check("四个汉字", 4);
-        check("图 a", 2);
-        check(&"word".repeat(1_000), 1_000);
-    }
 
     #[test]
     fn media_count_by_the_piece_whatever_their_size() {

@@ -17,6 +17,8 @@ mod chat;
 mod endpoint;
 mod estimate;
 mod listen;
+mod tokens;
+mod tool;
 mod wire;
 
 mod events;
@@ -46,7 +48,7 @@ pub mod spoken;
 
 pub use chat::{
     Arguments, AudioFormat, Blame, CallError, ChatModel, FailureKind, Media, Message, Part, Reply, Request,
-    Tool, ToolCall, ToolChoice, Usage, UsageSource,
+    ToolCall, ToolChoice, Usage, UsageSource,
 };
 pub use client::{SetupError, install_crypto_provider};
 pub use data::Data;
@@ -55,13 +57,15 @@ pub use endpoint::{
     BridgeAfterTool, Dialect, Endpoint, MaxTokensField, Stream, StreamUsage, SystemRole, Timeouts,
     ToolCallIds, ToolResultMedia,
 };
-pub use estimate::{estimate_message_tokens, estimate_prompt_tokens, estimate_tokens};
+pub use estimate::{estimate_message_tokens, estimate_prompt_tokens};
 pub use gate::{
     Gate, GateCircuit, GateStatus, Outlook, Pass, Patience, Shut, Ticket, TicketNumber, WhileOpen,
 };
 pub use http::HttpModel;
 pub use inquire::{Inquirer, Question};
 pub use listen::{Listener, Nobody, Piece};
+pub use tokens::estimate_tokens;
+pub use tool::{Definition, Tool};
 pub use variables::{UnsetVariable, expand_variables};
 pub use wire::Body;
 pub use wire::pieces::pieces;

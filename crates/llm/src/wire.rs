@@ -10,7 +10,7 @@ pub(crate) mod pieces;
 #[cfg(test)]
 mod tests;
 
-use crate::chat::{Message, Part, Request, Tool, ToolChoice};
+use crate::chat::{Message, Part, Request, ToolChoice};
 use crate::endpoint::{Endpoint, Stream, StreamUsage};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -82,8 +82,7 @@ impl Serialize for Body<'_> {
         body.put("model", model)?;
         body.put("messages", &messages::arrange(&self.request.messages, dialect))?;
         if !self.request.tools.is_empty() {
-            let tools: Vec<_> = self.request.tools.iter().map(ToolDefinition::from).collect();
-            body.put("tools", &tools)?;
+            body.put("tools", &self.request.tools)?;
             match self.request.tool_choice {
                 ToolChoice::Auto => {}
                 ToolChoice::None => body.put("tool_choice", "none")?,
@@ -129,24 +128,4 @@ impl<M: SerializeMap> Fields<'_, M> {
 #[derive(Serialize)]
 struct StreamOptions {
     include_usage: bool,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ToolDefinition<'a> {
-    Function { function: Function<'a> },
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: &'a str,
-    description: &'a str,
-    parameters: &'a Value,
-}
-
-impl<'a> From<&'a Tool> for ToolDefinition<'a> {
-    fn from(tool: &'a Tool) -> Self {
-        let Tool { name, description, parameters } = tool;
-        Self::Function { function: Function { name, description, parameters } }
-    }
 }

@@ -81,15 +81,12 @@ fn request() -> Request {
 }
 
 fn tool() -> Tool {
-    Tool {
-        name: "note".to_owned(),
-        description: "Writes a note. Only for when you are asked to.".to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {"text": {"type": "string"}},
-            "required": ["text"],
-        }),
-    }
+    let parameters = json!({
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+    });
+    Tool::new("note", "Writes a note. Only for when you are asked to.", parameters)
 }
 
 /// Returns whether the error only means that the answer was cut off at [`MAX_TOKENS`]. A model that thinks before it

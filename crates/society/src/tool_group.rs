@@ -58,7 +58,7 @@ impl fmt::Display for ServerName {
 }
 
 /// A group of tools. A role gives its agents the right to use some groups.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ToolGroup {
     /// Making roles, hiring and ending agents.
     Organization,

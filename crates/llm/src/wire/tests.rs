@@ -2,6 +2,7 @@ use super::*;
 use crate::chat::{Arguments, AudioFormat, Media, Message, Part, ToolCall};
 use crate::data::Data;
 use crate::endpoint::{BridgeAfterTool, Dialect, MaxTokensField, SystemRole, ToolCallIds};
+use crate::tool::Tool;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use jsonschema::Validator;
@@ -34,7 +35,7 @@ fn request() -> Request {
 }
 
 fn tool() -> Tool {
-    Tool { name: "f".to_owned(), description: "does f".to_owned(), parameters: json!({"type": "object"}) }
+    Tool::new("f", "does f", json!({"type": "object"}))
 }
 
 /// Compares the body, without its messages, with `expect`.
@@ -159,10 +160,8 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
 }
 
 fn conversation() -> impl Strategy<Value = Request> {
-    let tool = ("[a-zA-Z0-9_-]{1,64}", ".{0,30}").prop_map(|(name, description)| Tool {
-        name,
-        description,
-        parameters: json!({"type": "object", "properties": {}}),
+    let tool = ("[a-zA-Z0-9_-]{1,64}", ".{0,30}").prop_map(|(name, description)| {
+        Tool::new(name, description, json!({"type": "object", "properties": {}}))
     });
     let choice = prop_oneof![Just(ToolChoice::Auto), Just(ToolChoice::None)];
     (".{0,40}", vec(exchange(), 0..6), vec(tool, 0..3), choice).prop_map(

@@ -111,7 +111,7 @@ fn message() -> impl Strategy<Value = Message> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let tool = |name: String| Tool { name, description: String::new(), parameters: json!({}) };
+    let tool = |name: String| Tool::new(name, "", json!({}));
     let tools = prop::collection::vec(name().prop_map(tool), 0..12);
     let choice = prop_oneof![3 => Just(ToolChoice::Auto), 1 => Just(ToolChoice::None)];
     (prop::collection::vec(message(), 0..12), tools, choice)

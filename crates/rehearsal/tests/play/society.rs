@@ -417,8 +417,7 @@ impl Society {
         }
         let mut messages = vec![Message::System(system.join("\n"))];
         messages.extend(agent.history.iter().cloned());
-        let tool =
-            |name: &str| Tool { name: name.to_owned(), description: String::new(), parameters: json!({}) };
+        let tool = |name: &str| Tool::new(name, "", json!({}));
         let tool_choice = if self.toolless == Some(id) { ToolChoice::None } else { ToolChoice::Auto };
         Request { messages, tools: TOOLS.map(tool).to_vec(), tool_choice }
     }

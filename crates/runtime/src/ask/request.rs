@@ -161,14 +161,16 @@ async fn answer_request(
         })
     };
     let offering = Offering { window: service.context_window, found: found_tools(&scene.history.records) };
-    let asker = Asker { rights: &rights, role: &scene.agent.role_name, snapshot, hands: &handles.hands };
-    let outside = tools::offered_outside(asker, &offering);
-    let offered = |guidance: Guidance| {
-        if !service.tools_allowed() {
-            return Vec::new();
-        }
-        guidance.choose(tools::offered(asker).into_iter().chain(outside.clone()).collect())
+    let Handles { hands, worded, .. } = handles;
+    let asker = Asker { rights: &rights, role: &scene.agent.role_name, snapshot, hands };
+    let permitted = if service.tools_allowed() {
+        let mut permitted = tools::offered(asker, worded);
+        permitted.extend(tools::offered_outside(asker, &offering, worded));
+        permitted
+    } else {
+        Vec::new()
     };
+    let offered = |guidance: Guidance| guidance.choose(permitted.clone());
     let guidance = guidance(service.context_window, |guidance| {
         let messages = vec![Message::System(system(guidance))];
         estimate_prompt_tokens(&Request { messages, tools: offered(guidance), ..Request::default() })

@@ -2,13 +2,14 @@
 //! come from the prompt files.
 
 use super::artifact::{CONTENT, GET_ARTIFACT, PATH, PUT_ARTIFACT, SAVE_TO};
+use super::worded::{Listed, Same, Worded, Wording, Workspace};
 use polity_decide::arguments;
 use polity_decide::found::SEARCH_TOOLS;
 use polity_hands::arguments::plain;
 use polity_hands::deferred::{Definition, is_deferred};
 use polity_hands::table::Hands;
 use polity_hands::tool::{Needs, Words};
-use polity_llm::{Tool, estimate_tokens};
+use polity_llm::Tool;
 use polity_registry::{Snapshot, ToolText};
 use polity_society::policy::denies_all;
 use polity_society::rules::{Rights, Verdict};
@@ -63,29 +64,67 @@ impl Asker<'_> {
 }
 
 /// Returns the society tools that an agent may call.
-pub(crate) fn offered(asker: Asker<'_>) -> Vec<Tool> {
+pub(crate) fn offered(asker: Asker<'_>, worded: &Worded) -> Vec<Tool> {
     let Asker { rights, snapshot, hands, .. } = asker;
-    // Only an agent that works in a workspace needs to know that the workspace exists.
-    let has_workspace =
-        [ToolGroup::Files, ToolGroup::Command].iter().any(|group| rights.decide(group) == Verdict::Allow);
-    let may_give = rights.among(snapshot.settings.groups());
     let may_call = |name: &str| arguments::group_of(name).is_some_and(|group| asker.may_call(name, &group));
     let may_copy = |name: &str| hands.workspaces().is_some() && asker.may_call(name, &ToolGroup::Files);
-    let chosen = SCHEMAS.iter().filter(|(name, _)| may_call(name));
-    let tool = |(name, schema): &(&'static str, Value)| {
-        let mut schema = schema.clone();
-        list_groups(&mut schema, &may_give);
-        if !has_workspace && let Some(Value::Object(properties)) = schema.get_mut("properties") {
-            properties.shift_remove(super::WORKSPACE);
-        }
-        if let Some((_, argument)) = COPYING.iter().find(|(tool, _)| tool == name)
-            && may_copy(name)
-        {
-            add_copying(&mut schema, name, argument);
-        }
-        in_words(name, schema, snapshot.prompts.tool_texts.get(*name))
+    let names: Vec<_> = SCHEMAS.iter().map(|(name, _)| *name).filter(|name| may_call(name)).collect();
+    // Only an agent that works in a workspace needs to know that the workspace exists.
+    let works_on_files =
+        [ToolGroup::Files, ToolGroup::Command].iter().any(|group| rights.decide(group) == Verdict::Allow);
+    let tools = Listed::Society {
+        copying: COPYING
+            .iter()
+            .map(|(tool, _)| *tool)
+            .filter(|tool| names.contains(tool) && may_copy(tool))
+            .collect(),
+        names,
+        workspace: if works_on_files { Workspace::Shown } else { Workspace::Hidden },
+        may_give: rights.among(snapshot.settings.groups()),
     };
-    chosen.map(tool).collect()
+    worded.get(Wording { revision: snapshot.revision, tools }, |listed| in_words_of(listed, snapshot))
+}
+
+/// Words tools as requests contain them.
+fn in_words_of(listed: &Listed, snapshot: &Snapshot) -> Vec<Tool> {
+    match listed {
+        Listed::Society { names, copying, workspace, may_give } => {
+            let chosen = SCHEMAS.iter().filter(|(name, _)| names.contains(name));
+            let tool = |(name, schema): &(&'static str, Value)| {
+                let mut schema = schema.clone();
+                list_groups(&mut schema, may_give);
+                if *workspace == Workspace::Hidden
+                    && let Some(Value::Object(properties)) = schema.get_mut("properties")
+                {
+                    properties.shift_remove(super::WORKSPACE);
+                }
+                if let Some((_, argument)) = COPYING.iter().find(|(tool, _)| tool == name)
+                    && copying.contains(name)
+                {
+                    add_copying(&mut schema, name, argument);
+                }
+                in_words(name, schema, snapshot.prompts.tool_texts.get(*name))
+            };
+            chosen.map(tool).collect()
+        }
+        Listed::Outside(tools) => {
+            let tool = |(Same(tool), lacking): &(Same, Vec<&'static str>)| {
+                let mut parameters = with_properties(tool.parameters());
+                if let Some(Value::Object(properties)) = parameters.get_mut("properties") {
+                    for argument in lacking {
+                        properties.shift_remove(*argument);
+                    }
+                }
+                match tool.words() {
+                    Words::FromPrompts => {
+                        in_words(tool.name(), parameters, snapshot.prompts.tool_texts.get(tool.name()))
+                    }
+                    Words::Own(description) => Tool::new(tool.name(), description, parameters),
+                }
+            };
+            tools.iter().map(tool).collect()
+        }
+    }
 }
 
 /// Adds the argument that names a file to the schema of a tool. For `put_artifact`, the content is then optional,
@@ -116,14 +155,14 @@ pub(crate) struct Offering<'a> {
 /// Returns the outside tools that an agent may call and that a request contains. If the definitions of all MCP tools
 /// would take too much of the window, the request contains only the MCP tools that the agent has found or called. The
 /// agent then also gets a tool that finds MCP tools.
-pub(crate) fn offered_outside(asker: Asker<'_>, offering: &Offering<'_>) -> Vec<Tool> {
+pub(crate) fn offered_outside(asker: Asker<'_>, offering: &Offering<'_>, worded: &Worded) -> Vec<Tool> {
     let snapshot = asker.snapshot;
     let mut tools = asker.hands.tools();
     tools.retain(|tool| asker.may_call(tool.name(), &tool.group()));
     let (of_servers, others): (Vec<_>, Vec<_>) =
         tools.into_iter().partition(|tool| is_of_server(tool.as_ref()));
-    let mut of_servers = in_requests(of_servers, asker);
-    let mut others = in_requests(others, asker);
+    let mut of_servers = in_requests(of_servers, asker, worded);
+    let mut others = in_requests(others, asker, worded);
     let budget = snapshot.settings.tools.defer_above.of(offering.window.unwrap_or(ASSUMED_WINDOW));
     let costs: Vec<Definition<'_>> = of_servers.iter().map(cost).collect();
     if is_deferred(&costs, budget) {
@@ -142,30 +181,23 @@ pub(super) fn is_of_server(tool: &dyn polity_hands::tool::Tool) -> bool {
 
 /// Returns the definition of a tool, with the number of tokens that the definition takes in a request.
 fn cost(tool: &Tool) -> Definition<'_> {
-    let Tool { name, description, parameters } = tool;
-    let texts = [name.as_str(), description.as_str(), &parameters.to_string()];
-    Definition { name, description, tokens: texts.into_iter().map(estimate_tokens).sum() }
+    Definition { name: &tool.name, description: &tool.description, tokens: tool.tokens() }
 }
 
 /// Returns these outside tools in the form in which requests contain them.
-fn in_requests(tools: Vec<Arc<dyn polity_hands::tool::Tool>>, asker: Asker<'_>) -> Vec<Tool> {
+fn in_requests(
+    tools: Vec<Arc<dyn polity_hands::tool::Tool>>,
+    asker: Asker<'_>,
+    worded: &Worded,
+) -> Vec<Tool> {
     let snapshot = asker.snapshot;
-    let tool = |tool: Arc<dyn polity_hands::tool::Tool>| {
-        let mut parameters = with_properties(tool.parameters());
-        if let Some(Value::Object(properties)) = parameters.get_mut("properties") {
-            let lacks = |needs: &&Needs| !asker.may_call(tool.name(), &needs.group);
-            for needs in tool.needs().iter().filter(lacks) {
-                properties.shift_remove(needs.argument);
-            }
-        }
-        match tool.words() {
-            Words::FromPrompts => {
-                in_words(tool.name(), parameters, snapshot.prompts.tool_texts.get(tool.name()))
-            }
-            Words::Own(description) => Tool { name: tool.name().to_owned(), description, parameters },
-        }
+    let listed = |tool: Arc<dyn polity_hands::tool::Tool>| {
+        let lacks = |needs: &Needs| !asker.may_call(tool.name(), &needs.group);
+        let lacking = tool.needs().iter().filter(|needs| lacks(needs)).map(|needs| needs.argument).collect();
+        (Same(tool), lacking)
     };
-    tools.into_iter().map(tool).collect()
+    let tools = Listed::Outside(tools.into_iter().map(listed).collect());
+    worded.get(Wording { revision: snapshot.revision, tools }, |listed| in_words_of(listed, snapshot))
 }
 
 /// Some tools create roles. Writes into the schema of such a tool which tool groups its caller may give to a role.
@@ -185,7 +217,7 @@ fn in_words(name: &str, mut parameters: Value, text: Option<&ToolText>) -> Tool 
         }
     }
     let description = text.map(|text| text.description.clone()).unwrap_or_default();
-    Tool { name: name.to_owned(), description, parameters }
+    Tool::new(name, description, parameters)
 }
 
 /// Adds a description to the field with this path. If a field is an array, the path continues in the schema of its

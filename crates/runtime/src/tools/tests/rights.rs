@@ -2,7 +2,7 @@
 //! of all agents above it allow.
 
 use crate::testing::{World, brief, code};
-use crate::tools::{Asker, offered};
+use crate::tools::{Asker, Worded, offered};
 use polity_decide::arguments::{NAMES, group_of};
 use polity_hands::table::Hands;
 use polity_society::id::AgentId;
@@ -141,7 +141,8 @@ async fn check(world: &World, reference: &Reference) {
         drop(reader);
         let rights = Rights::of(&world.snapshot.settings.tools.root, &chain);
         let asker = Asker { rights: &rights, role: "", snapshot: &world.snapshot, hands: &Hands::none() };
-        let seen: Vec<String> = offered(asker).into_iter().map(|tool| tool.name).collect();
+        let seen: Vec<String> =
+            offered(asker, &Worded::default()).into_iter().map(|tool| tool.name.clone()).collect();
         for tool in NAMES {
             let may = reference.may(agent, &group_of(tool).unwrap());
             assert_eq!(seen.iter().any(|name| name == tool), may, "{agent} sees {tool}");

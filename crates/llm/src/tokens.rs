@@ -1,0 +1,31 @@
+//! Estimates how many tokens a text takes.
+
+/// Estimates the tokens of a text: four ASCII characters count as one token, and each non-ASCII character counts as
+/// one token. A Chinese character rarely takes more than one token. An estimate should be too high rather than too
+/// low, so that requests fit into the context window.
+pub fn estimate_tokens(text: &str) -> u64 {
+    // Most texts are ASCII, and the standard library finds that out many bytes at a time.
+    let ascii = if text.is_ascii() { text.len() } else { text.bytes().filter(u8::is_ascii).count() } as u64;
+    let all = text.chars().count() as u64;
+    ascii.div_ceil(4) + (all - ascii)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: u64) {
+        assert_eq!(estimate_tokens(text), expect, "{text:?}");
+    }
+
+    #[test]
+    fn texts() {
+        check("", 0);
+        check("a", 1);
+        check("four", 1);
+        check("fives", 2);
+        check("四个汉字", 4);
+        check("图 a", 2);
+        check(&"word".repeat(1_000), 1_000);
+    }
+}
