@@ -4,8 +4,11 @@
 /// one token. A Chinese character rarely takes more than one token. An estimate should be too high rather than too
 /// low, so that requests fit into the context window.
 pub fn estimate_tokens(text: &str) -> u64 {
-    // Most texts are ASCII, and the standard library finds that out many bytes at a time.
-    let ascii = if text.is_ascii() { text.len() } else { text.bytes().filter(u8::is_ascii).count() } as u64;
+    // Most texts are ASCII, and `is_ascii` looks at many bytes at a time.
+    if text.is_ascii() {
+        return (text.len() as u64).div_ceil(4);
+    }
+    let ascii = text.bytes().filter(u8::is_ascii).count() as u64;
     let all = text.chars().count() as u64;
     ascii.div_ceil(4) + (all - ascii)
 }
