@@ -1,4 +1,4 @@
-//! Creates the directories of the store, and makes changes in them durable.
+//! Creates and syncs the directories of the store.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) fn make_inner_directory(path: &Path) -> io::Result<()> {
     if std::fs::symlink_metadata(path)?.is_symlink() { Err(polity_disk::Unfit::Link.into()) } else { Ok(()) }
 }
 
-/// Makes new, renamed and removed entries of a directory durable.
+/// Syncs a directory. After that, a power cut cannot undo that files in it were created, renamed or removed.
 pub(crate) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }

@@ -1,74 +1,59 @@
 //! The directories of the blobs, one for each first byte of a hash. A directory is created when its first blob is
-//! stored, because 256 `mkdir` calls would take most of the time of a start.
+//! stored. To create all 256 directories would take most of the time of a start.
 
 use crate::directory::{make_inner_directory, sync};
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Which of the 256 directories exist for certain, also after a power cut.
-#[derive(Debug)]
-pub(crate) struct Shards([AtomicBool; 256]);
-
-impl Default for Shards {
-    fn default() -> Self {
-        Self([const { AtomicBool::new(false) }; 256])
-    }
-}
+/// The directories that exist, and still exist after a power cut.
+#[derive(Debug, Default)]
+pub(crate) struct Shards(Mutex<HashSet<PathBuf>>);
 
 impl Shards {
-    /// Finds the directories that exist, and syncs `root`, so that they stay. Fails if one of them is a symbolic link,
-    /// and then returns its path.
+    /// Finds the directories in `root`, and syncs `root`. If one of them is a symbolic link or a file, fails and
+    /// returns its path.
     pub(crate) fn open(root: &Path) -> Result<Self, (PathBuf, io::Error)> {
         let failed = |error| (root.to_owned(), error);
-        let shards = Self::default();
+        let mut found = HashSet::new();
         for entry in std::fs::read_dir(root).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            let Some(first) = entry.file_name().to_str().and_then(first_byte) else { continue };
-            make_inner_directory(&entry.path()).map_err(|error| (entry.path(), error))?;
-            shards.is_made(first).store(true, Ordering::Release);
+            if !entry.file_name().to_str().is_some_and(is_shard) {
+                continue;
+            }
+            let path = entry.path();
+            match entry.file_type() {
+                Ok(file) if file.is_dir() => found.insert(path),
+                Ok(file) if file.is_symlink() => return Err((path, polity_disk::Unfit::Link.into())),
+                Ok(_) => return Err((path, io::ErrorKind::NotADirectory.into())),
+                Err(error) => return Err((path, error)),
+            };
         }
         sync(root).map_err(failed)?;
-        Ok(shards)
+        Ok(Self(Mutex::new(found)))
     }
 
-    /// Creates a directory of blobs, unless it exists for certain.
+    /// Creates a directory in `root`, unless it exists.
     pub(crate) fn make(&self, root: &Path, shard: &Path) -> io::Result<()> {
-        let first = shard.file_name().and_then(|name| name.to_str()).and_then(first_byte);
-        let made = first.map(|first| self.is_made(first));
-        if made.is_some_and(|made| made.load(Ordering::Acquire)) {
+        if self.existing().contains(shard) {
             return Ok(());
         }
         make_inner_directory(shard)?;
         polity_points::point!("blobs::shard_made");
-        // Another writer may have created the directory, and not synced it yet. So sync even if it was there.
+        // Another writer may have created the directory without having synced it yet, so sync in every case.
         sync(root)?;
-        if let Some(made) = made {
-            made.store(true, Ordering::Release);
-        }
+        self.existing().insert(shard.to_owned());
         Ok(())
     }
 
-    fn is_made(&self, first: u8) -> &AtomicBool {
-        &self.0[usize::from(first)]
+    fn existing(&self) -> MutexGuard<'_, HashSet<PathBuf>> {
+        // The lock is never poisoned: no code that holds it can panic.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns the first byte of the hashes whose blobs are in the directory with this name.
-fn first_byte(name: &str) -> Option<u8> {
-    let first = u8::from_str_radix(name, 16).ok()?;
-    (format!("{first:02x}") == name).then_some(first)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_lower_case_digits_name_a_directory() {
-        assert_eq!(first_byte("5f"), Some(0x5f));
-        for name in ["5F", "5", "+5", "05f", "tmp", ""] {
-            assert_eq!(first_byte(name), None, "{name}");
-        }
-    }
+/// Returns whether a directory with this name contains blobs.
+fn is_shard(name: &str) -> bool {
+    name.len() == 2 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

@@ -107,13 +107,14 @@ fn discard(root: &Path, recent: &Recent, blobs: &[Blob], now: Timestamp) -> Resu
     }
     for Blob { hash, .. } in blobs {
         let (Some(from), Some(to)) = (path_of(root, hash), path_of(&batch, hash)) else { continue };
-        let directories = from.parent().into_iter().chain(to.parent());
         if let Some(directory) = to.parent() {
             make_inner_directory(directory).map_err(failed(directory))?;
         }
         polity_points::point!("trash::before_discard");
         match recent.unless_noted(hash.as_str(), || fs::rename(&from, &to)) {
-            Some(Ok(())) => changed.extend(directories.map(Path::to_owned)),
+            Some(Ok(())) => {
+                changed.extend([&from, &to].into_iter().filter_map(|path| path.parent()).map(Path::to_owned))
+            }
             Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(failed(&from)(error)),
             // The blob does not exist, or it was stored lately.
             Some(Err(_)) | None => {}

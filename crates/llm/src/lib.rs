@@ -65,7 +65,7 @@ pub use http::HttpModel;
 pub use inquire::{Inquirer, Question};
 pub use listen::{Listener, Nobody, Piece};
 pub use tokens::estimate_tokens;
-pub use tool::{Definition, Tool};
+pub use tool::{Tool, ToolDefinition};
 pub use variables::{UnsetVariable, expand_variables};
 pub use wire::Body;
 pub use wire::pieces::pieces;

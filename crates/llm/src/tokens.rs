@@ -16,6 +16,7 @@ pub fn estimate_tokens(text: &str) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn check(text: &str, expect: u64) {
         assert_eq!(estimate_tokens(text), expect, "{text:?}");
@@ -30,5 +31,13 @@ mod tests {
         check("四个汉字", 4);
         check("图 a", 2);
         check(&"word".repeat(1_000), 1_000);
+    }
+
+    proptest! {
+        #[test]
+        fn the_estimate_counts_each_character(text in "[a-z图🙂é]{0,40}") {
+            let (ascii, others): (Vec<char>, Vec<char>) = text.chars().partition(char::is_ascii);
+            prop_assert_eq!(estimate_tokens(&text), ascii.len().div_ceil(4) as u64 + others.len() as u64);
+        }
     }
 }

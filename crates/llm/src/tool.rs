@@ -4,27 +4,25 @@ use crate::tokens::estimate_tokens;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
 /// A tool as the model sees it. The definition never changes, so it is written as JSON only once, and a clone shares
 /// it.
-#[derive(Clone)]
-pub struct Tool(Arc<Definition>);
+#[derive(Clone, Debug)]
+pub struct Tool(Arc<ToolDefinition>);
 
 /// The definition of a tool.
 #[derive(Debug)]
-pub struct Definition {
+pub struct ToolDefinition {
     /// The name by which the model calls the tool.
     pub name: String,
-    /// What the tool does, in the language of the prompts.
+    /// What the tool does. The model reads this text.
     pub description: String,
-    /// The JSON Schema of the tool's arguments.
+    /// The JSON Schema that the arguments of a call must fit.
     pub parameters: Value,
-    /// Estimated tokens of the definition.
-    pub(crate) tokens: u64,
-    /// The definition as requests contain it.
+    tokens: u64,
+    /// The definition as an entry of the field `tools` of a request.
     json: Box<RawValue>,
 }
 
@@ -36,48 +34,42 @@ impl Tool {
             [name.as_str(), &description, &parameters.to_string()].into_iter().map(estimate_tokens).sum();
         let function = Function { name: &name, description: &description, parameters: &parameters };
         // Cannot fail: the definition consists of texts and a JSON value.
-        let json = to_raw_value(&OnWire::Function { function }).unwrap_or_else(|_| RawValue::NULL.to_owned());
-        Self(Arc::new(Definition { name, description, parameters, tokens, json }))
+        let json = to_raw_value(&Entry::Function { function }).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Self(Arc::new(ToolDefinition { name, description, parameters, tokens, json }))
     }
 
-    /// Estimates the tokens that the definition takes in a request.
+    /// Returns how many tokens the tool takes in a request. The number is an estimate.
     pub fn tokens(&self) -> u64 {
         self.0.tokens
     }
 }
 
 impl Deref for Tool {
-    type Target = Definition;
+    type Target = ToolDefinition;
 
-    fn deref(&self) -> &Definition {
+    fn deref(&self) -> &ToolDefinition {
         &self.0
     }
 }
 
 impl PartialEq for Tool {
     fn eq(&self, other: &Self) -> bool {
-        let Definition { name, description, parameters, .. } = &**self;
+        let ToolDefinition { name, description, parameters, .. } = &**self;
         (name, description, parameters) == (&other.name, &other.description, &other.parameters)
     }
 }
 
-impl fmt::Debug for Tool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 impl Serialize for Tool {
-    /// Writes the definition as an entry of the field `tools`.
+    /// Writes the tool as an entry of the field `tools` of a request.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.json.serialize(serializer)
     }
 }
 
-/// A tool as an entry of the field `tools`.
+/// An entry of the field `tools` of a request.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum OnWire<'a> {
+enum Entry<'a> {
     Function { function: Function<'a> },
 }
 

@@ -8,7 +8,7 @@
 use crate::board::Board;
 use crate::budget::Budgets;
 use crate::kept::Kept;
-use crate::tools::{Copying, Worded};
+use crate::tools::{Copying, ToolCache};
 use crate::trust::Trusts;
 use polity_artifacts::BlobStore;
 use polity_hands::table::Hands;
@@ -43,8 +43,8 @@ pub(crate) struct Handles {
     pub(crate) trusts: Trusts,
     /// Pictures, encoded bytes and document texts that were made for earlier requests.
     pub(crate) kept: Kept,
-    /// The tools that were worded for earlier requests.
-    pub(crate) worded: Worded,
+    /// The tools that were built for earlier requests.
+    pub(crate) tool_cache: ToolCache,
     /// The program that extracts text from documents, if there is one.
     pub(crate) extractor: Option<PathBuf>,
     /// The tools that reach outside the society.

@@ -24,7 +24,7 @@ use crate::handles::{Gates, Handles};
 use crate::kept::Kept;
 use crate::steer::{self, SteerError, Target};
 use crate::supervisor::Supervisor;
-use crate::tools::{Copying, SearchTools, Worded};
+use crate::tools::{Copying, SearchTools, ToolCache};
 use crate::trust::Trusts;
 use futures::future::FutureExt;
 use polity_artifacts::{BlobStore, NewArtifact};
@@ -408,7 +408,7 @@ fn handles(store: Store, blobs: BlobStore, parts: Parts, data: &Path) -> Arc<Han
         budgets: Budgets::default(),
         trusts: Trusts::default(),
         kept: Kept::default(),
-        worded: Worded::default(),
+        tool_cache: ToolCache::default(),
         extractor: parts.extractor,
         hands,
         copying,

@@ -149,7 +149,7 @@ impl World {
             draining: tokio_util::sync::CancellationToken::new(),
             trusts: crate::trust::Trusts::default(),
             kept: crate::kept::Kept::default(),
-            worded: crate::tools::Worded::default(),
+            tool_cache: crate::tools::ToolCache::default(),
             extractor: None,
             hands,
             copying,

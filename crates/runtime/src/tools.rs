@@ -4,18 +4,18 @@
 //! effects elsewhere, so it runs in two steps (see [`crate::driver`]).
 
 mod artifact;
+mod cache;
 mod communication;
 mod copying;
 mod organization;
 mod schema;
 mod search;
-mod worded;
 
 pub(crate) use artifact::{CONTENT, Incoming, PUT_ARTIFACT, incoming, make, show, store};
+pub(crate) use cache::ToolCache;
 pub(crate) use copying::{Copying, copied_from, made_of_file};
 pub(crate) use schema::{Asker, Offering, offered, offered_outside};
 pub(crate) use search::SearchTools;
-pub(crate) use worded::Worded;
 
 use polity_artifacts::Prepared;
 use polity_decide::arguments::{self, Call, Parsed};

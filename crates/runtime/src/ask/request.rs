@@ -161,11 +161,11 @@ async fn answer_request(
         })
     };
     let offering = Offering { window: service.context_window, found: found_tools(&scene.history.records) };
-    let Handles { hands, worded, .. } = handles;
+    let Handles { hands, tool_cache, .. } = handles;
     let asker = Asker { rights: &rights, role: &scene.agent.role_name, snapshot, hands };
     let permitted = if service.tools_allowed() {
-        let mut permitted = tools::offered(asker, worded);
-        permitted.extend(tools::offered_outside(asker, &offering, worded));
+        let mut permitted = tools::offered(asker, tool_cache);
+        permitted.extend(tools::offered_outside(asker, &offering, tool_cache));
         permitted
     } else {
         Vec::new()

@@ -2,13 +2,13 @@
 //! come from the prompt files.
 
 use super::artifact::{CONTENT, GET_ARTIFACT, PATH, PUT_ARTIFACT, SAVE_TO};
-use super::worded::{Listed, Same, Worded, Wording, Workspace};
+use super::cache::{ByAddress, CacheKey, SocietyTools, ToolCache, ToolList, Workspace};
 use polity_decide::arguments;
 use polity_decide::found::SEARCH_TOOLS;
 use polity_hands::arguments::plain;
 use polity_hands::deferred::{Definition, is_deferred};
 use polity_hands::table::Hands;
-use polity_hands::tool::{Needs, Words};
+use polity_hands::tool::{Needs, Tool as OutsideTool, Words};
 use polity_llm::Tool;
 use polity_registry::{Snapshot, ToolText};
 use polity_society::policy::denies_all;
@@ -64,66 +64,62 @@ impl Asker<'_> {
 }
 
 /// Returns the society tools that an agent may call.
-pub(crate) fn offered(asker: Asker<'_>, worded: &Worded) -> Vec<Tool> {
+pub(crate) fn offered(asker: Asker<'_>, cache: &ToolCache) -> Vec<Tool> {
     let Asker { rights, snapshot, hands, .. } = asker;
     let may_call = |name: &str| arguments::group_of(name).is_some_and(|group| asker.may_call(name, &group));
     let may_copy = |name: &str| hands.workspaces().is_some() && asker.may_call(name, &ToolGroup::Files);
     let names: Vec<_> = SCHEMAS.iter().map(|(name, _)| *name).filter(|name| may_call(name)).collect();
+    let copying = COPYING.iter().map(|(name, _)| *name).filter(|name| may_copy(name)).collect();
     // Only an agent that works in a workspace needs to know that the workspace exists.
     let works_on_files =
         [ToolGroup::Files, ToolGroup::Command].iter().any(|group| rights.decide(group) == Verdict::Allow);
-    let tools = Listed::Society {
-        copying: COPYING
-            .iter()
-            .map(|(tool, _)| *tool)
-            .filter(|tool| names.contains(tool) && may_copy(tool))
-            .collect(),
-        names,
-        workspace: if works_on_files { Workspace::Shown } else { Workspace::Hidden },
-        may_give: rights.among(snapshot.settings.groups()),
-    };
-    worded.get(Wording { revision: snapshot.revision, tools }, |listed| in_words_of(listed, snapshot))
+    let workspace = if works_on_files { Workspace::Shown } else { Workspace::Hidden };
+    let may_give = rights.among(snapshot.settings.groups());
+    let tools = ToolList::Society(SocietyTools { names, copying, workspace, may_give });
+    cache.get(CacheKey { revision: snapshot.revision, tools }, |tools| build(tools, snapshot))
 }
 
-/// Words tools as requests contain them.
-fn in_words_of(listed: &Listed, snapshot: &Snapshot) -> Vec<Tool> {
-    match listed {
-        Listed::Society { names, copying, workspace, may_give } => {
-            let chosen = SCHEMAS.iter().filter(|(name, _)| names.contains(name));
-            let tool = |(name, schema): &(&'static str, Value)| {
-                let mut schema = schema.clone();
-                list_groups(&mut schema, may_give);
-                if *workspace == Workspace::Hidden
-                    && let Some(Value::Object(properties)) = schema.get_mut("properties")
-                {
-                    properties.shift_remove(super::WORKSPACE);
-                }
-                if let Some((_, argument)) = COPYING.iter().find(|(tool, _)| tool == name)
-                    && copying.contains(name)
-                {
-                    add_copying(&mut schema, name, argument);
-                }
-                in_words(name, schema, snapshot.prompts.tool_texts.get(*name))
-            };
-            chosen.map(tool).collect()
+/// Builds tools in the form in which requests contain them.
+fn build(tools: &ToolList, snapshot: &Snapshot) -> Vec<Tool> {
+    match tools {
+        ToolList::Society(tools) => {
+            let chosen = SCHEMAS.iter().filter(|(name, _)| tools.names.contains(name));
+            chosen.map(|(name, schema)| society_tool(name, schema.clone(), tools, snapshot)).collect()
         }
-        Listed::Outside(tools) => {
-            let tool = |(Same(tool), lacking): &(Same, Vec<&'static str>)| {
-                let mut parameters = with_properties(tool.parameters());
-                if let Some(Value::Object(properties)) = parameters.get_mut("properties") {
-                    for argument in lacking {
-                        properties.shift_remove(*argument);
-                    }
-                }
-                match tool.words() {
-                    Words::FromPrompts => {
-                        in_words(tool.name(), parameters, snapshot.prompts.tool_texts.get(tool.name()))
-                    }
-                    Words::Own(description) => Tool::new(tool.name(), description, parameters),
-                }
-            };
-            tools.iter().map(tool).collect()
+        ToolList::Outside(tools) => {
+            tools.iter().map(|(tool, hidden)| outside_tool(&*tool.0, hidden, snapshot)).collect()
         }
+    }
+}
+
+fn society_tool(name: &str, mut schema: Value, tools: &SocietyTools, snapshot: &Snapshot) -> Tool {
+    list_groups(&mut schema, &tools.may_give);
+    if tools.workspace == Workspace::Hidden {
+        hide(&mut schema, super::WORKSPACE);
+    }
+    if let Some((_, argument)) = COPYING.iter().find(|(tool, _)| *tool == name)
+        && tools.copying.contains(&name)
+    {
+        add_copying(&mut schema, name, argument);
+    }
+    in_words(name, schema, snapshot.prompts.tool_texts.get(name))
+}
+
+fn outside_tool(tool: &dyn OutsideTool, hidden: &[&str], snapshot: &Snapshot) -> Tool {
+    let mut schema = with_properties(tool.parameters());
+    for argument in hidden {
+        hide(&mut schema, argument);
+    }
+    match tool.words() {
+        Words::FromPrompts => in_words(tool.name(), schema, snapshot.prompts.tool_texts.get(tool.name())),
+        Words::Own(description) => Tool::new(tool.name(), description, schema),
+    }
+}
+
+/// Removes an argument from the schema of a tool, because the agent may not use the argument.
+fn hide(schema: &mut Value, argument: &str) {
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.shift_remove(argument);
     }
 }
 
@@ -155,14 +151,14 @@ pub(crate) struct Offering<'a> {
 /// Returns the outside tools that an agent may call and that a request contains. If the definitions of all MCP tools
 /// would take too much of the window, the request contains only the MCP tools that the agent has found or called. The
 /// agent then also gets a tool that finds MCP tools.
-pub(crate) fn offered_outside(asker: Asker<'_>, offering: &Offering<'_>, worded: &Worded) -> Vec<Tool> {
+pub(crate) fn offered_outside(asker: Asker<'_>, offering: &Offering<'_>, cache: &ToolCache) -> Vec<Tool> {
     let snapshot = asker.snapshot;
     let mut tools = asker.hands.tools();
     tools.retain(|tool| asker.may_call(tool.name(), &tool.group()));
     let (of_servers, others): (Vec<_>, Vec<_>) =
         tools.into_iter().partition(|tool| is_of_server(tool.as_ref()));
-    let mut of_servers = in_requests(of_servers, asker, worded);
-    let mut others = in_requests(others, asker, worded);
+    let mut of_servers = in_requests(of_servers, asker, cache);
+    let mut others = in_requests(others, asker, cache);
     let budget = snapshot.settings.tools.defer_above.of(offering.window.unwrap_or(ASSUMED_WINDOW));
     let costs: Vec<Definition<'_>> = of_servers.iter().map(cost).collect();
     if is_deferred(&costs, budget) {
@@ -175,7 +171,7 @@ pub(crate) fn offered_outside(asker: Asker<'_>, offering: &Offering<'_>, worded:
 }
 
 /// Returns whether a tool belongs to an MCP server.
-pub(super) fn is_of_server(tool: &dyn polity_hands::tool::Tool) -> bool {
+pub(super) fn is_of_server(tool: &dyn OutsideTool) -> bool {
     matches!(tool.group(), ToolGroup::Server(_))
 }
 
@@ -185,19 +181,15 @@ fn cost(tool: &Tool) -> Definition<'_> {
 }
 
 /// Returns these outside tools in the form in which requests contain them.
-fn in_requests(
-    tools: Vec<Arc<dyn polity_hands::tool::Tool>>,
-    asker: Asker<'_>,
-    worded: &Worded,
-) -> Vec<Tool> {
+fn in_requests(tools: Vec<Arc<dyn OutsideTool>>, asker: Asker<'_>, cache: &ToolCache) -> Vec<Tool> {
     let snapshot = asker.snapshot;
-    let listed = |tool: Arc<dyn polity_hands::tool::Tool>| {
-        let lacks = |needs: &Needs| !asker.may_call(tool.name(), &needs.group);
-        let lacking = tool.needs().iter().filter(|needs| lacks(needs)).map(|needs| needs.argument).collect();
-        (Same(tool), lacking)
+    let with_hidden = |tool: Arc<dyn OutsideTool>| {
+        let lacks = |needs: &&Needs| !asker.may_call(tool.name(), &needs.group);
+        let hidden = tool.needs().iter().filter(lacks).map(|needs| needs.argument).collect();
+        (ByAddress(tool), hidden)
     };
-    let tools = Listed::Outside(tools.into_iter().map(listed).collect());
-    worded.get(Wording { revision: snapshot.revision, tools }, |listed| in_words_of(listed, snapshot))
+    let tools = ToolList::Outside(tools.into_iter().map(with_hidden).collect());
+    cache.get(CacheKey { revision: snapshot.revision, tools }, |tools| build(tools, snapshot))
 }
 
 /// Some tools create roles. Writes into the schema of such a tool which tool groups its caller may give to a role.

@@ -3,7 +3,7 @@
 
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;
-use crate::tools::{Asker, Offering, Worded, offered, offered_outside};
+use crate::tools::{Asker, Offering, ToolCache, offered, offered_outside};
 use polity_decide::guidance::Guidance;
 use polity_decide::render::{SystemFacts, Taker, system_message};
 use polity_hands::table::Hands;
@@ -79,8 +79,8 @@ fn fixed(
         guidance,
     });
     let asker = Asker { rights: &rights, role: "", snapshot, hands };
-    let outside = offered_outside(asker, &Offering::default(), &Worded::default());
-    let tools = guidance.choose(offered(asker, &Worded::default()).into_iter().chain(outside).collect());
+    let outside = offered_outside(asker, &Offering::default(), &ToolCache::default());
+    let tools = guidance.choose(offered(asker, &ToolCache::default()).into_iter().chain(outside).collect());
     let tools: Vec<Value> = tools.into_iter().map(in_request).collect();
     (system, serde_json::to_string(&tools).unwrap())
 }
@@ -145,7 +145,7 @@ fn what_is_said_before_any_task_is_small() {
         check("root with all tools, small window", None, Guidance::FewTools, shipped_hands(), 1_700);
         let (rights, hands) = (Rights::of(&Grant::everything(), &[]), shipped_hands());
         let asker = Asker { rights: &rights, role: "", snapshot: &snapshot, hands: &hands };
-        for tool in offered_outside(asker, &Offering::default(), &Worded::default()) {
+        for tool in offered_outside(asker, &Offering::default(), &ToolCache::default()) {
             let count = tokenizer.encode_ordinary(&in_request(tool).to_string()).len();
             assert!(count <= 150, "{language:?}: {count} tokens");
         }

@@ -2,7 +2,7 @@
 
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;
-use crate::tools::{Asker, Offering, Worded, offered, offered_outside};
+use crate::tools::{Asker, Offering, ToolCache, offered, offered_outside};
 use polity_decide::arguments::NAMES;
 use polity_decide::found::SEARCH_TOOLS;
 use polity_registry::Snapshot;
@@ -53,8 +53,8 @@ async fn every_tool_is_described_and_every_parameter_has_its_place() {
         let rights = Rights::of(&Grant::everything(), &[]);
         let hands = shipped_hands();
         let asker = Asker { rights: &rights, role: "", snapshot: &snapshot, hands: &hands };
-        let outside = offered_outside(asker, &Offering::default(), &Worded::default());
-        for tool in offered(asker, &Worded::default()).into_iter().chain(outside) {
+        let outside = offered_outside(asker, &Offering::default(), &ToolCache::default());
+        for tool in offered(asker, &ToolCache::default()).into_iter().chain(outside) {
             assert!(!tool.description.trim().is_empty(), "{language:?}: {}", tool.name);
             let mut there = BTreeSet::new();
             parameters(&tool.parameters, "", &mut there);

@@ -1,10 +1,12 @@
 //! At every call, an agent can see and use only the tools that the settings allow, and that its own role and the roles
 //! of all agents above it allow.
 
+use crate::testing::tool::shipped_hands;
 use crate::testing::{World, brief, code};
-use crate::tools::{Asker, Worded, offered};
+use crate::tools::{Asker, Offering, ToolCache, offered, offered_outside};
 use polity_decide::arguments::{NAMES, group_of};
 use polity_hands::table::Hands;
+use polity_llm::Tool;
 use polity_society::id::AgentId;
 use polity_society::rules::Rights;
 use polity_society::tool_group::{Grant, ToolGroup};
@@ -98,6 +100,8 @@ async fn play(changes: Vec<Change>) {
         root: ToolGroup::deniable().collect(),
         agents: BTreeMap::from([("root".to_owned(), (None, Vec::new()))]),
     };
+    // All agents share the cache, as they do in a society.
+    let (hands, cache) = (shipped_hands(), ToolCache::default());
     for (number, change) in changes.into_iter().enumerate() {
         match change {
             Change::Settings(groups) => {
@@ -128,24 +132,32 @@ async fn play(changes: Vec<Change>) {
                 }
             }
         }
-        check(&world, &reference).await;
+        check(&world, &reference, &hands, &cache).await;
     }
     check_calls(&world, &reference).await;
 }
 
-/// Compares the tools that a request offers to each agent with the expected tools in `reference`.
-async fn check(world: &World, reference: &Reference) {
+/// Returns all tools that a request offers.
+fn all_offered(asker: Asker<'_>, cache: &ToolCache) -> Vec<Tool> {
+    let mut tools = offered(asker, cache);
+    tools.extend(offered_outside(asker, &Offering::default(), cache));
+    tools
+}
+
+/// Compares the tools that a request offers to each agent with the expected tools in `reference`, and with the tools
+/// that are built without a cache.
+async fn check(world: &World, reference: &Reference, hands: &Hands, cache: &ToolCache) {
     for agent in reference.agents.keys() {
         let mut reader = world.store.reader().await.unwrap();
         let chain = agents::chain(&mut reader, &AgentId::new(agent.as_str())).await.unwrap();
         drop(reader);
         let rights = Rights::of(&world.snapshot.settings.tools.root, &chain);
-        let asker = Asker { rights: &rights, role: "", snapshot: &world.snapshot, hands: &Hands::none() };
-        let seen: Vec<String> =
-            offered(asker, &Worded::default()).into_iter().map(|tool| tool.name.clone()).collect();
+        let asker = Asker { rights: &rights, role: "", snapshot: &world.snapshot, hands };
+        let seen = all_offered(asker, cache);
+        assert_eq!(seen, all_offered(asker, &ToolCache::default()), "the tools of {agent}");
         for tool in NAMES {
             let may = reference.may(agent, &group_of(tool).unwrap());
-            assert_eq!(seen.iter().any(|name| name == tool), may, "{agent} sees {tool}");
+            assert_eq!(seen.iter().any(|seen| seen.name == *tool), may, "{agent} sees {tool}");
         }
     }
 }

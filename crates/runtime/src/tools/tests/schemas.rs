@@ -1,6 +1,6 @@
 use crate::testing::snapshot;
 use crate::testing::tool::shipped_hands;
-use crate::tools::{Asker, Offering, Worded, offered, offered_outside};
+use crate::tools::{Asker, Offering, ToolCache, offered, offered_outside};
 use polity_hands::table::Hands;
 use polity_llm::Tool;
 use polity_society::id::AgentId;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 async fn tools() -> Vec<Tool> {
     let (rights, snapshot) = (Rights::of(&Grant::everything(), &[]), snapshot(&json!({})).await);
     let asker = Asker { rights: &rights, role: "", snapshot: &snapshot, hands: &Hands::none() };
-    offered(asker, &Worded::default())
+    offered(asker, &ToolCache::default())
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
         let link = Link { agent: AgentId::new("a"), role: "r".to_owned(), groups: groups.to_vec() };
         let rights = Rights::of(&Grant::everything(), &[link]);
         let asker = Asker { rights: &rights, role: "r", snapshot: &snapshot, hands: &Hands::none() };
-        offered(asker, &Worded::default()).into_iter().map(|tool| tool.name.clone()).collect()
+        offered(asker, &ToolCache::default()).into_iter().map(|tool| tool.name.clone()).collect()
     };
     assert_eq!(names(&[]).len(), polity_decide::arguments::NAMES.len());
     assert_eq!(
@@ -122,9 +122,9 @@ async fn what_the_policy_denies_to_a_role_in_every_case_is_not_offered() {
     let (rights, hands) = (Rights::of(&Grant::everything(), &[]), shipped_hands());
     let shown = |role: &str| -> Vec<Tool> {
         let asker = Asker { rights: &rights, role, snapshot: &snapshot, hands: &hands };
-        offered(asker, &Worded::default())
+        offered(asker, &ToolCache::default())
             .into_iter()
-            .chain(offered_outside(asker, &Offering::default(), &Worded::default()))
+            .chain(offered_outside(asker, &Offering::default(), &ToolCache::default()))
             .collect()
     };
     let missing = |role: &str| -> Vec<&str> {
