@@ -22,8 +22,8 @@ fi
 [ -x "$POLITY_BIN" ] || fail "there is no program $POLITY_BIN; build it with cargo build, or set POLITY_BIN"
 polity() { "$POLITY_BIN" "$@"; }
 
-# A society needs a directory for its configuration and another for its data. Without llmservices.json, the built-in
-# rehearsal models answer: "discover": false keeps polity from looking for a model server on this machine.
+# A society needs a directory for its configuration and another for its data. Because of "discover": false, polity does
+# not look for a model server on this machine. So without llmservices.json, the built-in rehearsal models answer.
 work="$(mktemp -d)"
 config="$work/config" data="$work/data"
 mkdir "$config"

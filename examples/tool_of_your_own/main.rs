@@ -50,8 +50,8 @@ impl tool::Tool for BookTable {
     }
 
     /// polity commits the start of each call before it runs the call. If the process dies before the call has ended,
-    /// `Repeat` makes polity run the call again at the next start, with the same key. The restaurant recognises by
-    /// this key a booking that it has already made.
+    /// `Repeat` makes polity run the call again at the next start, with the same key. If the restaurant has already
+    /// made the booking, it recognises this by the key.
     fn after_crash(&self, _: &CallArguments) -> AfterCrash {
         AfterCrash::Repeat
     }
@@ -111,7 +111,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let text = "Book a table for four, please.".to_owned();
     society.prompt(Prompt { text, attachments: Vec::new(), service: None }).await?;
 
-    // Every message to the user is an event too, so this program waits for events and then reads the new messages.
+    // Every message to the user is also an event. So this program waits for events, and then reads the new messages.
     let mut events = society.newest_event();
     while society.unshown().await?.is_empty() {
         tokio::time::timeout(Duration::from_secs(60), events.changed()).await??;

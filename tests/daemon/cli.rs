@@ -1,4 +1,4 @@
-//! Tests the commands that call a daemon against a real daemon. Also tests the commands that read without a daemon.
+//! Tests of the commands that call a daemon, with a real daemon, and of the commands that read without a daemon.
 
 mod lists;
 mod offline;

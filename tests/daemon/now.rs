@@ -82,8 +82,7 @@ impl Society {
     }
 }
 
-/// Returns the entry of an agent in the answer of `/api/now`, which the home page shows as a card; null if the agent
-/// has none.
+/// Returns the card of an agent in the answer of `/api/now`; null if the agent has no card.
 fn card(now: &Value, agent: &str) -> Value {
     let cards = now["working"].as_array().expect("cards").iter();
     cards.clone().find(|card| card["id"] == agent).cloned().unwrap_or_default()

@@ -28,8 +28,8 @@ const WORKERS_PER_LEAD: usize = 3;
 const CUTS: usize = 200;
 /// Number of moments that are chosen at random.
 const ANYWHERE: usize = 20;
-/// Number of power cuts that the test follows by a resumption of the society. The number is small, because a resumption
-/// takes longer than a check.
+/// Number of power cuts after which the test resumes the society. The number is small, because a resumption takes
+/// longer than a check.
 const RESUMED: usize = 12;
 
 /// Maximum wait until the server has received the request at which a disturbance begins.

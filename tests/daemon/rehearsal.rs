@@ -1,5 +1,5 @@
-//! If no model is configured, the built-in models answer: truthfully about attachments, and with a mark on each line
-//! that tells that no real model wrote the line.
+//! If no model is configured, the built-in models answer. What they say about attachments is true. Each line has a mark
+//! that shows that no real model wrote the line.
 
 use std::fs;
 use std::io::Cursor;

@@ -58,7 +58,8 @@ impl Ran {
     }
 }
 
-/// If the request forbids tool calls, as it does at a limit, answers with a summary; otherwise calls `otherwise`.
+/// Answers with a summary if the request forbids tool calls, because the agent has reached a limit. Otherwise calls
+/// `otherwise`.
 fn sum_up_or(asked: &Conversation, otherwise: impl Fn() -> Answer) -> Answer {
     if asked.body()["tool_choice"] == "none" { Answer::say("that is all") } else { otherwise() }
 }

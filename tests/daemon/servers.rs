@@ -185,8 +185,8 @@ fn a_server_that_dies_hangs_or_floods_costs_its_call_and_nothing_else() {
     assert!(results[1].text.contains("still is a word"), "it was started again: {results:?}");
 }
 
-/// A script in which root reads a text that gives orders, and obeys. A worker without the right to use the tool obeys
-/// too.
+/// A script in which root reads a text that gives orders, and obeys. A worker that has no right to use the tool also
+/// obeys.
 fn obedient(asked: &Conversation) -> Answer {
     if asked.agent_id() != "root" {
         return once(asked, "fake__change");

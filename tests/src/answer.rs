@@ -151,7 +151,7 @@ impl Answer {
         self.change(|reply| reply.ending = Ending::Torn)
     }
 
-    /// Sends nothing more from the middle of the body on, and keeps the connection open.
+    /// Stops sending in the middle of the body, but keeps the connection open.
     pub fn stuck(self) -> Self {
         self.change(|reply| reply.ending = Ending::Stuck)
     }

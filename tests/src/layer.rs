@@ -39,7 +39,7 @@ pub struct Layer {
     journal: PathBuf,
 }
 
-/// One record of the journal, which lists changes of files and data that was sent out.
+/// One record of the journal: a change of a file, or data that a process sent out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The kind of record: `write`, `sync`, `said` and so on, as `tests/layer/src/journal.rs` names it.

@@ -363,7 +363,7 @@ impl Running {
         self.stdout_wait_times(text, 1);
     }
 
-    /// Does the same as [`Running::stdout_wait`], but waits until `text` occurs so many times.
+    /// Does the same as [`Running::stdout_wait`], but waits until `text` has occurred `times` times.
     #[track_caller]
     pub fn stdout_wait_times(&self, text: &str, times: usize) {
         let contains =

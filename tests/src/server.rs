@@ -86,8 +86,8 @@ struct Seen {
 impl ScriptedServer {
     /// Starts a server that answers every valid request with the answer that `script` returns.
     ///
-    /// The script may block: the server answers other requests meanwhile. A panic of the script fails the test, like
-    /// an invalid request.
+    /// The script may block: until it returns, the server still answers other requests. A panic of the script fails
+    /// the test, like an invalid request.
     pub fn start(script: impl Fn(&Conversation) -> Answer + Send + Sync + 'static) -> Self {
         Self::start_keeping(Keep::Requests, script)
     }

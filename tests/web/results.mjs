@@ -107,7 +107,8 @@ export async function resultsOf(page, daemon, says) {
     asked = dialog.type();
     dialog.dismiss();
   });
-  // The viewer takes clicks only when it has drawn the PDF, which a test cannot see.
+  // The viewer ignores clicks until it has drawn the PDF. The test cannot see when this happens, so it clicks again and
+  // again.
   await until("the browser asks", async () => {
     if (!asked) await page.mouse.click(box.x + box.width * 0.75, box.y + box.height * 0.6);
     return asked;

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// `allowHosts`.
 ///
 /// The rule follows IANA's registries of special-purpose addresses. If the registries leave a choice, the address is
-/// not public. An IPv6 address may embed an IPv4 address. If a NAT64 gateway translates the IPv6 address, the
-/// function judges the embedded address instead. An IPv6 address of an obsolete mechanism (6to4, Teredo,
+/// not public. Some IPv6 addresses embed an IPv4 address. If an address is IPv4-mapped or has the well-known prefix of
+/// NAT64, the function judges the embedded address instead. An IPv6 address of an obsolete mechanism (6to4, Teredo,
 /// IPv4-compatible) is not public. The function cannot recognise a NAT64 gateway that uses a private prefix.
 pub fn is_public(address: IpAddr) -> bool {
     match address {
@@ -49,7 +49,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     match segments {
         // IPv4-mapped addresses, and addresses with the well-known prefix of NAT64.
         [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(embedded),
-        // ISATAP: a router of this site forwards the request to the embedded IPv4 address.
+        // ISATAP addresses: a router of the local network may forward the request to the embedded IPv4 address.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] if !is_public_v4(embedded) => false,
         // A range for protocol assignments, which include Teredo, ORCHID and benchmarking.
         [0x2001, 0..=0x1ff, ..] => false,

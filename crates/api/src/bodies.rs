@@ -24,11 +24,11 @@ const MEMORY_WITHIN: Duration = Duration::from_secs(10);
 const COME_AGAIN: u16 = 10;
 /// Most memory that the values of one JSON body may take in addition to their texts, in bytes.
 pub(crate) const MOST_STRUCTURE: usize = 64 << 20;
-/// Bytes of memory to reserve for each byte of a JSON body: the pieces that have arrived, the whole body that is joined
-/// from the pieces, its parsed texts, and the bytes that are decoded from base64 texts.
+/// Bytes of memory to reserve for each byte of a JSON body. The memory may hold four copies: the pieces that have
+/// arrived, the whole body that is joined from the pieces, its parsed texts, and the bytes decoded from base64 texts.
 const COPIES_OF_JSON: usize = 4;
-/// Bytes of memory to reserve for each byte of a file: the pieces that have arrived, and the whole file that is
-/// joined from the pieces.
+/// Bytes of memory to reserve for each byte of a file. The memory may hold two copies: the pieces that have arrived,
+/// and the whole file that is joined from the pieces.
 const COPIES_OF_FILE: usize = 2;
 /// Number of copies of the parsed values of one JSON body: some parsers first build a tree of all values, and then
 /// copy the needed values.

@@ -169,8 +169,8 @@ pub(crate) async fn stand(State(guard): State<Arc<Guard>>, request: Request, nex
     response
 }
 
-/// Whether the request asks for the page of the live view. A request without a valid token then gets the login form,
-/// because a person sees the answer in a browser.
+/// Whether the request asks for the page of the live view. If such a request has no valid token, the answer is the
+/// login form, because a person sees the answer in a browser.
 fn wants_page(request: &Request) -> bool {
     request.uri().path() == "/" && matches!(*request.method(), Method::GET | Method::HEAD)
 }

@@ -63,7 +63,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// The signals between the API and the process that serves it about shutting down.
+/// The shutdown signals between the API and the process that serves it.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
     /// Cancelled when a client asks the daemon to end. The process that serves the routes then begins to shut down.

@@ -341,7 +341,7 @@ mod tests {
         let read = check(&mut conn, "UPDATE artifacts SET size = 5, mime_type = 'no type'").await;
         assert_eq!(read.damage.as_deref(), Some("mime_type is \"no type\""));
         assert_eq!(read.artifact.filename, sound.artifact.filename);
-        // A MIME type that cannot be parsed is returned unchanged. So is a type with capitals and parameters.
+        // Two MIME types are returned unchanged: one that cannot be parsed, and one with capitals and parameters.
         assert_eq!(read.artifact.mime_type, "no type");
         let read = check(&mut conn, "UPDATE artifacts SET mime_type = 'Image/PNG; x=y'").await;
         assert_eq!((&*read.artifact.mime_type.essence(), read.damage), ("image/png", None));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// How long a blob counts as stored lately. Its row is written within seconds.
 const LATELY: Duration = Duration::from_secs(60 * 60);
-/// With this number of remembered blobs, `note` forgets the blobs that do not count as stored lately any more.
+/// When this many blobs are remembered, `note` forgets the blobs that do not count as stored lately any more.
 const KEPT: usize = 1_000;
 
 /// The hashes of the blobs that this process has stored lately.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The directories that exist, and still exist after a power cut.
+/// The directories that exist and that a power cut cannot remove.
 #[derive(Debug, Default)]
 pub(crate) struct Shards(Mutex<HashSet<PathBuf>>);
 

@@ -1,7 +1,8 @@
 //! Real files of many formats, each detected with metadata that is right, missing, damaged or wrong.
 //!
-//! Contract section 2 has the rules. If the bytes have a known signature of another family than the metadata,
-//! the signature decides, and the result contains the contradiction. Without a signature, the metadata decides.
+//! Section 2 of `docs/contract.md` has the rules. If the bytes have a known signature of another family than the
+//! metadata, the signature decides, and the result contains the contradiction. Without a signature, the metadata
+//! decides.
 //! There is one limit: bytes that are declared as text but are not UTF-8 get the kind `other`.
 //! Readable text in a file with the extension of a text format is text, even if its declared type is different.
 

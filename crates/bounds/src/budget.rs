@@ -85,8 +85,8 @@ impl Share {
         Ok(())
     }
 
-    /// Returns the memory above `bytes` bytes to the budget, because the data that needed this memory have been
-    /// dropped.
+    /// Shrinks the share to `bytes` bytes and gives the rest back to the budget. The caller has dropped the data that
+    /// needed the rest.
     pub fn shrink(&self, bytes: usize) {
         if let Some(taken) = self.lock().as_mut() {
             let spare = taken.num_permits().saturating_sub(bytes.div_ceil(UNIT));
@@ -94,7 +94,7 @@ impl Share {
         }
     }
 
-    /// Returns all memory to the budget, because the body and everything made from it have been dropped.
+    /// Gives all memory back to the budget. The caller has dropped the body and everything made from it.
     pub fn release(&self) {
         self.lock().take();
     }

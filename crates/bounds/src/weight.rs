@@ -1,8 +1,8 @@
 //! Estimates how much memory a JSON text takes once it is parsed into a tree of `serde_json::Value`.
 //!
-//! The estimate adds a fixed weight for each comma, colon and bracket outside strings. A property test checks that
-//! parsing takes at most 256 bytes more than the estimate. For most texts, the estimate is a few times the length of
-//! the text.
+//! The estimate is the length of the text, plus a fixed weight for each comma, colon and opening bracket outside
+//! strings. A property test checks that parsing takes at most 256 bytes more than the estimate. For most texts, the
+//! estimate is a few times the length of the text.
 
 use serde_json::Value;
 

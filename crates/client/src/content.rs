@@ -55,7 +55,8 @@ impl Client {
             .map_err(|error| Error::Unreadable { url: door.url.to_string(), reason: error.to_string() })
     }
 
-    /// Writes the bytes of an artifact into `into` and returns their number. `name` appears in errors only.
+    /// Writes the bytes of an artifact into `into`, and returns how many bytes it has written. `name` appears in errors
+    /// only.
     pub async fn artifact_content(
         &self,
         id: &str,

@@ -66,7 +66,7 @@ impl Client {
         self.follow_with(after, filter, Live::Unwanted)
     }
 
-    /// Follows the events as [`Client::follow`] does, and also what the agents are doing at each moment.
+    /// Follows the events as [`Client::follow`] does, and also reports what the agents are doing at each moment.
     pub fn follow_live(&self, after: i64, filter: EventFilter) -> Follow {
         self.follow_with(after, filter, Live::Wanted)
     }

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 /// When polity searches for a model server on this machine, it finds only servers that answer within this time. A busy
 /// server may need more than a second. The long limit seldom delays the search: a port on which no program listens
-/// refuses at once. Only a program that accepts the connection and says nothing costs this time.
+/// refuses at once. The search takes the whole time only if a program accepts the connection and then says nothing.
 pub(crate) const DISCOVERY: Duration = Duration::from_secs(2);
 
-/// Makes a registry shareable and watches the configuration files, from which the registry gets the configuration in
-/// force, for changes. To stop watching, drop the returned [`Watch`].
+/// Makes a registry shareable, and watches its configuration files for changes. To stop watching, drop the returned
+/// [`Watch`].
 pub(crate) fn watched(registry: Registry) -> (Arc<Registry>, Option<Watch>) {
     let registry = Arc::new(registry);
     match Watch::start(&registry) {

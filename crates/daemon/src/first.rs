@@ -94,7 +94,7 @@ pub(crate) async fn run() -> Result<u8, Failure> {
     begin::offer(&mut person, &texts).await
 }
 
-/// Prints which model server was found. If none was found, prints whether a server runs that has no model yet.
+/// Prints which model server was found. If none was found, prints whether a server without any model is running.
 async fn tell_found(found: Option<&Discovered>, texts: &Texts) -> Result<(), Failure> {
     if let Some(Discovered { server_name, first, .. }) = found {
         let values = [("server", server_name.as_str()), ("url", first.endpoint.base_url.as_str())];

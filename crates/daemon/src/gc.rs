@@ -69,7 +69,7 @@ pub(crate) async fn run(arguments: GcArguments) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Lets the daemon remove the data, within the limits of `retention` in the daemon's configuration.
+/// Lets the daemon remove the data. The limits are those of `retention` in the daemon's configuration.
 async fn beside(running: &Running, data: &Path, arguments: &GcArguments) -> Result<u8, Failure> {
     let wanted = FreeingFilter {
         older_than_seconds: arguments.older_than.map(|age| age.as_secs()),

@@ -1,5 +1,5 @@
 //! Finds the configuration directory and the data directory, and locks the data directory: only one process may use it
-//! at a time. Some maintenance commands use the directory beside this process: see [`CaredFor`].
+//! at a time. Maintenance commands are an exception: see [`CaredFor`].
 
 use crate::failure::Failure;
 use etcetera::{BaseStrategy, choose_base_strategy};
@@ -64,9 +64,8 @@ pub(crate) fn config(named: Option<PathBuf>) -> Result<ConfigDirectory, Failure>
     with_defaults(config_as_it_is(named)?)
 }
 
-/// Like [`config`], for a new task in a workspace, the directory in which the agents work. A `./config` in the
-/// workspace does not count: it belongs to the files that the agents work on. These files must not decide which
-/// programs polity starts and which models polity asks.
+/// Like [`config`], but for a new task: ignores a `./config` in the workspace of the task. The files in a workspace are
+/// the material of the agents. They must not decide which programs polity starts and which models polity asks.
 pub(crate) fn config_beside(named: Option<PathBuf>, workspace: &Path) -> Result<ConfigDirectory, Failure> {
     let directory = config_as_it_is(named)?;
     if !matches!(directory.reason, Reason::Here(_)) || !is_in(&directory.path, workspace) {

@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// Maximum wait for a process that has locked the data directory, because it may be a daemon that is not ready yet.
+/// Maximum wait for a process that has locked the data directory: it may be a daemon that is not ready yet.
 const STARTING: Duration = Duration::from_secs(1);
 /// Polling interval while waiting for a process to become ready as a daemon.
 const GLANCE: Duration = Duration::from_millis(50);

@@ -29,8 +29,8 @@ pub enum Leave {
     Refused(Reached),
 }
 
-/// Decides whether a call that may cost `need` is made. `spent` is the cost of finished calls; `reserved` is the most
-/// that the calls in progress should cost.
+/// Decides whether a call that may cost `need` is made. `spent` is the cost of finished calls; `reserved` is the
+/// estimated maximum cost of the calls in progress.
 pub fn judge(spent: Spent, reserved: Spent, need: Spent, limits: &Limits) -> Leave {
     let alone = spent + need;
     let together = alone + reserved;
@@ -101,7 +101,7 @@ pub fn still_reached(
     }
 }
 
-/// Returns the most that a call should cost: its estimated prompt, and the longest answer that the service may give.
+/// Estimates the maximum cost of a call: its estimated prompt, and the longest answer that the service may give.
 /// If the service has no `maxTokens`, the maximum length of the answer is unknown, so only the prompt counts.
 pub fn need(prompt_tokens: u64, service: &Service) -> Spent {
     let answer = service.endpoint.max_tokens.map_or(0, u64::from);
@@ -119,8 +119,8 @@ fn cost_of(price: Price, input: u64, output: u64) -> f64 {
     (input as f64 * price.input + output as f64 * price.output) / MILLION
 }
 
-/// Returns what each branch has spent, in descending order. A branch is root alone, or an agent that root hired,
-/// together with all descendants of that agent.
+/// Returns what each branch has spent; the branch with the most tokens comes first. A branch is root alone, or an agent
+/// that root hired, together with all descendants of that agent.
 pub fn branches(shares: &[Share], parents: &HashMap<AgentId, AgentId>) -> Vec<Branch> {
     let mut branches: HashMap<&AgentId, (u64, u64, Option<f64>)> = HashMap::new();
     for share in shares {

@@ -30,7 +30,7 @@ pub enum Foreseen {
     DoesNotFit { service: ServiceId, tokens: u64, window: u64 },
 }
 
-/// Returns what about the message will not work, the most important first.
+/// Returns everything in the message that will not work, the most important first.
 pub fn foresee(asked: Asked<'_>, catalogue: &Catalogue, prompts: &Prompts) -> Vec<Foreseen> {
     let mut foreseen = Vec::new();
     // Documents need no check: if a model does not take a document, polity extracts its text.

@@ -47,9 +47,9 @@ const PARTIES: [&str; 2] = [ROOT, USER];
 
 /// Selects the rows of a task as they stood when a turn began.
 ///
-/// Records, turns and messages are numbered in the order in which they were written. All other rows have times. If the
-/// time of such a row is the same millisecond as the beginning of the turn, the row is kept. But an agent is dropped if
-/// the row says that it was hired in this turn or in a later turn.
+/// Records, turns and messages are numbered in the order in which they were written. All other rows have times. Such a
+/// row is kept if its time is before the beginning of the turn, or in the same millisecond. But an agent is dropped if
+/// its row says that the agent was hired in this turn or in a later turn.
 pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
     let Some(again) = rows.turns.iter().find(|row| row.id == turn).cloned() else {
         return Err(Refused::NoTurn);

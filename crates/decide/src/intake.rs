@@ -55,8 +55,8 @@ impl Intake {
 
 /// Returns how many of the waiting messages a turn takes in, oldest first.
 ///
-/// The turn takes in as many messages as fit together with the `unseen` messages. The turn took in the `unseen`
-/// messages before, and no model has read them. If there are no unseen messages, the turn takes in at least one
+/// The turn takes in as many messages as fit together with the `unseen` messages: the messages that the turn has
+/// already taken in and that no model has read yet. If there are no unseen messages, the turn takes in at least one
 /// message, so that a model reads even a message that is too large.
 pub fn taken(unseen: &[Size], waiting: &[Size], most: Intake) -> usize {
     let mut count = unseen.len();

@@ -212,7 +212,8 @@ fn longest_pause(fallback: Fallback, retry: &Retry) -> Duration {
     }
 }
 
-/// Returns for how long no caller sends a request to a service that asked for a pause of the length `asked`.
+/// Returns how long all callers must pause before the next request to a service. `asked` is the pause that the service
+/// asked for.
 pub fn shared_pause(asked: Duration) -> Duration {
     asked.min(ASKED_AGAIN_AFTER)
 }

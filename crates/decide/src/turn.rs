@@ -22,7 +22,7 @@ pub enum Step {
     CallModel(Tools),
     /// Run this call, which was not started before.
     RunTool(ToolCall),
-    /// Record that a call was interrupted: it was started and has no result, because the process ended meanwhile.
+    /// Record that a call was interrupted: it was started and has no result, because the process ended during the call.
     RecordInterruption(ToolCall),
     /// Answer this call with a refusal, without running it.
     RefuseTool(ToolCall, WhyRefused),
@@ -363,7 +363,7 @@ impl Turn {
         self.refused.get(&call.id)
     }
 
-    /// Changes the state of the turn by a record of what happened.
+    /// Updates the state of the turn. `record` tells what happened.
     pub fn apply(&mut self, record: &Record) {
         match record {
             Record::Heard { .. } => {

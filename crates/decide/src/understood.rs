@@ -71,7 +71,8 @@ pub struct Understood {
     pub taken: Taken,
     /// For each call, the wrong tool name that the model used; `None` if the name was right.
     pub called_as: Vec<Option<String>>,
-    /// The refusal of the only call, if the model wrote this call as text that cannot be read.
+    /// The refusal of the call, if the model wrote a call as text and this text cannot be read. The reply then has only
+    /// this call.
     pub refusal: Option<Refusal>,
 }
 

@@ -1,8 +1,8 @@
 //! The lock on a data directory: only one process may use it at a time.
 //!
-//! Both the lock file and the directory itself are locked. If somebody removes the lock file, the next process can
-//! create a new lock file and lock it. But this process cannot lock the directory, because the first process still
-//! has the lock on the directory.
+//! A process locks both the lock file and the directory itself. If somebody removes the lock file, a second process
+//! can create a new lock file and lock it. But the second process cannot lock the directory, because the first process
+//! still has the lock on the directory.
 
 use crate::{Links, open, open_or_create};
 use std::fs::{File, TryLockError};

@@ -45,8 +45,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why an operation on a file of a workspace failed. The operation has not changed the file, with one exception: if the
-/// last step of a write fails, the sync of the directory, the new file is already in place.
+/// Why an operation on a file of a workspace failed. The operation has not changed the file, with one exception: a
+/// write may fail at its last step, the sync of the directory, when the new file is already in place.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The path does not exist.

@@ -44,8 +44,8 @@ impl WorkspacePath {
     /// Parses a path that a model wrote. `roots` are the absolute paths by which the directory of the workspace is
     /// known.
     ///
-    /// A path may be relative, absolute inside a root, or begin with `/workspace`. `\` separates names like `/`, so
-    /// a file whose name contains `\` cannot be reached. `..` removes the name before it.
+    /// A path may be relative, absolute inside a root, or begin with `/workspace`. Like `/`, `\` separates names, so a
+    /// file whose name contains `\` cannot be reached. `..` removes the name before it.
     pub fn parse(written: &str, roots: &[&Path]) -> Result<Self, PathFault> {
         if written.contains('\0') {
             return Err(PathFault::Nul);

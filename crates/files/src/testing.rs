@@ -32,7 +32,7 @@ impl Swapper {
         Self { stop, swaps, thread: Some(thread) }
     }
 
-    /// Returns whether the test should continue, because the thread has made fewer than `SWAPS` swaps.
+    /// Returns whether the thread has made fewer than `SWAPS` swaps, so that the test should continue.
     pub fn is_going(&self) -> bool {
         self.swaps.load(Ordering::Relaxed) < SWAPS
     }

@@ -21,8 +21,8 @@ use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 /// them out.
 pub const TEMPORARY_PREFIX: &str = ".polity-writing-";
 
-/// The permission bits of a file that a write keeps. A write drops the bits that make a program run as another user
-/// (setuid, setgid).
+/// The permission bits that a write keeps when it replaces a file. A write drops the bits that make a program run as
+/// another user (setuid, setgid).
 const KEPT_MODE: u32 = 0o777;
 
 /// The write permissions of owner, group and others.

@@ -40,7 +40,7 @@ pub struct Invocation {
     pub cancel: CancellationToken,
     /// Receives short reports on the progress of the call.
     pub progress: Progress,
-    /// Decides to which hosts redirects may lead a web request of this call.
+    /// Decides to which hosts the web requests of this call may go, including the requests to which redirects lead.
     pub hosts: Hosts,
 }
 
@@ -56,8 +56,8 @@ impl fmt::Debug for Invocation {
     }
 }
 
-/// Passes short reports on the progress of a call to a function. If many reports come within a short time, this
-/// function may drop some of them.
+/// Receives short reports on the progress of a tool call, and calls a function with each report. The function may drop
+/// some reports if many come within a short time.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
 

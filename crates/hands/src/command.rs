@@ -4,11 +4,11 @@
 //! `plan` decides, without IO, which directories the command may read and write; `polity_sandbox` runs the command;
 //! `report` describes the end to the model.
 //!
-//! A background command has a `note` on disk from before its start, and an entry on the `board` while it runs. When the
-//! command ends, `background` writes the end into the note and calls the [`Listener`], which records a notice for the
-//! agent. Polity closes the note only after this notice is committed to the database. So if polity crashes before the
-//! commit, the end is not lost: at the next start, [`Commands::recover`] returns the commands whose notes are still
-//! open.
+//! Polity writes a `note` about a background command to disk before the command starts. While the command runs, it has
+//! an entry on the `board`. When the command ends, `background` writes the end into the note and calls the
+//! [`Listener`], which records a notice for the agent. Polity closes the note only after this notice is committed to
+//! the database. So if polity crashes before the commit, the end is not lost: at the next start, [`Commands::recover`]
+//! returns the commands whose notes are still open.
 //!
 //! `live` lists all running commands. `sums` decides whether the commands of a task together exceed a limit of the
 //! task. If they do, `live` ends the command that uses most of the limited resource, such as memory.

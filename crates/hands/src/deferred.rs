@@ -3,15 +3,15 @@
 
 use std::collections::BTreeSet;
 
-/// A query word in a tool's name counts as much as this many query words in its description.
+/// A query word that occurs in a tool's name counts this many times as much as one that occurs in its description.
 const NAME_WEIGHT: f64 = 3.0;
 
 /// How similar two words are if one of them begins with the other (`file` and `files`). Equal words have the
 /// similarity 1.
 const BEGINNING_WEIGHT: f64 = 0.5;
 
-/// Minimum number of characters with which a word can match a longer word, as `file` matches `files`. A word with
-/// fewer characters matches only an equal word.
+/// Minimum number of characters of a word that also matches longer words beginning with it, as `file` matches `files`.
+/// A shorter word matches only an equal word.
 const SHORTEST_BEGINNING: usize = 3;
 
 /// The parts of a tool's definition that the search reads.

@@ -60,14 +60,14 @@ impl Hands {
         self.commands.as_ref()
     }
 
-    /// Sets the record of which content of files each agent has seen.
+    /// Sets the record of the file contents that each agent has seen.
     #[must_use]
     pub fn with_views(mut self, views: Arc<Views>) -> Self {
         self.views = Some(views);
         self
     }
 
-    /// Returns the record of which content of files each agent has seen; `None` if no tool works on files.
+    /// Returns the record of the file contents that each agent has seen; `None` if no tool works on files.
     pub fn views(&self) -> Option<&Arc<Views>> {
         self.views.as_ref()
     }

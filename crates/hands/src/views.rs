@@ -1,4 +1,4 @@
-//! Remembers, for each agent and each file, which content of the file the agent last viewed or wrote.
+//! Remembers, for each agent and each file, the hash of the content that the agent last viewed or wrote.
 //!
 //! An agent must not overwrite changes that it has not seen. For each agent and each file, [`Views`] stores the hash
 //! of the content that the agent last saw. Each task has an append-only file for these hashes, so that no hash is

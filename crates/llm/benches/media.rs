@@ -1,5 +1,5 @@
-//! Measures how much memory and time a request with media takes: to write its body only, and to make a whole call
-//! over a connection.
+//! Measures the memory and the time that a request with media takes, once for writing the body alone, and once for a
+//! whole call over a connection.
 //!
 //! `cargo bench -p polity-llm --bench media`. The counting allocator treats each growth of a buffer as a new buffer in
 //! addition to the old buffer, which is the worst case. Times are the best of several runs.

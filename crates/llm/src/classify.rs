@@ -51,7 +51,7 @@ const OVERFLOW: &[&str] = &[
 
 /// Phrases with which servers report that they cannot parse the model's tool call.
 const CALL: &[&str] = &[
-    // In the error text, the name of a grammar follows this phrase, such as "peg-native format".
+    // In the error text, the name of a grammar comes after this phrase, for example "peg-native format".
     "produced output that does not match the expected",
     "error parsing tool call",
     "failed to parse tool call",

@@ -74,22 +74,22 @@ impl fmt::Display for ServerKind {
     }
 }
 
-/// Looks for a model server on the usual ports of this machine, on all ports at the same time. Returns the most
-/// preferred server that has a model. Takes no longer than `budget`.
+/// Looks for a model server on this machine: tries the usual ports of model servers, all at the same time. Returns the
+/// most preferred server that has a model. Takes no longer than `budget`.
 pub async fn discover(budget: Duration) -> Option<Found> {
     discover_among(usual_places(), budget).await
 }
 
-/// Looks for model servers on the usual ports of this machine, on all ports at the same time. Returns all servers
-/// that have a model, the most preferred server first. Takes no longer than `budget`.
+/// Looks for model servers on this machine: tries their usual ports, all at the same time. Returns all servers that
+/// have a model, the most preferred server first. Takes no longer than `budget`.
 pub async fn discover_all(budget: Duration) -> Vec<Found> {
     let Some(client) = client(budget) else { return Vec::new() };
     let answers = ask_all(&client, usual_places(), budget).filter_map(async |found| found);
     answers.filter(|found| std::future::ready(!found.models.is_empty())).collect().await
 }
 
-/// Looks for model servers on the usual ports of this machine that answer but have no model. Takes no longer than
-/// `budget`.
+/// Looks for model servers on this machine: tries their usual ports, all at the same time. Returns the kinds of the
+/// servers that answer but have no model. Takes no longer than `budget`.
 pub async fn discover_empty(budget: Duration) -> Vec<ServerKind> {
     let Some(client) = client(budget) else { return Vec::new() };
     let answers = ask_all(&client, usual_places(), budget).filter_map(async |found| found);

@@ -64,7 +64,8 @@ pub struct Timeouts {
     /// Limit for making a connection.
     pub connect: Duration,
     /// Limit for the first byte of the answer's body, counted from the beginning of the call. With `None`, only the
-    /// limit of the whole call applies, because a model on a small machine reads for a long time before it writes.
+    /// limit of the whole call applies. This is the default: on a small machine, a model may need many minutes to read
+    /// the request before it writes.
     pub first_byte: Option<Duration>,
     /// Limit between two pieces of the answer. Any bytes count as a piece, even bytes that only keep the connection
     /// alive.

@@ -36,7 +36,7 @@ enum Place {
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 impl Splitter {
-    /// Returns how many bytes are kept of the event that has not ended yet.
+    /// Returns how many bytes of the unfinished event the splitter keeps.
     pub(crate) fn buffered(&self) -> usize {
         self.line.len() + self.event.data.len()
     }

@@ -20,7 +20,7 @@ pub enum Piece<'a> {
     Reasoning(&'a str),
     /// The model has begun to call the tool of this name.
     Call(&'a str),
-    /// This number of bytes of the arguments of calls has arrived.
+    /// A piece of the arguments of a call has arrived. Contains the memory that the piece takes, in bytes.
     Arguments(usize),
 }
 

@@ -50,8 +50,8 @@ pub(crate) fn replace(text: &mut String, secret: &str) {
     }
 }
 
-/// Returns whether a credential is removed from answers. Short credentials and placeholders are not removed, because
-/// an answer may contain the same text as an ordinary word.
+/// Returns whether a credential is removed from answers. Short credentials and placeholders are not removed: the same
+/// text may be an ordinary word of an answer.
 pub(crate) fn is_credential(secret: &str) -> bool {
     secret.len() >= MIN_CREDENTIAL && !PLACEHOLDERS.contains(&secret.to_lowercase().as_str())
 }

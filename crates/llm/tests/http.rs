@@ -289,7 +289,7 @@ async fn a_connection_that_closes_without_a_word_is_a_broken_answer() {
 
 #[tokio::test]
 async fn nobody_there() {
-    // The test binds the port but does not listen on it, so that no other process can take the port meanwhile.
+    // The test binds the port but does not listen on it, so that no other process can take the port during the call.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("http://{}/v1", socket.local_addr().unwrap());

@@ -20,7 +20,8 @@ fn written(request: &Request) -> (AllocationInfo, usize) {
     (taken, length)
 }
 
-/// Checks the memory that writing a request takes and then keeps, with `count` pictures of `size` bytes each.
+/// Writes a request with `count` pictures of `size` bytes each. Checks how much memory the writing takes, and how much
+/// memory stays in use afterwards.
 fn check(count: usize, size: usize) {
     let encoded = u64::try_from(count * size.div_ceil(3) * 4).unwrap();
     let request = pictures(count, size);

@@ -111,7 +111,8 @@ impl ServerHandler for Server {
         let rounds = person::rounds(&request);
         let arguments = request.arguments.unwrap_or_default();
         let called = async {
-            // Move `progress`, the sender of progress lines, into this block. So its channel closes when the call ends.
+            // Move `progress`, the sender of progress lines, into this block, so that its channel closes when the call
+            // ends.
             let progress = progress;
             tool.call(&self.society, arguments, &progress, person).await
         };

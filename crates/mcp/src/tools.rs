@@ -187,8 +187,8 @@ impl Tool {
         }
     }
 
-    /// Executes the tool. Sends a line over `progress` for each event that happens meanwhile. If the client can show
-    /// questions, the tool asks the person, while it waits, whether agents may make calls.
+    /// Executes the tool. During the call, sends a line over `progress` for each event. If the client can show
+    /// questions, a tool that waits also asks the person whether agents may make calls.
     pub(crate) async fn call(
         self,
         society: &Society,

@@ -66,7 +66,7 @@ impl DocumentFormat {
             .find(|format| format.mime_types().iter().any(|known| known.eq_ignore_ascii_case(essence)))
     }
 
-    /// Returns the MIME types of the format. The parent names the format to the child by the first of these types.
+    /// Returns the MIME types of the format. With the first of these types, the parent tells the child the format.
     fn mime_types(self) -> &'static [&'static str] {
         match self {
             Self::Pdf => &["application/pdf", "application/x-pdf"],

@@ -237,8 +237,8 @@ fn fit_without_encoding(
     let fits = |length: usize| u64::try_from(length).is_ok_and(|length| length <= bounds.max_bytes);
     let (bytes, stripped) = match bounds.metadata {
         Metadata::Keep => (bytes.clone(), None),
-        // The orientation is part of the metadata. If it is removed, the pixels must be turned, or the picture would
-        // be shown on its side.
+        // The orientation is part of the metadata. Without it, the picture would be shown on its side, so the pixels
+        // must be turned.
         Metadata::Strip if source.is_turned() => return None,
         Metadata::Strip => match without_metadata(bytes, source.format) {
             Stripped::NothingToRemove => (bytes.clone(), None),

@@ -35,7 +35,7 @@ pub(crate) enum Attempt {
     Repeated,
 }
 
-/// An exchange is a request of a client together with its answer. The message of this exchange was sent.
+/// An exchange whose message was sent. An exchange is a request of a client together with its answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     /// The key of the exchange in the database.
@@ -127,7 +127,8 @@ impl Standing {
     }
 }
 
-/// Returns the exchange `newest` if the current request counts as a repetition of its request; otherwise `None`.
+/// Returns the exchange `newest` if the current request counts as a repetition of the request of this exchange;
+/// otherwise `None`.
 async fn repeated(
     society: &Society,
     newest: Exchange,
@@ -330,7 +331,7 @@ mod tests {
             check(state, Task::Idle, Repeated, over, false);
             check(state, Task::Open, Repeated, day, false);
         }
-        // The clock was set back, so now is before `last`. The age of the exchange then counts as zero.
+        // The clock was set back, so `now` is before `last`. The age of the exchange then counts as zero.
         at(State::Answered, Task::Idle, Repeated, last.saturating_sub(day), true);
     }
 }

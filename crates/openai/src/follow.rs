@@ -1,4 +1,4 @@
-//! Waits for the answer of an exchange, and reports what happens meanwhile. All state comes from the database. So a
+//! Waits for the answer of an exchange, and reports the progress until then. All state comes from the database. So a
 //! client that disconnects and asks again later gets the same answer as a client that stayed connected.
 
 use crate::answer::Form;
@@ -70,7 +70,7 @@ pub(crate) struct Follower<'a> {
 }
 
 impl<'a> Follower<'a> {
-    /// Creates a follower that reads the events after the society accepted the message of the exchange.
+    /// Creates a follower. It reads the events that came after the society had accepted the message of the exchange.
     pub(crate) async fn begin(society: &'a Society, sent: &'a Sent, form: Form) -> Result<Self, Problem> {
         let newest = society.newest_event();
         let accepted = society.exchanges().event_of(&sent.message, &sent.task).await.map_err(of_store)?;
@@ -160,10 +160,10 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Finds the message that is the answer; `None` if there is no answer yet. The answer is one of two
-    /// messages: the agent's last message to the person, which counts only when the turn that sent it has ended; or a
-    /// question that an agent asked the person after the request. If both messages exist, the earlier message is the answer, because an agent that
-    /// asks a question often ends its turn with a remark about the question.
+    /// Finds the message that is the answer; `None` if there is no answer yet. There are two candidates. One is the
+    /// agent's last message to the person, which counts only when the turn that sent it has ended. The other is a
+    /// question that an agent asked the person after the request. If both exist, the earlier message is the answer,
+    /// because an agent that asks a question often ends its turn with a remark about the question.
     async fn find(&self) -> Result<Option<MessageId>, Problem> {
         let answer = self.society.exchanges().answer_of(&self.sent.key).await.map_err(of_store)?;
         let questions = self.questions().await?;

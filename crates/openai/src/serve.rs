@@ -345,8 +345,8 @@ async fn next(shared: &Shared, follower: &mut Follower<'_>) -> Result<Update, Pr
     }
 }
 
-/// Waits for the answer and returns it whole. A client that disconnects meanwhile gets the answer when it sends the
-/// request again.
+/// Waits for the answer and returns it whole. A client that disconnects during the wait gets the answer when it sends
+/// the request again.
 async fn whole(shared: &Shared, asked: &Asked, sent: &Sent, writer: &Writer) -> Result<Response, Problem> {
     let society = &shared.society;
     let mut follower = Follower::begin(society, sent, asked.form).await?;

@@ -1,9 +1,9 @@
 //! Failure points: named places in the code at which a test can make the process die, as if it had been killed there.
 //!
-//! Only builds with debug assertions have failure points, so the crash tests use the same binary as the other tests.
-//! In a build with debug assertions, the process aborts at the point and at the pass that the environment variable
-//! `POLITY_FAILURE_POINT` names, without unwinding or running destructors. In a release build, [`point!`] expands to
-//! nothing: no code, no name, no access to the environment.
+//! Every build with debug assertions has failure points, so the crash tests need no binary of their own. In such a
+//! build, the environment variable `POLITY_FAILURE_POINT` contains the name of a point and a number n. The process
+//! aborts when it passes this point for the nth time, without unwinding or running destructors. In a release build,
+//! [`point!`] expands to nothing: no code, no name, no access to the environment.
 //!
 //! The name of a point tells where it is: `writer::before_commit`. `tests/daemon/crash/points.rs` lists all points.
 

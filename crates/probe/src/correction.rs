@@ -24,8 +24,8 @@ pub fn corrections(service: &Service, facts: &Facts) -> Option<Correction> {
     let input = with(&declared.input, &facts.input);
     let output = with(&declared.output, &facts.output);
     let tools = facts.told(&Capability::TOOL_CALLING, Direction::Output);
-    // A service that declares an output without `tool_calling` gets no tools, but a service that declares no output
-    // gets tools. So a correction must not guess: if a service declares no output, the correction adds an output only
+    // A service that declares no output gets tools, but a service that declares an output without `tool_calling` gets
+    // none. So an output that the correction adds can take the tools away. The correction therefore adds an output only
     // if the server reports whether the model calls tools.
     let (is_input, is_output) = match service.declared {
         Declaration::Declared => (input != names(&declared.input), output != names(&declared.output)),

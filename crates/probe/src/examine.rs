@@ -54,7 +54,8 @@ pub async fn examine(
         Err(_) => {}
     }
     // Try a call with a tool. This is unnecessary if the server says that the model calls tools, or if polity sends no
-    // tools to this service. If the server says that the model calls no tools, try anyway: it may accept them.
+    // tools to this service. If the server says that the model calls no tools, try anyway: the server may still accept
+    // the call.
     let is_told = facts.told(&Capability::TOOL_CALLING, Direction::Output) == Some(Support::Has);
     let tools = if is_told || !service.tools_allowed() { TryTools::Spare } else { TryTools::Try };
     let trial = try_out(model, &service.endpoint, tools, times.call).await;
@@ -138,8 +139,8 @@ impl Examined<'_> {
     }
 }
 
-/// Returns whether a server is on this machine or on the local network. Only from such a server, polity requests paths
-/// that may not exist.
+/// Returns whether a server is on this machine or on the local network. Only such a server gets requests for paths that
+/// it may not have.
 fn is_near(base_url: &str) -> bool {
     match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(Host::Domain(name)) => {

@@ -254,8 +254,8 @@ pub fn circles<'s>(services: impl IntoIterator<Item = &'s Service>) -> Vec<Findi
             at = to;
         }
         let closes = next.get(at).copied().flatten() == Some(start);
-        // Each service of a circle is the start once, so the loop finds the circle several times. Only the service with
-        // the smallest id reports the circle.
+        // The loop finds a circle several times, once from each of its services. Report the circle only from the
+        // service with the smallest id.
         if closes && way.iter().all(|member| *member >= start) {
             let names: Vec<&str> = way.iter().map(|id| id.as_str()).chain([start.as_str()]).collect();
             findings.push(Finding::warning(

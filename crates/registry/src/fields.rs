@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
         self.rest.shift_remove(field).filter(|value| !value.is_null())
     }
 
-    /// Returns the name of an unread field whose writer perhaps meant `field`.
+    /// Returns the name of an unread field that is probably a misspelling or a synonym of `field`.
     pub(crate) fn written_like(&self, field: &str) -> Option<&str> {
         let mut names = self.rest.keys().map(String::as_str);
         names.find(|written| *written != field && similar::field(written, [field]).is_some())

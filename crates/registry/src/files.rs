@@ -16,8 +16,8 @@ pub const DEFAULT_SETTINGS: &str = include_str!("../../../config/app.json");
 
 /// Reads a file, and returns `None` if it does not exist. Problems show `name` as the name of the file.
 ///
-/// Follows symbolic links, because tools that manage configuration files create them. Kubernetes also creates links
-/// when it mounts a ConfigMap.
+/// Follows symbolic links: tools that manage configuration files put links in place of the files. Kubernetes does so
+/// too when it mounts a ConfigMap.
 pub(crate) fn read(path: &Path, name: &str) -> Result<Option<String>, Problem> {
     match read_text(path, Links::Followed, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),

@@ -6,7 +6,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 use polity_society::text::Language;
 
-/// Returns the text of `app.json` with this language; nothing if the text cannot be changed safely.
+/// Returns the text of `app.json` with this language; `None` if the text cannot be changed safely.
 pub fn with_language(text: &str, language: Language) -> Option<String> {
     let collect = CollectOptions { comments: CommentCollectionStrategy::Off, tokens: false };
     let without_mark = text.strip_prefix('\u{feff}').unwrap_or(text);

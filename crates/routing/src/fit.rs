@@ -86,7 +86,7 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns how many bytes from the start of `text` take at most `room` characters in JSON.
+/// Returns the length in bytes of the longest beginning of `text` that takes at most `room` characters in JSON.
 fn fitting(text: &str, room: usize) -> usize {
     let mut taken = 0;
     let too_much = text.char_indices().find(|(_, character)| {

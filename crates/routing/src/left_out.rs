@@ -39,8 +39,8 @@ pub enum LeftOut {
 }
 
 impl LeftOut {
-    /// Converts the reason why the route of some content is a description. Returns `None` if another model could get
-    /// the content.
+    /// Converts the reason why content is described instead of shown. Returns `None` if another model could get the
+    /// content.
     pub fn of(reason: &Reason) -> Option<Self> {
         match *reason {
             Reason::MissingCapability(_) | Reason::FileTypeNotTaken | Reason::Refused => None,

@@ -5,7 +5,7 @@
 //! decision or a text. The crate has no IO, no clock and no state, so equal inputs give equal results.
 //!
 //! The path of data: [`route()`] takes the kind and the MIME type of an artifact, and the capabilities and the file
-//! types of the service that is configured *now*. The function returns a [`Route`]. As the route demands, the caller
+//! types of the service that is configured *now*. The function returns a [`Route`]. Depending on the route, the caller
 //! sends a page of the text ([`cut_text`]), the encoded bytes, or one of the descriptions. For `get_artifact`, the
 //! function [`route_result`] combines the route with the [`Material`] that the caller has. The function returns a
 //! [`RouteResult`], which [`tool_message`] turns into the `tool` message.

@@ -248,7 +248,7 @@ pub fn tool_message(result: &RouteResult) -> Value {
     message
 }
 
-/// Returns the `tool` message for an artifact that does not exist, or that the calling agent may not know about.
+/// Returns the `tool` message for an artifact that does not exist or that the calling agent may not open.
 pub fn artifact_not_found(reference: &str, texts: &Texts) -> Value {
     json!({
         "error": "artifact_not_found",

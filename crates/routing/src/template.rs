@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Returns the values that were filled into the placeholders of `template` to write `line`.
 /// Returns `None` if the line does not match the template.
-/// Each value ends where the text after its placeholder first occurs in the line.
+/// Each value except the last is as short as possible: it ends where the next words of the template first occur.
 pub(crate) fn values_of<'t>(line: &'t str, template: &'t Template) -> Option<BTreeMap<&'t str, &'t str>> {
     let mut values = BTreeMap::new();
     let mut names = template.placeholders().into_iter().peekable();

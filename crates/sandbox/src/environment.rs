@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const PASSED: [&str; 8] =
     ["LANG", "LANGUAGE", "TERM", "TZ", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "SOURCE_DATE_EPOCH"];
 
-/// Variables that name a directory or file. A variable is passed on only if the command can see this path.
+/// Variables that name a directory or file. Such a variable is passed on only if the command can see the named path.
 const PLACES: [&str; 9] = [
     "RUSTUP_HOME",
     "PYENV_ROOT",
@@ -35,7 +35,8 @@ pub struct Directories<'a> {
     pub visible: &'a [PathBuf],
 }
 
-/// Returns the whole environment of a command. No variable of the daemon that this file does not name is passed on.
+/// Returns the whole environment of a command. Of the daemon's variables, only those that this file names are passed
+/// on.
 pub fn environment(
     daemon: &BTreeMap<String, String>,
     directories: &Directories<'_>,

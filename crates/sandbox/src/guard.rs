@@ -140,7 +140,7 @@ fn descend(from: &OwnedFd, names: &[&OsStr], missing: Missing) -> Result<OwnedFd
     Ok(handle)
 }
 
-/// Notes what the directory `parent` contains under this name. Notes a directory together with its content.
+/// Reads what the directory `parent` contains under this name. For a directory, also reads everything below it.
 fn note(
     parent: &OwnedFd,
     name: &OsStr,

@@ -29,11 +29,11 @@ const GUARDED: [&str; 18] = [
     ".vimrc",
 ];
 
-/// Paths in the git directory of a submodule that can start programs.
+/// Paths that can start programs, in the git directory of a submodule.
 const OF_SUBMODULE: [&str; 3] = ["config", "hooks", "commondir"];
 
-/// Maximum number of directories in `.git/modules` that are searched for submodules. The directories of submodules
-/// themselves are always searched.
+/// After this many directories in `.git/modules`, the search for submodules enters no further directories except those
+/// of submodules.
 const SUBMODULES: usize = 1_000;
 
 /// Returns the guarded paths of a workspace, relative to the workspace.

@@ -114,7 +114,7 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Checks which of the paths that a command may read exist on this host.
+    /// Finds out which of the paths listed above exist on this host.
     pub(crate) fn look(variable: impl Fn(&str) -> Option<PathBuf>) -> Self {
         let mut host = Self::default();
         for path in SYSTEM.map(Path::new) {

@@ -13,8 +13,8 @@ pub enum Level {
     None,
     /// The command runs in the namespaces of the host; only Landlock and seccomp restrict it.
     Partial,
-    /// The command runs in its own namespaces, which bubblewrap makes. Seccomp restricts it too, and so does Landlock
-    /// if the kernel has it.
+    /// The command runs in its own namespaces, which bubblewrap makes. Seccomp also restricts the command, and so does
+    /// Landlock if the kernel has Landlock.
     Full,
 }
 
@@ -62,7 +62,7 @@ pub enum OwnProc {
     Absent,
 }
 
-/// A sentence about the machine for the person.
+/// A sentence that tells the person something about the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// What was found.

@@ -100,7 +100,7 @@ pub(crate) fn inside() -> ExitCode {
         let wall = Wall { sockets: Sockets::None, separation: Separation::Landlock };
         let filters = seccomp::filters(wall).map_err(|error| format!("seccomp: {error}"))?;
         seccomp::apply(&filters).map_err(|error| format!("seccomp: {error}"))?;
-        // Check that seccomp not only could be installed, but also refuses a call.
+        // Installing seccomp has succeeded. Check that seccomp also refuses a call.
         match rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None) {
             Err(rustix::io::Errno::PERM) => Ok(version),
             Ok(_) | Err(_) => Err("seccomp did not refuse a socket".to_owned()),

@@ -142,7 +142,7 @@ pub async fn spawn(
     connection.write_all(&line).await.map_err(start("describe the command to the supervisor"))?;
 
     let shared = Arc::new(Mutex::new(recorder.so_far()));
-    // Dropping `Running` cancels this child token, so other commands that have the caller's token continue to run.
+    // Dropping `Running` cancels only this child token, not the token of the caller, which other commands may share.
     let cancel = cancel.child_token();
     let (uses, usage) = watch::channel(Usage::default());
     let output = Arc::clone(&shared);

@@ -1,4 +1,4 @@
-//! The settings of the person for commands.
+//! The person's settings for commands.
 
 use crate::limits::Limits;
 use crate::machine::Level;

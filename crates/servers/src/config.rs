@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use url::Url;
 
-/// Minimum length of a secret that is replaced in texts. A shorter value would also occur in harmless words.
+/// Minimum length of a secret that is replaced in texts, in bytes. A shorter value would also occur in harmless words.
 const LEAST_SECRET: usize = 6;
 
 /// The configuration of a server.

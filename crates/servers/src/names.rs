@@ -1,4 +1,4 @@
-//! Makes names of tools that all APIs of models accept.
+//! Makes tool names that the APIs of all models accept.
 
 use polity_society::tool_group::ServerName;
 

@@ -11,8 +11,8 @@ use tokio::time::Sleep;
 struct Allowance {
     every: Duration,
     burst: Duration,
-    /// The time at which all messages so far would have been sent at one message per interval. The server is slowed
-    /// down when this time is further in the future than `burst`.
+    /// If the server had sent only one message per interval, its messages so far would have taken until this time. The
+    /// server is slowed down when this time is further in the future than `burst`.
     paid_until: Instant,
 }
 

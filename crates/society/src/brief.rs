@@ -174,7 +174,8 @@ pub fn completed(brief: Option<&Value>, message: &Map<String, Value>) -> Option<
     (!taken.is_empty()).then(|| (Value::Object(brief), taken))
 }
 
-/// Returns the fields of a brief in a text, one per line, such as `Outputs: a report` or `- **constraints**: none`.
+/// Returns the fields of a brief that a text states in lines such as `Outputs: a report` or `- **constraints**: none`.
+/// A field that the text states more than once is left out.
 fn stated(text: &str) -> Map<String, Value> {
     let field = |line: &str| {
         let (name, value) = line.split_once([':', '：'])?;
@@ -370,7 +371,7 @@ mod tests {
 
     proptest! {
         /// A brief that lacks required fields is refused, and the refusal names exactly the missing fields
-    /// (seed "agent-communication", requirement 1.4).
+        /// (seed "agent-communication", requirement 1.4).
         #[test]
         fn missing_fields_are_refused_and_named(missing in proptest::collection::btree_set(0usize..5, 0..5)) {
             let mut value = full();

@@ -1,4 +1,4 @@
-//! How a shell command that an agent runs in the background ends.
+//! The ways in which an agent's background command can end.
 
 use crate::text::{TextKey, Texts};
 use serde::{Deserialize, Serialize};

@@ -68,10 +68,11 @@ pub fn json_line(value: &impl Serialize) -> String {
 
 /// Returns whether a line looks like a line of the system.
 ///
-/// This is so in three cases. The line begins with the words of a line of the system. Or the line has a bracket such as
-/// `【`, with which headers begin, before its first letter or digit. Or the line has a bidirectional mark before its
-/// first letter and a header bracket anywhere: the mark may cause a display to show the bracket at the beginning of the
-/// line.
+/// A line does so in three cases:
+/// - It begins with the words of a line of the system.
+/// - It has a header bracket, such as `【`, before its first letter or digit.
+/// - It has a bidirectional mark before its first letter or digit, and a header bracket anywhere. The mark may make a
+///   display show the bracket at the beginning of the line.
 fn misleads(line: &str, forms: &[Form]) -> bool {
     let words = line.find(is_letter).unwrap_or(line.len());
     // Cannot fail: `find` returns the start of a character.

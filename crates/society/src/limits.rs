@@ -36,8 +36,8 @@ pub struct Limits {
     pub max_message_chars: u64,
     /// Maximum length of a tool result, in characters. A longer result becomes an artifact.
     pub tool_result_chars: u64,
-    /// Maximum number of characters of a text artifact that a model gets. A longer text is cut, and a reference to the
-    /// artifact follows it.
+    /// Maximum number of characters that a model gets from a text artifact. A longer text is cut, and a reference to
+    /// the artifact follows it.
     pub inline_text_chars: u64,
     /// Maximum size of an artifact, in bytes.
     pub max_artifact_bytes: u64,

@@ -59,7 +59,7 @@ pub enum Notice {
     /// Reminds root that the task is idle and the person has received no final message.
     Nudge,
     /// Reminds the reader that it owes a party an answer, or that it stored artifacts for a party and never named them.
-    /// The text that ends the reader's turn then goes to the asker.
+    /// The closing text of the turn that this notice begins goes to the asker.
     Reminder {
         /// The party that waits for the answer or the artifacts.
         asker: AgentId,

@@ -52,7 +52,7 @@ pub fn present(message: &Message, asked: &FirstWords, texts: &Texts) -> Presenta
     Presentation { opening: lines.join("\n"), closing }
 }
 
-/// Returns the content of a message in words, without the lines that the system adds.
+/// Returns the content of a message in words, without the header, the kind of message and the hint how to answer.
 pub fn said(message: &Message, texts: &Texts) -> String {
     match &message.body {
         Body::Notice(notice) => defuse(&notice.text(texts), texts),
@@ -202,7 +202,7 @@ fn fields_of_type(message: &Message, payload: &Payload, texts: &Texts) -> Vec<St
         }
     }
     if !payload.named_requests().is_empty() {
-        // The second line of the message already names the requests in `request_id`.
+        // The second line of the message already names the requests that the field `request_id` lists.
         said.push("request_id");
     }
     if let Some(schema) = payload.result_schema().filter(|_| payload.fields.contains_key(RESULT_SCHEMA)) {

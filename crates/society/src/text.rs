@@ -544,7 +544,7 @@ impl Texts {
         &self.templates[key as usize]
     }
 
-    /// Returns the text of a key without placeholders.
+    /// Returns the text of a key that has no placeholders.
     pub fn get(&self, key: TextKey) -> &str {
         self.template(key).as_str()
     }

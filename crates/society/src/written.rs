@@ -114,7 +114,7 @@ pub fn with_names(object: Map<String, Value>, known: &[&'static str]) -> Map<Str
     named
 }
 
-/// Renames a field that was given under a synonym to its known name, unless the known name has a value already.
+/// If a field has a synonym as its name, gives it the known name, unless the object has a value under the known name.
 /// Also returns the renamings, such as `goal → objective`.
 pub fn with_synonyms(
     mut object: Map<String, Value>,

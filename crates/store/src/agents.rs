@@ -35,8 +35,8 @@ const ANCESTORS: &str = "WITH RECURSIVE above (id) AS (
         SELECT parent FROM agents WHERE id = ?1 AND parent IS NOT NULL
         UNION SELECT agents.parent FROM agents JOIN above ON agents.id = above.id WHERE agents.parent IS NOT NULL)
     SELECT id FROM above";
-/// The roles that restrict an agent: the agent's own role, and the roles of all agents above the agent. Above an agent
-/// are its parent, the creator of its role, and all agents above these two.
+/// The roles that restrict an agent: the agent's own role, and the roles of all agents above the agent. The agents
+/// above an agent are its parent, the creator of its role, and all agents above these two.
 const CHAIN: &str = "WITH RECURSIVE chain (id, distance) AS (
         SELECT ?1, 0 UNION
         SELECT above.id, chain.distance + 1 FROM chain JOIN agents a ON a.id = chain.id

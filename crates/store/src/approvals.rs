@@ -53,14 +53,14 @@ pub struct NewApproval {
     pub remembered: Value,
     /// A text that tells the person why polity asks about this call.
     pub why: String,
-    /// Which calls the answer `yes` allows.
+    /// The calls that are allowed if the person answers `yes`.
     pub scope: Scope,
     /// How content from outside reached the agent: one line for each step, beginning at the source.
     pub way: Vec<String>,
     pub expires_at: Timestamp,
 }
 
-/// Which calls the answer `yes` allows.
+/// The calls that are allowed if the person answers `yes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray, IntoStaticStr, EnumString)]
 #[strum(serialize_all = "lowercase")]
 pub enum Scope {
@@ -158,13 +158,13 @@ pub async fn end(tx: &mut Tx, id: &ApprovalId, ending: &Ending) -> Result<bool, 
     Ok(done.rows_affected() == 1)
 }
 
-/// Returns the question that a turn waits for.
+/// Returns the open question of a turn.
 pub async fn open_of_turn(connection: &mut Connection, turn: TurnId) -> Result<Option<Approval>, Error> {
     let row = polity_sql::query(OPEN_OF_TURN).bind(turn.number()).fetch_optional(connection).await?;
     row.as_ref().map(read).transpose()
 }
 
-/// Drops the question that a turn waits for, because the turn has ended.
+/// Drops the open question of a turn, because the turn has ended.
 pub(crate) async fn drop_of_turn(tx: &mut Tx, turn: TurnId) -> Result<(), Error> {
     let query = polity_sql::query(DROP).bind(turn.number()).bind(tx.now.as_millis());
     let Some(row) = query.fetch_optional(&mut tx.connection).await? else { return Ok(()) };
@@ -204,7 +204,7 @@ pub async fn list(
     Ok((found.into_iter().map(|(_, approval)| approval).collect(), next))
 }
 
-/// Stores a permission. Without a task it is for every task.
+/// Stores a permission. If `task` is `None`, the permission applies in every task.
 pub async fn permit(
     tx: &mut Tx,
     task: Option<&TaskId>,

@@ -69,8 +69,8 @@ const WRITE_TASK: &str =
 /// rows of both were written.
 const HIRED: &str = "UPDATE agents SET hired_in =
     (SELECT value ->> '$.hired_in' FROM json_each(?2) WHERE value ->> '$.id' = agents.id) WHERE task = ?1";
-/// Marks each copied conversation as resumed after its last turn, so that the failed turns that were copied do not
-/// count towards the number of failures that parks an agent.
+/// Marks each copied conversation as resumed after its last turn. An agent is parked after several failed turns in a
+/// row, and the copied turns must not count.
 const RELEASE: &str = "INSERT INTO releases (agent, task, turn)
     SELECT agent, task, max(id) FROM turns WHERE task = ?1 GROUP BY agent, task";
 const NEXT_MESSAGE: &str =
@@ -116,7 +116,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     AT_WORK,
 ];
 
-/// The columns of a task that its copy takes over.
+/// The columns of a task that are copied into the new task.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskRow {
     pub service: Option<String>,

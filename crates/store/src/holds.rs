@@ -1,5 +1,5 @@
 //! Tables `holds` and `releases`. A row of `holds` is a parked conversation: it could not continue, so it does nothing
-//! until its agent is resumed. A row of `releases` is a conversation that was resumed, with the last turn before that.
+//! until its agent is resumed. A row of `releases` is a resumed conversation, with its last turn before it was resumed.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};

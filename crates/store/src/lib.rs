@@ -47,7 +47,7 @@ pub mod work;
 
 pub mod view;
 
-// Circle: `lost` uses names of files that `maintenance` declares, and functions of `maintenance` call `lost` first.
+// Circle: `lost` uses the file names that `maintenance` declares, and `maintenance` calls functions of `lost`.
 pub mod maintenance;
 pub mod mint;
 
@@ -135,7 +135,8 @@ pub enum Error {
         /// The newest migration that this program knows.
         known: i64,
     },
-    /// The schema is older than this program's. The program updates it only if it opens the database for writing.
+    /// The schema is older than the schema of this program. Only [`Store::open`], which opens the database for writing,
+    /// updates an old schema.
     #[error(
         "the database {path} has an older schema, or none yet; start a polity on it once, which brings it up to date: \
          polity serve, or polity run"

@@ -110,8 +110,8 @@ pub struct Checked {
 /// Fails if no verdict is possible: the directory cannot be read, or a newer polity wrote it.
 pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     let store = BlobStore::as_it_is(data.join(ARTIFACTS));
-    // List the blobs before reading the rows. A daemon stores each blob before its row, so a blob that is stored
-    // during the check never counts as unneeded.
+    // List the blobs before reading the rows. A blob that a daemon stores after that is not in the list, so it does not
+    // count as unneeded.
     let mut checked = Checked {
         damage: Vec::new(),
         rows: Rows::Unreadable,
@@ -217,8 +217,8 @@ pub struct BackedUp {
 /// Copies the current state of a data directory into a new directory. A daemon may use the old directory at the same
 /// time.
 ///
-/// The new directory appears only when the backup is complete. The caller must ensure that no process calls [`free`]
-/// on the old directory meanwhile.
+/// The new directory appears only when the backup is complete. The caller must ensure that no process calls [`free`] on
+/// the old directory during the backup.
 ///
 /// # Errors
 ///
@@ -271,7 +271,7 @@ async fn fill(data: &Path, backup: &Path) -> Result<BackedUp, MaintenanceError> 
     Ok(BackedUp { database, stored, damage })
 }
 
-/// Renames the finished backup to its final name, after syncing it to the disk.
+/// Syncs the directory of the finished backup to the disk, and then renames it to its final name.
 fn finish(unfinished: &Path, to: &Path) -> std::io::Result<()> {
     let sync = |directory: &Path| std::fs::File::open(directory)?.sync_all();
     sync(unfinished)?;
@@ -434,7 +434,7 @@ async fn free_in(
     };
     if let (Mode::Remove, Some(since), false) = (mode, since, going.is_empty()) {
         // Remove rows before their blobs, so that no row lacks its blob. An agent may have named one of these artifacts
-        // in a message meanwhile, so search again in the transaction that removes them.
+        // in a message since the search above, so search again in the transaction that removes the rows.
         let write = store.write(move |tx| {
             Box::pin(async move {
                 let still = unneeded::find(&mut tx.connection, since).await?;

@@ -1,4 +1,4 @@
-//! Table `messages`: all messages, both those that wait in a mailbox and those that were received before.
+//! Table `messages`: all messages, read or unread.
 
 pub(crate) mod between;
 pub(crate) mod requests;
@@ -57,7 +57,7 @@ const ANY_QUEUED: &str = "SELECT EXISTS (SELECT 1 FROM messages INDEXED BY messa
     WHERE receiver = ?1 AND task = ?2 AND state = 'queued')";
 const QUEUED: &str = queued!();
 /// Facts about a message from ?4 to the mailbox: whether the receiver knows the sender, how many messages wait (as in
-/// [`QUEUED`]), and the number of the message.
+/// [`QUEUED`]), and the number that the message will get.
 const ARRIVAL: &str = concat!(
     "SELECT EXISTS (SELECT 1 FROM contacts WHERE owner = ?1 AND agent = ?4) AS known, (",
     queued!(),

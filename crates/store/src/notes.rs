@@ -46,7 +46,7 @@ const OWNERS: &str = "SELECT DISTINCT agent FROM outputs WHERE task = ?1 AND ask
 pub(super) const STATEMENTS: &[&str] =
     &[HOLD, HELD, ANYTHING, OF_REQUESTS, DROP, MADE, NAMED, UNNAMED, STORED, FORGET, FORGET_ALL, OWNERS];
 
-/// Stores a held text: a text for a request that is to be delivered later.
+/// Stores a held text: a text that answers a request, but that is delivered later.
 pub async fn hold(
     tx: &mut Tx,
     writer: &Conversation,

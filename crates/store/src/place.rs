@@ -1,8 +1,8 @@
 //! Notices that the files of the open database have been removed or replaced.
 //!
-//! A process can write to a file that has no name any more. SQLite then commits as usual, and everything is lost when
-//! the process ends. So before the writer acknowledges a transaction, it checks that the paths still lead to the files
-//! that were opened.
+//! A process can still write to an open file that somebody has removed. SQLite then commits as usual, and everything is
+//! lost when the process ends. So before the writer acknowledges a transaction, it checks that the paths still lead to
+//! the files that were opened.
 
 use std::fs::{self, Metadata};
 use std::io;

@@ -70,7 +70,7 @@ impl Readers {
     }
 }
 
-/// A connection for reading. It becomes free again when this is dropped.
+/// A connection for reading. The connection becomes free again when this value is dropped.
 #[derive(Debug)]
 pub struct Reader {
     // The fields are dropped in this order: the connection must be free before the next caller gets the permit.
@@ -92,7 +92,7 @@ impl DerefMut for Reader {
     }
 }
 
-/// A read transaction. It ends when this is dropped.
+/// A read transaction. The transaction ends when this value is dropped.
 #[derive(Debug)]
 pub struct Moment(Reader);
 

@@ -2,8 +2,8 @@
 //! references in place of media (pictures, sounds and files).
 //!
 //! A past request cannot be built again from the history, because prompts, tools, the configuration and the program
-//! itself change. So each request is stored. A request repeats most of the request before it. So it is stored as a
-//! list of pieces, and each piece is stored only once for a task.
+//! itself change. So each request is stored. Most of a request repeats the previous request. To save space, a request
+//! is stored as a list of pieces, and each piece is stored only once for a task.
 
 use super::{Conversation, Error, Tx, damaged};
 use polity_society::id::{AgentId, ArtifactId, ServiceId, TaskId, TurnId};
@@ -40,9 +40,9 @@ const DESCRIBING: &str =
 pub(super) const STATEMENTS: &[&str] =
     &[INSERT, KEPT, KNOWN, INSERT_TEXTS, BECAME, GET, TEXTS, OF_RECORDS, DESCRIBING];
 
-/// The most bytes of pieces that are stored for one task. Each piece is stored once, so the pieces together are little
-/// larger than the messages and records of the task, and only a very long task reaches this limit. A request whose new
-/// pieces would exceed the limit is stored without its body.
+/// The most bytes of pieces that are stored for one task. Each piece is stored once, so all pieces together are only
+/// slightly larger than the messages and records of the task, and only a very long task reaches this limit. A request
+/// whose new pieces would exceed the limit is stored without its body.
 pub const MOST_BYTES: u64 = 256 << 20;
 
 /// A request that a server has got.
@@ -130,7 +130,7 @@ async fn keep(
     Ok(places.map(|places| (places, added)))
 }
 
-/// Notes which record the answer to a request became.
+/// Stores the number of the record that contains the answer to a request.
 pub async fn became(tx: &mut Tx, number: i64, record: i64) -> Result<(), Error> {
     polity_sql::query(BECAME).bind(number).bind(record).execute(&mut tx.connection).await?;
     Ok(())
@@ -152,7 +152,8 @@ pub async fn get(connection: &mut Connection, number: i64) -> Result<Option<Sent
     Ok(Some(sent))
 }
 
-/// Returns the newest request, of one agent or of all, that described an artifact. The request has no body.
+/// Returns the newest request that described an artifact. If `agent` is given, only requests of this agent count. The
+/// request has no body.
 pub async fn describing(
     connection: &mut Connection,
     agent: Option<&AgentId>,

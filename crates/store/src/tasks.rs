@@ -1,4 +1,4 @@
-//! Table `tasks`: the state of each task, its workspace, and the limit or person that has stopped it.
+//! Table `tasks`: the state of each task, its workspace, and what has stopped the task: a limit or the person.
 
 use super::{Error, Tx, damaged};
 use polity_society::id::{ServiceId, TaskId};

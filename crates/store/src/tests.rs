@@ -63,8 +63,8 @@ async fn every_statement_fits_the_schema() {
     }
 }
 
-/// Migrations contain the names of enum variants as text, and a released migration never changes. So this test finds
-/// a variant that was renamed or added in the code without a migration.
+/// Migrations contain the names of enum variants as text. This test finds a variant that was renamed or added in the
+/// code without a new migration.
 #[tokio::test]
 async fn the_schema_admits_the_names_of_each_closed_set_and_no_others() {
     let scratch = Scratch::new().await;
@@ -250,7 +250,7 @@ async fn a_job_that_fails_or_panics_leaves_nothing_and_takes_nobody_with_it() {
     assert!(matches!(panicked, Err(Error::Panicked)), "{panicked:?}");
     assert_eq!(task_ids(&store).await, ["t-1", "t-first", "t-last"]);
     begin(&store, "t-after").await.unwrap();
-    // The bells ring in the order of the jobs, so no bell of a job that was undone follows the last one.
+    // The bells ring in the order of the jobs, so a bell of an undone job would ring before the bell of `t-last`.
     for task in ["t-first", "t-last", "t-after"] {
         assert_eq!(scratch.signals.bells.recv().await, Some(bell(task)));
     }
@@ -355,7 +355,7 @@ async fn bells_ring_after_the_commit_and_only_then() {
     assert_eq!(scratch.signals.bells.recv().await, Some(bell("t-2")));
     assert_eq!(task_ids(&scratch.store).await, ["t-1", "t-2"]);
     write.await.unwrap().unwrap();
-    // After the answer to another job, the writer has sent all signals of the first one.
+    // When the writer has answered a second job, it has sent all signals of the first job.
     begin(&scratch.store, "t-3").await.unwrap();
     assert_eq!(scratch.signals.bells.recv().await, Some(bell("t-3")), "the same bell rings once");
 }
@@ -516,7 +516,7 @@ async fn what_is_in_context_is_told_by_numbers_and_not_by_times() {
         None,
     )
     .await;
-    // The clock was set back meanwhile.
+    // The clock was set back: the times of these rows are before the time of the summary.
     check(
         "INSERT INTO model_calls (task, agent, turn, service, model, revision, attempts, prompt_tokens,
             completion_tokens, usage_source, created_at) VALUES ('t-1', 'root', 1, 's', 'm', 1, 1, 50, 5, 'reported', 10);

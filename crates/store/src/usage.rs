@@ -107,8 +107,8 @@ fn spent(row: &Row) -> Spent {
     }
 }
 
-/// Returns the tokens of the last request of a conversation and its answer, or `None` if the conversation has made no
-/// request since its newest summary.
+/// Returns the tokens of the last request of a conversation and its answer, or `None` if no model has answered in the
+/// conversation since its newest summary.
 pub async fn in_context(
     connection: &mut Connection,
     conversation: &Conversation,

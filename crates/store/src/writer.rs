@@ -58,7 +58,7 @@ impl Tx {
         }
     }
 
-    /// Forgets the signals of a part of the transaction that is undone.
+    /// Forgets the pending signals of an undone part of the transaction.
     fn forget(&mut self, since: &Savepoint) {
         self.bells.truncate(since.bells);
         self.released.truncate(since.released);
@@ -98,7 +98,7 @@ enum Sharing {
     Shared,
 }
 
-/// The name of the part that is the whole transaction.
+/// The name of a [`Savepoint`] that marks the beginning of the whole transaction.
 const WHOLE: &str = "transaction";
 
 /// Whether the transaction of a job was committed; if not, why.
@@ -176,7 +176,7 @@ impl Handle {
                         Ok(()) => result,
                         Err(reason) => result.and(Err(Error::Commit(reason.clone()))),
                     };
-                    // Sending fails if the caller was dropped meanwhile. That caller needs no answer.
+                    // Sending fails if the caller was dropped before the job ended. That caller needs no answer.
                     let _ = sender.send(result);
                 };
                 Ran { outcome, answer: Box::new(answer) }
@@ -207,8 +207,8 @@ pub(super) fn start(
     let tx =
         Tx { connection, now: Timestamp::default(), released: Vec::new(), bells: Vec::new(), newest_event };
     let writer = Writer { tx, waiting, bells, events, place, failed: 0 };
-    // Jobs are futures that wait only for the database, so they never wait for the runtime. But they may use its
-    // context, for example to log.
+    // Jobs are futures that wait only for the database, so they never wait for the runtime. But they may use the
+    // runtime's context, for example to log.
     let runtime = tokio::runtime::Handle::current();
     std::thread::Builder::new().name("writer".to_owned()).spawn(move || runtime.block_on(writer.run()))?;
     Ok((Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen }))

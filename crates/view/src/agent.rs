@@ -37,9 +37,9 @@ pub struct AgentView {
     pub state: AgentState,
     /// What the agent is doing, with the details of this state.
     pub doing: Doing,
-    /// The service that serves the agent now: while the agent calls a service, or waits for one, that service, even if it
-    /// is a fallback. Otherwise the service of its role. For root it is the default service, because root may use a
-    /// different service in each task. Absent for the person.
+    /// The service that serves the agent now. While the agent calls a service or waits for one, it is that service,
+    /// even a fallback. Otherwise, it is the service of the agent's role; for root, it is the default service, because
+    /// root may use a different service in each task. Absent for the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
     /// The model of the agent's service.
@@ -69,7 +69,7 @@ pub struct AgentFilter {
     /// the usage in this task. For root, it also shows the service that root uses in this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// Only agents in this state. `ended` includes ended agents.
+    /// Only agents in this state. If the state is `ended`, `includeEnded` is not needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<AgentState>,
     /// Only agents of this role, given by id or by name.

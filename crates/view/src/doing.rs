@@ -53,8 +53,8 @@ pub enum Doing {
         task: TaskId,
         /// The service that the agent waits for.
         service: ServiceId,
-        /// The place in the queue of the service, from 1. Absent while the agent stands in no queue: its request is
-        /// being made, or must wait until other calls of the task are paid for.
+        /// The place in the queue of the service, from 1. Absent after the agent has left the queue: polity is making
+        /// its request, or waits for other calls of the task to end because of the task's budget.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<u64>,
         /// When the agent began to wait.
@@ -89,8 +89,8 @@ pub enum Doing {
         /// When the next attempt begins.
         until: i64,
     },
-    /// The agent has work, and is at none of the moments that have their own variant: for instance, its last step is being
-    /// written. Without a daemon, every agent with work is in this state.
+    /// The agent has work, but no other variant describes what it does: for instance, its last step is being written.
+    /// Without a daemon, every agent with work is in this state.
     Ready {
         /// The task in which the agent has work.
         task: TaskId,
@@ -162,9 +162,9 @@ pub struct Silence {
     pub since: i64,
     /// When the attempt is given up if the server stays silent.
     pub until: i64,
-    /// What follows then.
+    /// What the call does after the attempt is given up.
     pub then: NextAttempt,
-    /// The service that is asked then, if `then` is `fallback`.
+    /// The service that gets the next attempt, if `then` is `fallback`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<ServiceId>,
 }
@@ -187,7 +187,7 @@ pub struct Silence {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum AgentState {
-    /// The agent wants an answer from the person: whether it may make a call, or to a question.
+    /// The agent has asked the person a question, or asks the person whether it may make a call.
     Asking,
     /// A request of the agent is at its server now.
     Thinking,
@@ -294,7 +294,7 @@ impl Doing {
     }
 }
 
-/// What an agent does at this moment, and what its model has said since the glimpse before: a transient event of an
+/// What an agent does at this moment, and what its model has said since the previous glimpse: a transient event of an
 /// event stream. Glimpses have no numbers and are not stored, and some may be lost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -303,11 +303,11 @@ pub struct Glimpse {
     pub agent: AgentId,
     /// The task for which the agent works.
     pub task: TaskId,
-    /// What the agent does. Absent once the agent is at none of the moments that only the running process knows; the
-    /// stored events then tell how it went on.
+    /// What the agent does. Absent once the agent is neither thinking, running, retrying nor queued; the stored events
+    /// then tell what happened next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doing: Option<Doing>,
-    /// What the model has said since the glimpse before; present while its answer arrives.
+    /// What the model has said since the previous glimpse; present while its answer arrives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Said>,
 }
@@ -316,8 +316,8 @@ pub struct Glimpse {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Said {
-    /// The number of the attempt since the start of the daemon. If it differs from the glimpse before, a new answer has
-    /// begun, and what was said before belongs to another answer.
+    /// The number of the attempt, counted since the start of the daemon. If it differs from the number in the previous
+    /// glimpse, a new answer has begun, and the texts of earlier glimpses do not belong to it.
     pub answer: u64,
     /// The next piece of the text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -328,7 +328,7 @@ pub struct Said {
     /// The names of all tools that the answer calls so far, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<String>,
-    /// Whether characters are missing before `text`, because they came faster than they were sent.
+    /// Whether characters are missing before `text`, because the model wrote faster than glimpses were sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub text_skipped: bool,
     /// Whether characters are missing before `reasoning`.

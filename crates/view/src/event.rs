@@ -121,7 +121,7 @@ pub enum Event {
         agent: AgentId,
         /// Estimated tokens of the request that was too long.
         tokens: u64,
-        /// Number of the newest entries that were kept.
+        /// How many of the newest entries were kept.
         kept: u64,
         /// Where the summary comes from.
         summary: SummarySource,
@@ -197,8 +197,8 @@ pub enum Event {
         /// Whether the message is final, or more messages will follow.
         finality: Finality,
     },
-    /// A message that was sent before as interim now counts as the final answer: nothing more will follow. The
-    /// message is not sent again.
+    /// A message that was sent as interim now counts as the final answer: nothing more will follow. The message is not
+    /// sent again.
     AnswerSettled {
         /// The task of the message.
         task: TaskId,
@@ -279,7 +279,7 @@ pub enum Event {
         /// How the request showed the artifacts of the conversation.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         content: Vec<Shown>,
-        /// The number of the request as it was sent.
+        /// The number of the sent request that the model answered.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sent: Option<i64>,
     },
@@ -305,7 +305,7 @@ pub enum Event {
         /// If the server blames media: the declared capabilities that are probably wrong.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         suspects: Vec<Capability>,
-        /// The number of the request as it was sent, if a request was sent.
+        /// The number of the sent request. Absent if no request was sent.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         sent: Option<i64>,
     },

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a cleaning removes, beside what nobody needs.
+/// What a cleaning removes in addition to the data that nobody needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FreeingFilter {
@@ -28,9 +28,9 @@ pub struct FreedView {
     pub trash: AmountView,
     /// Events that have expired.
     pub events: u64,
-    /// The size of the database before, in bytes.
+    /// The size of the database before the cleaning, in bytes.
     pub database_before: u64,
-    /// The size of the database afterwards, in bytes.
+    /// The size of the database after the cleaning, in bytes.
     pub database_after: u64,
 }
 

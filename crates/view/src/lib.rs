@@ -23,8 +23,8 @@ mod server;
 mod service;
 mod steering;
 mod task;
-// Circle: `why` contains `sentence`, and `sentence` describes a `Fact` in words.
 mod uses;
+// Circle: `why` contains `sentence`, and `sentence` describes a `Fact` in words.
 mod why;
 mod workspace;
 

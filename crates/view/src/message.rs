@@ -151,7 +151,7 @@ pub struct EntryView {
     pub turn: i64,
     /// The time of the record.
     pub at: i64,
-    /// The number of the request as it was sent, if the record is an answer of a model.
+    /// If the record is an answer of a model: the number of the sent request that the model answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<i64>,
     /// The record. The field `record` contains its type. If the type is `heard`, `message` is the whole message, or

@@ -28,7 +28,7 @@ pub struct NowView {
     pub working: Vec<CardView>,
     /// How many agents work or wait for somebody.
     pub working_total: u64,
-    /// What does not go on without help, oldest first.
+    /// The things that do not go on without help, oldest first.
     pub stuck: Vec<StuckView>,
     /// How many things are stuck.
     pub stuck_total: u64,
@@ -41,7 +41,7 @@ pub struct CardView {
     /// The same fields as in a list of agents.
     #[serde(flatten)]
     pub agent: AgentView,
-    /// The beginning of what the agent was hired for; for root, of the prompt that it works on.
+    /// The beginning of the agent's objective; for root, the beginning of the prompt that root works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<String>,
     /// The task of the agent's newest activity.
@@ -131,7 +131,7 @@ pub enum Stuck {
         /// When the question expires; the call is then refused.
         expires_at: i64,
     },
-    /// A request has no answer, and nobody works on one.
+    /// A request has no answer, and nobody works on an answer.
     Request {
         /// The request.
         message: MessageId,
@@ -150,7 +150,7 @@ pub enum Stuck {
         agent: AgentId,
         /// The failure for which it was parked.
         reason: String,
-        /// The parties that wait for its answer; `user` among them.
+        /// The parties that wait for answers of the agent: agents or `user`; at most a few.
         #[serde(skip_serializing_if = "Vec::is_empty", default)]
         asked_by: Vec<AgentId>,
     },
@@ -171,7 +171,7 @@ pub enum Stuck {
         /// The agents that need this service now; at most a few.
         agents: Vec<AgentId>,
     },
-    /// A task was declared answered, although root still waits for somebody in it.
+    /// A task is idle and counts as answered, although root still waits for answers in the task.
     Answered {
         /// The requests of root that have no answer, oldest first.
         requests: Vec<Awaited>,
@@ -186,7 +186,7 @@ pub enum Cause {
     Paused,
     /// The receiver has nothing to do, and waits for nobody.
     Idle,
-    /// The receiver has work, but nothing has happened in it for some time.
+    /// The receiver has work, but has done nothing for some time.
     Quiet,
 }
 
@@ -223,7 +223,8 @@ pub enum Remedy {
         /// The agent.
         agent: AgentId,
     },
-    /// Give a role another service: `PATCH /api/roles/{role}` with `serviceId`, and then resume `resume`, if present.
+    /// Give a role another service: `PATCH /api/roles/{role}` with `serviceId`. Then resume the agent in `resume`, if
+    /// present.
     Service {
         /// The role.
         role: RoleId,

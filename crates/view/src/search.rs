@@ -108,8 +108,8 @@ pub struct SnippetPiece {
 pub struct SearchPage {
     /// The hits.
     pub hits: Vec<SearchHit>,
-    /// The beginning of the next page, if more hits may follow. Then even a page without hits may have a next page,
-    /// because a search reads a bounded number of texts for each page.
+    /// The beginning of the next page, if more hits may follow. Even a page without hits may have a next page, because
+    /// a search reads a bounded number of texts for each page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }

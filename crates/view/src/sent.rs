@@ -50,22 +50,21 @@ pub struct SentRequest {
     pub turn: i64,
     /// The service that got the request.
     pub service: ServiceId,
-    /// The model: by the name that the server gave with its answer, or else by its name in the configuration.
+    /// The name of the model: the name in the answer of the server, or else the name in the configuration.
     pub model: String,
     /// The revision of the configuration for which the request was made.
     pub revision: u64,
     /// What became of the request.
     pub outcome: SentOutcome,
-    /// The record of the conversation that the answer became.
+    /// The number of the record that contains the answer. Absent if there is no such record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<i64>,
     /// The time at which the outcome was recorded.
     pub at: i64,
     /// How the request showed the artifacts of the conversation.
     pub shown: Vec<Shown>,
-    /// The body of the request, byte for byte as it was sent. In place of each medium in base64, it has the reference
-    /// and the length of the medium in angle brackets. Absent if the task already had more texts of requests than are
-    /// kept.
+    /// The body of the request, byte for byte as it was sent, except that each medium in base64 is replaced by its
+    /// reference and its length, in angle brackets. Absent if the task had no room left for the texts of requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<String>,
 }

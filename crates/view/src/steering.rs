@@ -56,7 +56,7 @@ pub enum WarningCode {
     DoesNotFit,
 }
 
-/// A new task that has everything of another task up to a turn.
+/// A new task that is a copy of another task up to a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Forked {
@@ -68,7 +68,7 @@ pub struct Forked {
     pub message: MessageId,
     /// The task that was copied.
     pub from: TaskId,
-    /// The turn of that task.
+    /// The turn of the copied task that the new task begins again.
     pub turn: i64,
     /// Whether the fork had been made before, under the same idempotency key.
     pub duplicate: bool,
@@ -80,8 +80,8 @@ pub struct Forked {
 pub struct NewFork {
     /// The turn that the new task begins again; the history of an agent names it.
     pub turn: i64,
-    /// Another service for the agent of the turn. For root it applies to the new task, for every other agent to its
-    /// role there.
+    /// Another service for the agent of the turn. For root, the service applies to the new task. For any other agent,
+    /// it applies to the agent's role in the new task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
     /// Another text for your message with which the turn began: a prompt, or an answer to a question.

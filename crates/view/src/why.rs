@@ -190,13 +190,13 @@ pub enum Fact {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "remedy", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum WhyRemedy {
-    /// Introduce an agent that can help to the agent that needs help.
+    /// Give the agent that needs help a new contact: an agent that can help.
     Introduce {
         /// The agent that can help.
         agent: AgentId,
         /// The service of that agent.
         service: ServiceId,
-        /// The agent that gets to know it.
+        /// The agent that needs help.
         to: AgentId,
         /// The task of both.
         task: TaskId,
@@ -234,7 +234,7 @@ pub enum WhyRemedy {
         /// The name of the limit.
         limit: String,
     },
-    /// Find out what is wrong with a service: `polity doctor`, and its entry in `llmservices.json`.
+    /// Find out what is wrong with a service: run `polity doctor`, and check the service's entry in `llmservices.json`.
     CheckService {
         /// The service.
         service: ServiceId,
@@ -257,7 +257,7 @@ pub enum WhyRemedy {
     },
 }
 
-/// Selects what to explain about a thing that has several reasons.
+/// Selects the request to explain, if several requests described an artifact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WhyFilter {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkspaceFilter {
-    /// The workspace in which this agent works: its worktree, or else the workspace that the task shares.
+    /// The workspace in which this agent works: its worktree, or else the workspace that the agents of the task share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
     /// The path of a directory or a file; the workspace itself by default.
@@ -20,11 +20,11 @@ pub struct WorkspaceFilter {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkspaceView {
-    /// The directory of the person: its path, with `:ro` at the end if agents may only read it. The field `workspace`
-    /// of a message takes the same form. Absent if polity makes the workspace.
+    /// The path of the person's directory, with `:ro` at the end if agents may only read the directory. The field
+    /// `workspace` of a message has the same form. Absent if polity makes the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// The owner of the worktree that is shown. Absent for the workspace that the task shares.
+    /// The owner of the worktree that is shown. Absent for the workspace that the agents of the task share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<AgentId>,
     /// The path below the workspace; `.` for the workspace itself.
@@ -48,7 +48,7 @@ pub enum WorkspaceContent {
     Text {
         /// The text, or its beginning.
         text: String,
-        /// The number of bytes that the text was read from.
+        /// How many bytes of the file `text` covers.
         shown: u64,
         /// The size of the file in bytes.
         size: u64,
@@ -135,7 +135,8 @@ pub struct CommitView {
     pub id: String,
     /// The author: an agent's id, or `polity` for a commit of the system.
     pub agent: String,
-    /// The owner of the worktree that the commit was made in. Absent for the workspace that the task shares.
+    /// The owner of the worktree that the commit was made in. Absent for the workspace that the agents of the task
+    /// share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<AgentId>,
     /// The first line of the commit's message.

@@ -103,7 +103,7 @@ fn encodings(response: &reqwest::Response, host: &str) -> Result<Vec<Encoding>, 
 }
 
 /// Returns the bytes of the body as the server sends them, still compressed. Fails after `limit` bytes, because a
-/// server could send compressed bytes for ever that decompress to nothing.
+/// server could send an endless compressed body that decompresses to nothing.
 fn wire(response: reqwest::Response, limit: u64) -> Source {
     let mut taken: u64 = 0;
     let pieces = response.bytes_stream().map(move |piece| {

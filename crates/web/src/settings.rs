@@ -1,4 +1,4 @@
-//! The settings of the person for the web: `tools.web.*` in `app.json`.
+//! The person's settings for the web: `tools.web.*` in `app.json`.
 
 mod allowed;
 

@@ -25,7 +25,7 @@ pub type Permit = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 /// The caller's instructions for one request, page or search.
 #[derive(Clone)]
 pub struct Call {
-    /// Ends the call at once when the caller cancels it.
+    /// The caller cancels this token to end the call at once.
     pub cancel: CancellationToken,
     /// Decides whether the first URL and the URL of each redirect may be requested, in addition to polity's own
     /// rules.

@@ -267,7 +267,7 @@ impl Beneath {
         Ok(())
     }
 
-    /// Returns all entries below a directory that are not directories themselves. Stops after `limit` entries.
+    /// Returns all entries below a directory, except those that are directories. Stops after `limit` entries.
     pub(crate) fn below(&self, path: &TreePath, limit: usize) -> Result<Vec<TreePath>, Problem> {
         let mut found = Vec::new();
         let mut waiting = vec![path.clone()];

@@ -22,7 +22,8 @@ pub(crate) struct Hunk {
     pub(crate) theirs: String,
 }
 
-/// Returns a length for conflict markers. No line in these texts that looks like a conflict marker has this length.
+/// Returns a length for conflict markers that is greater than the length of everything in these texts that looks like a
+/// conflict marker.
 pub(crate) fn marker_size(texts: &[&[u8]]) -> usize {
     let run = |line: &[u8]| match line.first() {
         Some(first @ (b'<' | b'|' | b'=' | b'>')) => line.iter().take_while(|byte| *byte == first).count(),
@@ -39,7 +40,7 @@ enum Part {
     Theirs,
 }
 
-/// Reads the hunks from the output of `git merge-file --diff3`, whose conflict markers have this length.
+/// Reads the hunks from the output of `git merge-file --diff3`. Its conflict markers have the length `marker_size`.
 pub(crate) fn hunks(text: &[u8], marker_size: usize) -> Vec<Hunk> {
     let is_marker = |line: &[u8], byte: u8| {
         let (marker, rest) = line.split_at(marker_size.min(line.len()));

@@ -154,8 +154,8 @@ pub(crate) async fn apply(
     directory: &Path,
     changes: &[Change],
 ) -> Result<Vec<TreePath>, Problem> {
-    // The files to write are compared with the disk only after the deletions. A file or directory that is then still
-    // at the path of a new file was not deleted by the merge, and stays unchanged.
+    // The files to write are compared with the disk only after the deletions. If something still exists at the path of
+    // a new file then, the merge did not delete it, so it stays unchanged.
     let first_write = changes.iter().position(|change| change.new.is_some()).unwrap_or(changes.len());
     let (deletions, writes) = changes.split_at(first_write);
     let nothing = BTreeSet::new();

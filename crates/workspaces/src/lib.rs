@@ -23,7 +23,7 @@
 //! This crate must not know tools, SQL, models, or who may merge whose work. It knows the number of a turn, and
 //! nothing else about turns.
 
-// Circle: the submodules work on the locked workspaces of a task, and `workspaces` declares the type of these.
+// Circle: `workspaces` imports types from its submodules, and they import the type `Locked` from `workspaces`.
 mod workspaces;
 
 mod git;

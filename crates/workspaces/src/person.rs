@@ -61,9 +61,9 @@ struct Parts {
     common: PathBuf,
 }
 
-/// Finds the directories of a repository. `.git` must be a directory, or a file that names a git directory which
-/// names this working directory in return, as in a linked worktree. So an agent cannot make a `.git` that leads to
-/// another repository of the person.
+/// Finds the directories of a repository. `.git` must be a directory or the file of a linked worktree. Such a file
+/// names a git directory, and that git directory must name the working directory in return. So an agent cannot make a
+/// `.git` that leads to another repository of the person.
 fn parts(directory: &Path) -> Result<Parts, Unusable> {
     let odd = |what: &str| Unusable::Odd(what.to_owned());
     let dot_git = directory.join(".git");

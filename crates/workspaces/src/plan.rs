@@ -80,8 +80,8 @@ pub(crate) fn step(
     }
 }
 
-/// Returns the line ends with which this version is on disk, or `None` if the disk has another version. A `version`
-/// of `None` is a file that does not exist.
+/// Returns the line ends that this version has on disk, or `None` if the disk has another version. A `version` of
+/// `None` is a file that does not exist.
 pub(crate) fn same(version: Option<Version<'_>>, disk: &Disk) -> Option<Endings> {
     let same = |equal: bool| equal.then_some(Endings::Stored);
     match (version, disk) {
@@ -117,8 +117,8 @@ pub(crate) fn with_crlf(content: &[u8]) -> Vec<u8> {
     converted
 }
 
-/// Sorts changes for carrying them out. Deletions come first, because a new file may take the place of a deleted
-/// directory, or a new directory the place of a deleted file.
+/// Sorts changes into the order in which a merge carries them out. Deletions come first, because a new file may take
+/// the place of a deleted directory, or a new directory the place of a deleted file.
 pub(crate) fn in_order(mut changes: Vec<Change>) -> Vec<Change> {
     changes.sort_by_key(|change| change.new.is_some());
     changes

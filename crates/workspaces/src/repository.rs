@@ -247,7 +247,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Returns the directory inside this repository that git keeps for a worktree.
+    /// Returns the directory in which git keeps its data about a worktree. It is inside this repository.
     pub(crate) fn entry(&self, workspace: &str) -> PathBuf {
         self.directory.join("worktrees").join(workspace)
     }
@@ -261,7 +261,7 @@ impl Repository {
         let _ = self.finish(call).await;
     }
 
-    /// Makes the directory inside this repository that git keeps for a worktree.
+    /// Makes the directory in which git keeps its data about a worktree. See [`Self::entry`].
     pub(crate) fn link(&self, workspace: &str, branch: &str, directory: &Path) -> Result<(), Problem> {
         let entry = self.entry(workspace);
         fs::create_dir_all(&entry).map_err(Problem::io("make", &entry))?;
@@ -343,8 +343,8 @@ impl Repository {
         fs::create_dir_all(&info).map_err(Problem::io("make", &info))?;
         let line = [quoted(lender.objects.as_os_str().as_bytes()).as_slice(), b"\n"].concat();
         replace(&info.join("alternates"), &line)?;
-        // A shallow clone of the person lists in the file `shallow` where its history begins. Git needs the same file
-        // in this repository, because this repository reads the objects of the clone.
+        // If the person's repository is a shallow clone, its file `shallow` says where its history begins. Git needs
+        // the same file in this repository, because this repository reads the objects of the clone.
         match fs::read(lender.common.join("shallow")) {
             Ok(shallow) => replace(&directory.join("shallow"), &shallow),
             Err(_) => Ok(()),

@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Two changes of a file within a short time may get the same timestamp. So if polity reads a file sooner than this
-/// time after a change, polity reads the file again at the next comparison.
+/// Two changes of a file within a short time may get the same timestamp. So if polity reads a file less than this time
+/// after its last change, polity reads the file again at the next comparison.
 const RACY: Duration = Duration::from_secs(2);
 
 /// The metadata and the git hash of each file that polity has read in a workspace, so that unchanged files need not
@@ -205,7 +205,7 @@ impl NextCommit<'_> {
     }
 }
 
-/// Writes the list of files of a commit whose contents the repository already has.
+/// Writes the list of files of a commit. The repository must already have the contents of these files.
 pub(crate) fn stream_known(changes: &[(TreePath, Option<Leaf>)], stream: &mut impl Write) -> io::Result<()> {
     for (path, _) in changes.iter().filter(|(_, leaf)| leaf.is_none()) {
         line(stream, b"D ", path)?;

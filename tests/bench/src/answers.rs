@@ -1,5 +1,5 @@
-//! Follows the event stream of a daemon and wakes whoever waits for the next event of a task. One stream serves all
-//! clients, so that the daemon spends little on telling the bench what happened.
+//! Follows the event stream of a daemon, and wakes the thread that waits for the next event of a task. One stream
+//! serves all clients, so that the daemon spends little processor time on events for the bench.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,22 +14,22 @@ use crate::subject::Subject;
 /// Maximum wait for one event.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Which events count.
+/// The kind of event that the bench waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
     /// Final messages to the person.
     Answer,
-    /// Moments at which nothing is left to do in a task.
+    /// Events that tell that a task is idle: nothing is left to do in it.
     Idle,
 }
 
-/// The tasks of which something was heard or awaited.
+/// The tasks that have had an event or for which a thread has waited, by id.
 #[derive(Default)]
 struct Tasks(Mutex<HashMap<String, Task>>);
 
 #[derive(Default)]
 struct Task {
-    /// Events that nobody has waited for yet.
+    /// Number of events that have arrived and that no thread has taken yet.
     heard: usize,
     waiting: Option<Thread>,
 }
@@ -51,7 +51,7 @@ struct Event<'e> {
 }
 
 impl Answers {
-    /// Follows the events of one sort.
+    /// Begins to follow the events of one kind.
     pub(crate) fn follow(subject: &Subject, awaited: Awaited) -> Result<Self> {
         let tasks: Arc<Tasks> = Arc::default();
         let mut client = subject.connect()?;

@@ -1,9 +1,9 @@
 //! The floor: the least code that does the same durable work as polity. It has no rules, no tools and no API. For each
-//! turn it commits the message, reads the conversation, sends a request with the same fixed part as polity's, reads the
-//! answer from the stream, and commits it.
+//! turn, it commits the message, reads the conversation, sends a request with the same fixed part as a request of
+//! polity, reads the answer from the stream, and commits the answer.
 //!
-//! It runs in a process of its own, which the bench starts from its own binary, so that its processor time and memory
-//! are measured apart.
+//! The bench starts its own binary again as the process of the floor. So the processor time and memory of the floor are
+//! measured apart from those of the bench.
 
 mod asker;
 mod fixed;
@@ -26,10 +26,10 @@ use crate::process::memory;
 use store::Store;
 use work::Floor;
 
-/// The hidden subcommand that makes the bench a floor.
+/// The hidden subcommand with which the binary of the bench runs as a floor.
 pub(crate) const SUBCOMMAND: &str = "floor";
 
-/// Does what an order says, in this process.
+/// Carries out an order in this process.
 pub(crate) fn carry_out(order: Order) -> Result<Report> {
     let store = Store::open(&order.directory)?;
     let process = std::process::id();
@@ -53,7 +53,7 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// A floor process of [`Work::Start`]. Dropping this value kills it.
+/// A floor process that does [`Work::Start`]. Dropping this value kills the process.
 pub(crate) struct Started {
     child: Child,
     /// Time from the start of the process to the line `ready`.
@@ -68,7 +68,7 @@ impl Started {
 
 impl Drop for Started {
     fn drop(&mut self) {
-        // It may have ended already, and nothing of it is used any more.
+        // Ignore errors: the process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -98,7 +98,7 @@ pub(crate) fn start(directory: &Path) -> Result<Started> {
     Ok(Started { child, ready_after: begun.elapsed() })
 }
 
-/// Does work in a process of its own, on an empty directory.
+/// Makes a new floor process do the work on an empty directory, and returns the report of the process.
 pub(crate) fn measure(work: Work, model: &str, fixed: Fixed) -> Result<Report> {
     let directory = TempDir::with_prefix("polity-bench-floor-")?;
     let order = Order { work, directory: directory.path().to_owned(), model: model.to_owned(), fixed };

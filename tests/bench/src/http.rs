@@ -1,4 +1,5 @@
-//! HTTP/1.1 on a kept connection, with as little work as possible: a blocking socket, one write for a request.
+//! HTTP/1.1 on a connection that stays open. It does as little work as possible: the socket blocks, and each request is
+//! one write.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -19,14 +20,14 @@ pub(crate) struct Connection {
     line: String,
 }
 
-/// What is left of a body.
+/// The part of a body that is still to be read.
 enum Framing {
     Length(usize),
     Chunked,
     Ended,
 }
 
-/// The body of an answer, which has to be read before the next request.
+/// An answer whose body is still to be read. The caller must read the body before it sends the next request.
 pub(crate) struct Body<'c> {
     pub(crate) status: u16,
     connection: &'c mut Connection,
@@ -129,7 +130,7 @@ impl Body<'_> {
     }
 }
 
-/// Reads a request on a server's side into `body`, and returns whether there was one.
+/// Reads a request as a server, and puts its body into `body`. Returns `false` if the client has closed the connection.
 pub(crate) fn read_request(reader: &mut impl BufRead, body: &mut Vec<u8>) -> Result<bool> {
     let (mut length, mut line) = (0, String::new());
     if reader.read_line(&mut line)? == 0 {

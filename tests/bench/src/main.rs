@@ -1,7 +1,7 @@
 //! Measures what polity costs, against a floor: the least code that does the same durable work.
 //!
-//! Each scenario is played in turn by a released `polity` and by the floor, round after round, with the same scripted
-//! model. The table has the median of the rounds. `docs/performance.md` explains how to read it.
+//! In each round, first a release build of `polity` and then the floor plays each scenario, with the same scripted
+//! model. The table has the median of the rounds. `docs/performance.md` explains how to read the table.
 
 mod http;
 mod process;
@@ -54,7 +54,7 @@ fn measure(options: &Options) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = measures.map(|measure| Row { measure, samples: Vec::new() }).collect();
     for round in 1..=options.rounds {
         for scenario in &options.scenarios {
-            // Nothing about a file changes between two rounds.
+            // The size of the binary is the same in every round, so measure it only once.
             if *scenario == Scenario::Binary && round > 1 {
                 continue;
             }

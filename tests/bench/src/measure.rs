@@ -14,12 +14,12 @@ pub(crate) enum Scenario {
     Binary,
 }
 
-/// What a measure should be.
+/// The value that a measure should have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Goal {
-    /// It is only shown.
+    /// Any value is right; the table only shows it.
     None,
-    /// polity over the floor.
+    /// A bound for polity's value divided by the floor's value.
     RatioAtMost(f64),
     AtMost(f64),
     AtLeast(f64),

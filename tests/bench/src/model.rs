@@ -1,5 +1,5 @@
 //! The scripted model server. It runs on threads of its own in the process of the bench, so that its work counts
-//! neither for polity nor for the floor. It parses no more of a request than a script asks for, and answers at once.
+//! neither for polity nor for the floor. It answers at once. The scripts parse only what they need of a request.
 
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,9 +12,9 @@ use anyhow::Result;
 use crate::http::read_request;
 use crate::reply::{Rendered, Reply};
 
-/// Pause between two pieces of a long stream. The kernel makes it about 60 microseconds, which lets most pieces arrive
-/// alone, as the pieces of a real model do. Without it, whoever reads more slowly gets more pieces at once, and so
-/// seems to need less for each.
+/// Pause between two pieces of a long stream. The kernel extends the pause to about 60 microseconds. So most pieces
+/// arrive one by one, as the pieces of a real model do. Without the pause, a slow reader would get several pieces at
+/// once, and would seem to need less time for each piece.
 const BETWEEN_PIECES: Duration = Duration::from_micros(1);
 
 /// Decides the reply to the body of a request.
@@ -52,7 +52,7 @@ impl Model {
                 }
                 let Ok(stream) = stream else { continue };
                 let shared = Arc::clone(&serving);
-                // A client that goes ends its thread; nobody wants to know.
+                // Ignore the result: the thread ends when its client disconnects.
                 std::thread::spawn(move || serve(stream, &shared));
             }
         });
@@ -77,7 +77,7 @@ impl Model {
 impl Drop for Model {
     fn drop(&mut self) {
         self.shared.ended.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts. If this fails, the thread ends with the process.
+        // Wake the thread that accepts connections, so that it ends. If this fails, it ends with the process.
         let _ = TcpStream::connect(self.address);
     }
 }

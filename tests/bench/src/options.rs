@@ -9,12 +9,12 @@ use crate::measure::Scenario;
 /// How to call the bench.
 pub(crate) const USAGE: &str = "usage: polity-bench --polity PATH [--rounds N] [--only NAME] [--json FILE]";
 
-/// Rounds without `--rounds`.
+/// Number of rounds if the command line does not have `--rounds`.
 const ROUNDS: usize = 5;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// The released binary.
+    /// The `polity` binary to measure.
     pub(crate) polity: PathBuf,
     pub(crate) rounds: usize,
     pub(crate) scenarios: Vec<Scenario>,

@@ -1,4 +1,4 @@
-//! What a process has used: processor time to the nanosecond, and memory.
+//! Measures what a process has used: its processor time, in nanoseconds, and its memory.
 
 use std::time::{Duration, Instant};
 
@@ -23,14 +23,14 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Begins the first part for a process.
+    /// Begins to measure the first part in a process.
     pub(crate) fn of(process: u32) -> Result<Self> {
         let process = Pid::from_raw(i32::try_from(process)?);
         let clock = ClockId::pid_cpu_clock_id(process).context("failed to find the process's clock")?;
         Ok(Self { clock, cpu: Duration::from(clock.now()?), wall: Instant::now() })
     }
 
-    /// Ends a part and begins the next.
+    /// Ends a part and begins the next part. Returns what the process used for the ended part.
     pub(crate) fn lap(&mut self) -> Result<Used> {
         let (cpu, wall) = (Duration::from(self.clock.now()?), Instant::now());
         let used = Used { cpu: cpu.saturating_sub(self.cpu), wall: wall - self.wall };
@@ -45,7 +45,7 @@ pub(crate) fn cpu(process: u32) -> Result<Duration> {
     Ok(Duration::from(clock.now()?))
 }
 
-/// Returns the resident memory of a process, in MB: now (`VmRSS`), or at most so far (`VmHWM`).
+/// Returns the resident memory of a process, in MB: the current value (`VmRSS`) or the peak (`VmHWM`).
 pub(crate) fn memory(process: u32, field: &str) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));

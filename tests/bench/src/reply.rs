@@ -16,11 +16,11 @@ pub(crate) struct Call {
     pub(crate) arguments: Value,
 }
 
-/// What the model says to a request.
+/// The model's reply to a request.
 pub(crate) enum Reply {
     Text(&'static str),
     Calls(Vec<Call>),
-    /// A text of so many small pieces, each sent on its own.
+    /// A text of this many small pieces. The server sends each piece on its own.
     Pieces(usize),
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Rendered {
     Whole(String),
     /// The chunks are sent together.
     Stream(String),
-    /// Each chunk is sent on its own: a beginning, the same piece so many times, an end.
+    /// Each chunk is sent on its own: first `first`, then `count` times `piece`, then `last`.
     Long {
         first: String,
         piece: String,

@@ -1,5 +1,5 @@
-//! The rules by which the scripted model answers, one script for each scenario. The floor gets the same replies: its
-//! requests look like those of polity to these rules.
+//! The rules by which the scripted model answers, one script for each scenario. The floor gets the same replies as
+//! polity, because its requests contain everything that these rules look for.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use crate::model::Script;
 use crate::reply::{Call, Reply, contains};
 
-/// The answer of a model that has nothing to do but answer.
+/// The answer of a model that calls no tools.
 const ANSWER: &str = "The harbour opens at six, and the first ferry leaves at half past.";
-/// Agents that root hires with one answer.
+/// Maximum number of agents that root hires with one answer.
 pub(crate) const BATCH: usize = 20;
 /// The text of a hired agent that has done its work.
 pub(crate) const REPORT: &str = "report: the shelf is counted.";
@@ -24,12 +24,12 @@ pub(crate) fn answering() -> Script {
     Box::new(|_| Reply::Text(ANSWER))
 }
 
-/// Answers every request with a text of so many pieces.
+/// Answers every request with a text of this many pieces.
 pub(crate) fn streaming(pieces: usize) -> Script {
     Box::new(move |_| Reply::Pieces(pieces))
 }
 
-/// Root hires `agents` agents, some at a time; each reports to root at once.
+/// Root hires `agents` agents, at most [`BATCH`] with one answer. Each agent reports to root at once.
 pub(crate) fn hiring(agents: usize) -> Script {
     Box::new(move |request| {
         if !is_root(request) {
@@ -69,8 +69,8 @@ fn brief(number: usize) -> Value {
 
 /// The agents of a ring pass a token until it has made `hops` hops.
 ///
-/// Each agent is hired with the one before it as a collaborator, so the token goes down the line of agents; those that
-/// have been written to know who wrote, so it can come back up.
+/// The agents form a line. The brief of each agent names the agent before it as a collaborator, so the token can go
+/// down the line. An agent that has received a message knows the sender, so the token can also come back up.
 pub(crate) fn ring(agents: usize, hops: usize) -> Script {
     let line: Mutex<Vec<String>> = Mutex::default();
     Box::new(move |request| {
@@ -124,7 +124,8 @@ fn hired(message: &Value) -> Option<String> {
     result["id"].as_str().map(str::to_owned)
 }
 
-/// Returns the place in the line of the agent that gets the token with this hop: down from the last, and up again.
+/// Returns which agent of the line gets the token with this hop. The token goes from the last agent down to the first,
+/// and up again.
 pub(crate) fn place(hop: usize, agents: usize) -> usize {
     let last = agents - 1;
     let at = hop % (2 * last);
@@ -137,7 +138,7 @@ fn pass(to: &str, hop: usize) -> Call {
     Call { id: format!("token-{hop}"), tool: "send_message", arguments }
 }
 
-/// Returns the number of the last token in a request.
+/// Returns the hop number of the newest token in a request.
 fn token(request: &[u8]) -> Option<usize> {
     let user = last(request, br#""role":"user""#)?;
     let begin = user + last(&request[user..], b"token ")? + b"token ".len();

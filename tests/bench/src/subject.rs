@@ -40,7 +40,7 @@ impl Subject {
             "capabilities": {"input": ["text"], "output": ["text", "tool_calling"]},
         });
         std::fs::write(config.join("llmservices.json"), json!({"services": [service]}).to_string())?;
-        // The limits that the scenarios exceed on purpose.
+        // Raise or remove the limits that the scenarios would otherwise reach.
         let limits = json!({
             "maxModelCallsPerTask": null, "maxTokensPerTask": null, "maxAgentsPerTask": 10_000, "maxChildren": 10_000,
         });
@@ -66,7 +66,7 @@ impl Subject {
             }
             said.push_str(&line);
         };
-        // Whatever the daemon says from now on must be read, or it would wait for room in the pipe.
+        // Read everything that the daemon prints from now on. Otherwise the pipe would fill up and block the daemon.
         std::thread::spawn(move || {
             for line in stderr.lines().map_while(Result::ok) {
                 use std::io::Write as _;
@@ -89,7 +89,7 @@ impl Subject {
 
 impl Drop for Subject {
     fn drop(&mut self) {
-        // It may have ended already, and nothing of it is used any more.
+        // Ignore errors: the process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

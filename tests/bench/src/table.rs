@@ -22,7 +22,8 @@ impl Row {
         median(self.samples.iter().filter_map(|sample| sample.floor))
     }
 
-    /// Returns the median of the rounds' ratios: both sides of a round have run on an equally busy machine.
+    /// Returns the median of the ratios of all rounds. Each ratio compares polity and the floor within one round,
+    /// because the machine is equally busy for both then.
     fn ratio(&self) -> Option<f64> {
         median(self.samples.iter().filter_map(|sample| Some(sample.polity / sample.floor?)))
     }

@@ -1,4 +1,4 @@
-//! The floor and the scripted model work together. No binary of polity is needed.
+//! Tests the floor together with the scripted model. The tests need no binary of polity.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -8,7 +8,7 @@ use crate::http::Connection;
 use crate::model::{Model, Script};
 use crate::script;
 
-/// Lets a floor in this process work with a model, and returns the model and how many parts were measured.
+/// Runs a floor in this process with a scripted model. Returns the model, and the number of measured parts.
 fn work(work: Work, script: Script) -> (Model, usize) {
     let model = Model::start(script).unwrap();
     let directory = TempDir::new().unwrap();

@@ -372,8 +372,8 @@ fn hits(point: &'static str, count: usize) -> impl Iterator<Item = Kill> {
     BTreeSet::from([1, (count / 2).max(1)]).into_iter().map(move |hit| Kill { point, hit })
 }
 
-/// Plays all scenarios in rounds until there are enough kills. Each process dies at one of the times that it passes a
-/// point, chosen at random. The command `just crash-matrix` runs this test.
+/// Plays all scenarios in rounds until there are enough kills. If a scenario passes a point several times, the test
+/// chooses at random at which of these times the process dies. The command `just crash-matrix` runs this test.
 #[test]
 #[ignore = "takes minutes: `just crash-matrix`"]
 fn crash_matrix() {
@@ -392,7 +392,8 @@ fn crash_matrix() {
         for (scenario, undisturbed) in &undisturbed {
             let draw = |(point, count): (&'static str, usize)| {
                 // In the first round, the process dies when it first passes a point, so that every point is tried.
-                // Later rounds stay below the known number of times, which varies a little between runs.
+                // Later rounds choose only among the first three quarters of the counted times, because the count
+                // varies a little between runs.
                 let hit = if rounds == 1 { 1 } else { lots.usize(1..=(count * 3 / 4).max(1)) };
                 Kill { point, hit }
             };

@@ -47,7 +47,7 @@ fn batches(asked: &Conversation) -> usize {
 }
 
 /// The script of root. For each form of the picture, root creates a role whose prompt contains the form, and hires an
-/// agent whose brief and first message contain the same form. Each closing text of root is one of the forms, too.
+/// agent whose brief and first message contain the same form. Each closing text of root is also one of the forms.
 fn boss(asked: &Conversation, forms: &[String]) -> Answer {
     let calls = |make: &dyn Fn(usize, &String) -> Call| {
         Answer::calls(forms.iter().enumerate().map(|(number, form)| make(number, form)).collect())

@@ -1,4 +1,4 @@
-//! Messages with a delay arrive once and in order, even if the process is killed or the clock changes meanwhile.
+//! Messages with a delay arrive once and in order, even if the process is killed or the clock changes before that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -277,7 +277,7 @@ fn nobody_passes_for_somebody_else_whatever_it_writes_wherever() {
     assert_attempts_arrive(newest("root"));
     let attempts = injections().len();
     assert_eq!(of_forger(newest("victim")), 2 * attempts + 3);
-    // Root also receives the forger's closing text, so root has one message more.
+    // Root receives two messages for each imitation, and the forger's closing text.
     assert_eq!(of_forger(newest("root")), 2 * attempts + 1);
     let of_user = newest("root").heard().into_iter().filter(|heard| heard.from == Sender::User).count();
     let of_system: Vec<String> = newest("root")

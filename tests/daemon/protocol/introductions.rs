@@ -162,7 +162,7 @@ fn assert_chain(way: Way, introductions: usize) {
     let heard = performed.last_of("specialist").heard();
     assert_eq!(heard.len(), 1, "the refused message must not arrive: {heard:#?}");
 
-    // An agent that sends the request on names the original request, and each answer names the request that it
+    // When an agent forwards the request, it names the original request. Each answer names the request that it
     // answers.
     let first = sent[1].value["messageIds"][0]["id"].as_str().expect("an id").to_owned();
     let asked_on = performed.last_of("front").results_of("send_message").remove(0);
@@ -197,8 +197,7 @@ fn assert_chain(way: Way, introductions: usize) {
         (&json!("introduction"), &json!(front), &json!("specialist"), &spec())
     );
 
-    // The specialist's first message from the asker says who writes, who made the introduction, and why the asker
-    // writes.
+    // The asker's first message to the specialist says who the asker is, who introduced it, and why it writes.
     let lines: Vec<&str> = heard[0].text.lines().collect();
     assert_eq!(heard[0].from, Sender::Agent { role: "asker".to_owned(), id: asker.clone() });
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Reads and changes the database of a daemon, mostly after it has ended.
+//! Reads and changes the database of a daemon, mostly after the daemon has ended.
 
 use std::path::Path;
 

@@ -36,8 +36,8 @@ def growth(before, after):
 `;
 
 /**
- * What each agent does: one step for each result of a tool that it has, and the last step whenever it hears more. A text
- * ends the turn.
+ * The steps of each agent. The number of tool results that the agent has chooses its next step; after all other steps,
+ * the agent repeats the last one. A step that returns a text ends the turn.
  */
 const SCRIPTS = {
   Root: [
@@ -113,7 +113,7 @@ function said(message) {
   return typeof message.content === "string" ? message.content : JSON.stringify(message.content);
 }
 
-/** Returns the next message of an agent: the step after the results that it has. */
+/** Returns the next message of an agent, according to the number of tool results that the agent has. */
 function next(script, messages) {
   const done = messages.filter((message) => message.role === "tool").length;
   const heard = messages.slice(1).map(said).join("\n");

@@ -21,7 +21,7 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use tokio_util::io::ReaderStream;
 
 /// The content security policy of untrusted bytes. It is a second safeguard: if a browser shows the bytes as a page
-/// in spite of the other headers, the page can run and load nothing.
+/// in spite of the other headers, the page can neither run scripts nor load anything.
 const POLICY: &str = "sandbox; default-src 'none'";
 
 pub(super) fn routes(routes: &mut Routes) {
@@ -50,8 +50,8 @@ async fn content(
     let (artifact, hash) = shared.society.artifact_and_hash(&id).await?.ok_or_else(nothing)?;
     let (tag, size) = (format!("\"{hash}\""), artifact.size);
     let given = |name: HeaderName| asked.get(name).and_then(|value| value.to_str().ok());
-    // `opened` reads all bytes to verify them. The answer `304` and the answer to a HEAD request contain no bytes, so
-    // they do not call `opened`.
+    // Call `opened` only if the answer contains bytes, because `opened` reads the whole file to verify it. The answer
+    // `304` and the answer to a HEAD request contain no bytes.
     if given(header::IF_NONE_MATCH).is_some_and(|known| names(known, &tag)) {
         return decorated(StatusCode::NOT_MODIFIED.into_response(), &tag, None);
     }

@@ -1,5 +1,5 @@
 //! Decides how a browser may show untrusted bytes: formats that cannot contain scripts keep their MIME type, texts
-//! become plain text, and the browser only offers all other bytes for download.
+//! become plain text, and all other bytes can only be downloaded.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use polity_society::mime::MimeType;

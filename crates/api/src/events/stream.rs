@@ -78,8 +78,8 @@ struct Position {
     _place: OwnedSemaphorePermit,
 }
 
-/// Opens a stream of all events after a number, including future events, until the daemon shuts down. If events are
-/// missing in between, the stream begins with a `reset`.
+/// Opens a stream of all events after the number `after`, including future events, until the daemon shuts down. If the
+/// stream cannot begin directly after this number, it begins with a `reset`.
 pub(super) async fn open(
     shared: &Shared,
     after: i64,
@@ -164,7 +164,7 @@ impl Position {
 
     /// Reads the next events. Returns `Some(None)` if there are none, and `None` at the end of the stream.
     async fn read(&mut self) -> Option<Option<Vec<Entry>>> {
-        // Mark the newest event as seen before the read. Then an event that is written during the read causes
+        // Before the read, mark the newest event as seen. Then an event that is written during the read causes
         // another read.
         self.newest.mark_unchanged();
         let read = tokio::select! {
@@ -190,8 +190,9 @@ impl Position {
     }
 }
 
-/// Waits for a new event and then [`TOGETHER`], so that one read finds all events that were written at about the same
-/// time. The caller may drop this future while it waits: `unread` then tells whether there is a new event.
+/// Waits for a new event, and then for the time [`TOGETHER`], so that one read finds all events that were written at
+/// about the same time. The caller may drop this future while it waits: `unread` then tells whether there is a new
+/// event.
 async fn woken(newest: &mut watch::Receiver<i64>, unread: &mut Unread) -> Option<()> {
     newest.changed().await.ok()?;
     *unread = Unread::Perhaps;

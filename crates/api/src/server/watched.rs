@@ -55,7 +55,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Watched<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        // Ask the body first: if the daemon was too busy to ask for a long time, the client is not to blame.
+        // Ask the body before the timer: a piece may have arrived in time while the daemon was too busy to read it.
         match Pin::new(&mut self.body).poll_frame(context) {
             Poll::Ready(arrived) => {
                 self.silence = None;
@@ -132,7 +132,7 @@ mod tests {
     async fn a_silent_client_is_told_so_but_not_one_whose_body_was_not_asked_for() {
         let (sender, mut body) = body();
         assert!(futures::poll!(body.frame()).is_pending());
-        // The daemon is busy for longer than the limit, and the piece arrives meanwhile.
+        // The daemon is busy for longer than the limit. The piece arrives during this time.
         sender.send("piece").unwrap();
         tokio::time::advance(SILENCE * 2).await;
         let piece = body.frame().await.unwrap().unwrap();

@@ -9,8 +9,8 @@ export function isDiff(text) {
 
 /**
  * Splits a diff into lines: `{ kind, text }`. The kinds are `added`, `removed`, `same`, `hunk` and `file`. The head
- * of a hunk contains the number of its lines, so this function does not mistake a removed line such as `-- x` for the
- * name of a file.
+ * of a hunk tells how many lines the hunk has. This function counts these lines, so that it does not mistake a removed
+ * line such as `-- x` for the name of a file.
  */
 export function linesOf(text) {
   let old = 0;

@@ -1,6 +1,6 @@
 // Foresees what will not work with a message before the person sends it. Pure functions. The page knows the services,
-// the limits, and the names and types of the attached files. The daemon knows also their bytes, and warns again if it
-// finds more in a message that it has accepted.
+// the limits, and the names and types of the attached files. The daemon also knows the bytes of the files. When it
+// accepts a message, it warns of further problems that it has found.
 
 import { endOf } from "./looks.js";
 
@@ -43,8 +43,8 @@ function readerOf(draft, model) {
 }
 
 /**
- * Returns what will not work with a draft, the worst first. Each has a `code` (those of the daemon's warnings, and
- * some that only the page has) and the values for its text.
+ * Returns the problems of a draft, the worst first. Each problem has a `code` and the values for its text. The daemon's
+ * warnings have the same codes, but some codes exist only here.
  */
 export function foresee(draft, model) {
   if (!model.config || model.services.length === 0) return [];
@@ -57,7 +57,8 @@ export function foresee(draft, model) {
 
   const large = draft.files.filter((one) => one.file.size > limits.maxArtifactBytes);
   if (large.length > 0) add("too_large", { names: named(large), limit: limits.maxArtifactBytes });
-  // A text has at most as many characters and tokens as it has UTF-16 units.
+  // A text never has more characters or tokens than UTF-16 units (`length`), so count exactly only if `length` exceeds
+  // the limit.
   if (draft.text.length > limits.maxMessageChars && [...draft.text].length > limits.maxMessageChars) {
     add("too_long", { n: [...draft.text].length, limit: limits.maxMessageChars });
   }

@@ -47,8 +47,8 @@ export function momentsOf(moments, id) {
 }
 
 /**
- * Gives an agent the state from the most important of its moments, which tell what it is doing in its tasks. An agent
- * without work is returned unchanged.
+ * Gives an agent the state of its most important moment. (A moment is what an agent is doing in one task.) Returns an
+ * agent without work unchanged.
  */
 export function atThisMoment(agent, moments) {
   const [moment] = momentsOf(moments, agent.id);

@@ -137,7 +137,7 @@ const actions = {
     else actions.showComposer();
     setTimeout(() => views.composer.address(to, task, text), 60);
   },
-  /** Tells about a sent message. `told` contains the codes of the warnings that the person has seen before. */
+  /** Tells the person about a sent message. `told` contains the codes of the warnings that the person has seen. */
   sent(posted, told) {
     if (store.ui.task && store.ui.task !== posted.task) actions.chooseTask(posted.task);
     for (const warning of posted.warnings ?? []) if (!told.includes(warning.code)) actions.say(warning.text, "warning");

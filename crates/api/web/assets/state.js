@@ -1,8 +1,8 @@
 // The page's model of the society: the data that the page has read from the server, updated with later events. A pure
 // function computes the next model from the current one and an action.
 //
-// Each agent has `asOf`, the number of the last event that its data includes. So an event from before the read
-// changes nothing, and a read that started before an event does not undo this event. Events do not contain all data
+// Each agent has `asOf`, the number of the last event that its data includes. An event with this number or a lower one
+// changes nothing, and a read that started before an event does not undo its changes. Events do not contain all data
 // that changes, such as the cost of a call, or which agents wait for other agents. For such data, an event increments
 // the counter of a part in `stale`, and `refresh.js` rereads this part. `returns` counts how often the connection was
 // restored. The page may have missed events while it had no connection, so it rereads everything.

@@ -1,5 +1,5 @@
-// The window of events that the timeline keeps in memory. The window has no gaps and a limited length. Pages extend
-// it at both ends, and live events at the new end. Pure functions.
+// The window of events that the timeline keeps in memory. The window has no gaps and a limited length. Pages of older
+// or newer events extend it at both ends. Live events extend it only at the end with the newest events. Pure functions.
 
 /** Maximum number of events to hold. */
 export const BOUND = 3000;

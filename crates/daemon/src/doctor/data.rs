@@ -190,7 +190,7 @@ async fn daemon(data: &Path, inquirer: &Inquirer, network: Network) -> Finding {
     )
 }
 
-/// Whether a server at this address reports that it is healthy.
+/// Returns whether a server at this address reports that it is healthy.
 pub(super) async fn answers(inquirer: &Inquirer, url: &str) -> bool {
     let asked = inquirer.ask(&Endpoint::new(url, ""), Question::OfBase("healthz"), QUESTION).await;
     match asked {

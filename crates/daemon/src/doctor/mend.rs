@@ -33,8 +33,8 @@ fn failed(why: &str) -> Finding {
 }
 
 impl Plan {
-    /// Adds to the advice of each finding that `--fix` settles that the user can run `polity doctor --fix` instead. The
-    /// advice of all other findings stays as it is.
+    /// If `--fix` settles a finding, adds to its advice that the user can run `polity doctor --fix` instead. The advice
+    /// of all other findings stays as it is.
     pub(super) fn advise(&self, section: &mut Section) {
         let Some((service, findings)) = section.of_service() else { return };
         let corrects = |field: Field| {
@@ -66,9 +66,9 @@ impl Plan {
     }
 }
 
-/// Atomically replaces the text `before` of a file by `after`. Fails if the file contains another text than `before`,
-/// because somebody has then just edited the file. The new file gets the permissions of the old one, and a symbolic
-/// link stays a link.
+/// Atomically replaces the text `before` of a file by `after`. If the file no longer contains `before`, somebody has
+/// just edited the file, so this function fails. The new file gets the permissions of the old one, and a symbolic link
+/// stays a link.
 fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let permissions = fs::metadata(&path)?.permissions();
@@ -95,7 +95,7 @@ fn replace(path: &Path, before: &str, after: &str) -> io::Result<()> {
 fn write(path: &Path, permissions: fs::Permissions, text: &str) -> io::Result<()> {
     let mut options = File::options();
     options.write(true).create_new(true);
-    // At its creation, only the owner may read the file, because it may contain API keys. The file then gets the
+    // Create the file so that only its owner can read it, because it may contain API keys. After that, it gets the
     // permissions of the file that it will replace.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);

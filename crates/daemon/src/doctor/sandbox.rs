@@ -17,7 +17,8 @@ pub(super) async fn look() -> Section {
     Section::new("sandbox", "of commands", findings)
 }
 
-/// Formats what the sandbox can restrict on this machine as findings. The first finding is the level of the sandbox.
+/// Returns findings that say what the sandbox can restrict on this machine. The first finding is the level of the
+/// sandbox.
 fn findings(machine: &Machine) -> Vec<Finding> {
     let level = machine.level;
     let of_level = match level {

@@ -37,7 +37,7 @@ const ABILITIES: [(TextKey, Capability, Direction); 4] = [
 ];
 
 fn has(service: &Service, capability: &Capability, direction: Direction) -> bool {
-    // Agents on a service that declares no output capabilities may use tools, too: see `Service::tools_allowed`.
+    // Agents may use tools even on a service that declares no output capabilities: see `Service::tools_allowed`.
     let is_tools = *capability == Capability::TOOL_CALLING;
     service.capabilities.has(capability, direction) || (is_tools && service.tools_allowed())
 }

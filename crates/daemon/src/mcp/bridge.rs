@@ -167,8 +167,8 @@ async fn copy(
     Ok(())
 }
 
-/// Copies messages that the daemon sends by itself, not as an answer, to standard output, as long as the process runs.
-/// The daemon sends such messages only in a session.
+/// Copies to standard output the messages that the daemon sends by itself and not as answers. Runs as long as the
+/// process. The daemon sends such messages only in a session.
 async fn stream(client: Client, mut agreed: watch::Receiver<Agreed>, answers: mpsc::Sender<String>) {
     loop {
         let Ok(headers) = agreed
@@ -179,7 +179,7 @@ async fn stream(client: Client, mut agreed: watch::Receiver<Agreed>, answers: mp
             return;
         };
         if let Ok(relayed) = client.relay_stream(&headers).await {
-            // Ignore an error: the loop opens a stream that breaks off again.
+            // Ignore an error: if the stream breaks off, the loop opens it again.
             let _ = copy(relayed, None, &answers).await;
         }
         tokio::time::sleep(PAUSE).await;

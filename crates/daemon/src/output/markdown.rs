@@ -240,7 +240,7 @@ impl Writer {
         }
     }
 
-    /// Writes the pieces that were read since the last block, as a paragraph.
+    /// Writes, as one paragraph, the pieces that were read since the last block.
     fn flush(&mut self) {
         let pieces = std::mem::take(&mut self.pieces);
         if pieces.iter().any(|piece| !piece.text.trim().is_empty()) {

@@ -60,7 +60,7 @@ impl Page {
         }
     }
 
-    /// Returns a page that is narrower than this page by a number of columns, for a text that is indented.
+    /// Returns a page for an indented text, with `by` columns fewer than this page.
     pub(crate) fn narrower(self, by: usize) -> Self {
         match self {
             Self::Terminal { columns } => Self::Terminal { columns: columns.saturating_sub(by) },

@@ -20,7 +20,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Escapes all characters of a JSON line that control a terminal. The meaning of the JSON stays the same. JSON itself
+/// In a JSON line, escapes all characters that control a terminal. The meaning of the JSON stays the same. JSON itself
 /// requires escapes for only some of these characters.
 pub(crate) fn harmless_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_obeyed) {

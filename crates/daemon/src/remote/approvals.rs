@@ -14,8 +14,8 @@ use polity_society::id::{ApprovalId, PermissionId, TaskId};
 use polity_view::{ApprovalAnswer, ApprovalFilter, ApprovalState, ApprovalView, MAX_PAGE, PermissionView};
 use serde_json::Value;
 
-/// Maximum length, in characters, of an argument of the call that the user is asked about. If the question also shows
-/// what the call would change, a longer argument is left out.
+/// Maximum length, in characters, of an argument in a question that also shows what the call would change. A longer
+/// argument is left out of the question.
 const SHORT_CHARS: usize = 200;
 
 /// `polity approvals`
@@ -133,7 +133,7 @@ pub(super) fn taken(approval: &ApprovalView) -> String {
     format!("{} {may} call {}{long}", approval.agent, approval.tool)
 }
 
-/// Fetches the questions about calls that have this state, oldest first.
+/// Fetches the questions in this state, oldest first.
 pub(super) async fn all(
     client: &Client,
     task: Option<TaskId>,

@@ -147,7 +147,7 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
     };
     let Some((path, chosen)) = output else {
         if to_terminal && artifact.kind == Kind::Text {
-            // The text may come from a model. `print` makes characters visible that would control the terminal.
+            // The text may come from a model. `print` makes visible the characters that would control the terminal.
             let mut text = Vec::new();
             let meter = progress(Meter::new("fetching", Some(artifact.size)));
             client.artifact_content(id.as_str(), &mut text, Path::new("standard output"), &meter).await?;
@@ -180,7 +180,7 @@ async fn get(client: &Client, reference: &str, output: Option<PathBuf>) -> Resul
 enum Chosen {
     /// The user, who may want to replace an existing file.
     ByPerson,
-    /// The agent or user who stored the artifact: the name must not replace an existing file.
+    /// The agent or user who stored the artifact. An existing file with this name must not be replaced.
     ByArtifact,
 }
 
@@ -226,7 +226,7 @@ pub(crate) fn own_name(artifact: &ArtifactView) -> PathBuf {
     PathBuf::from(named.map_or_else(|| artifact.id.to_string(), |name| shortened(&name, LONGEST_NAME)))
 }
 
-/// Cuts a name to `longest` bytes. A short file extension stays: then the end of the name before the extension is cut.
+/// Cuts a name to at most `longest` bytes. Keeps a short file extension, and cuts the part before it instead.
 fn shortened(name: &str, longest: usize) -> String {
     if name.len() <= longest {
         return name.to_owned();

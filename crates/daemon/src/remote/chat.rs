@@ -242,8 +242,8 @@ struct Around {
 }
 
 impl Around {
-    /// Waits for an operation, which may wait until a stopped daemon is back. Meanwhile this function collects the
-    /// lines of the user, and tells the user if the daemon has stopped.
+    /// Waits until an operation ends; the operation itself may wait for a stopped daemon to come back. During the wait,
+    /// this function collects the lines that the user types, and tells the user if the daemon stops.
     async fn beside<T>(&mut self, work: impl Future<Output = T>) -> Result<Heard<T>, Failure> {
         let mut work = std::pin::pin!(work);
         loop {
@@ -260,7 +260,7 @@ impl Around {
         }
     }
 
-    /// Draws what the agents are doing, above the input line. Replaces the lines that were drawn last.
+    /// Draws, above the input line, what the agents are doing. Replaces the lines that were drawn last.
     fn draw(&self) -> Result<(), Failure> {
         match &mut *self.printer.lock().unwrap_or_else(PoisonError::into_inner) {
             Printer::Plain => Ok(()),
@@ -498,7 +498,7 @@ impl Chat {
 
 /// Number of earlier messages that a chat shows when it begins.
 const LAST: u32 = 6;
-/// Number of lines of earlier chats that the arrow keys find.
+/// Number of lines from earlier chats that the user can recall with the arrow keys.
 const WRITTEN: u32 = 100;
 
 /// Fetches the lines that the user wrote to root, oldest first.
@@ -515,7 +515,7 @@ async fn written(client: &Client) -> Result<Vec<String>, Failure> {
 }
 
 /// Formats the last messages of the task, so that the user sees where the conversation was left. If the user named no
-/// task, these are the messages of the newest task, and the last text tells how to continue that task. Messages that
+/// task, these are the messages of the newest task, and the last returned text tells how to continue it. Messages that
 /// the user has not been shown are left out, because the chat shows them when it continues the task.
 async fn last_lines(client: &Client, task: Option<&TaskId>, page: Page) -> Result<Vec<String>, Failure> {
     let newest = match task {

@@ -65,7 +65,7 @@ pub(crate) async fn unshown(client: &Client, task: Option<&TaskId>) -> Result<Ve
     }
 }
 
-/// Prints the messages of tasks to the user, each once, and marks each as shown after it was printed.
+/// Prints the messages that the user gets in some tasks, each message once. Marks each printed message as shown.
 pub(crate) struct Telling<'a> {
     client: &'a Client,
     /// The tasks whose messages are printed. The outcome of the last task becomes the exit code.
@@ -248,8 +248,8 @@ impl<'a> Telling<'a> {
                         && asks == Asks::Nothing
                         && let Some(outcome) = self.outcome().await?
                     {
-                        // All tasks have ended, perhaps one of them after this event. The stream has not brought the
-                        // events of that later end yet, so fetch these events from the daemon.
+                        // All tasks have ended, but one of them may have ended only after this event. The stream has
+                        // not brought the events after this event yet, so fetch them from the daemon.
                         self.catch_up(entry.seq, &filter, &mut show_event).await?;
                         return Ok(outcome);
                     }
@@ -266,7 +266,7 @@ impl<'a> Telling<'a> {
         Err(Failure::Defect("the event stream ended".to_owned()))
     }
 
-    /// Draws what the agents are doing, below the other output. Draws nothing while a question is open, because the
+    /// Draws, below the other output, what the agents are doing. Draws nothing while a question is open, because the
     /// user types the answer at the same place.
     fn draw(&self, foot: &mut Option<Foot>, live: &Live, asks: Asks) {
         let Some(foot) = foot else { return };
@@ -297,7 +297,7 @@ impl<'a> Telling<'a> {
     }
 }
 
-/// Whether a question is open on the terminal that asks the user whether an agent may make a call.
+/// Whether the terminal shows an open question about a call of an agent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asks {
     AboutCall,

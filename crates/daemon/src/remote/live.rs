@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthChar;
 const AGENTS: usize = 6;
 /// Maximum number of lines for the text that root's model is writing; the end of the text is shown.
 const TEXT_LINES: usize = 4;
-/// Maximum number of characters of a text that are kept, which is more than the lines can show.
+/// Number of characters of a text to keep: more than the lines can show.
 const KEPT: usize = 4_000;
 
 /// The agents that are at work.
@@ -28,7 +28,7 @@ struct AtWork {
     saying: Saying,
 }
 
-/// The end of an answer of a model while the answer is arriving.
+/// The end of a model's answer that is still arriving.
 #[derive(Debug, Default)]
 pub(crate) struct Saying {
     answer: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Saying {
 }
 
 impl Live {
-    /// Updates what one agent is doing from a glimpse of the event stream.
+    /// Takes in a glimpse of the event stream, which tells what one agent is doing.
     pub(crate) fn see(&mut self, glimpse: Glimpse) {
         let Glimpse { agent, task, doing, said } = glimpse;
         let Some(doing) = doing else {
@@ -57,7 +57,7 @@ impl Live {
     }
 
     /// Forgets what all agents are doing. The caller does this when the event stream is connected again, because
-    /// glimpses may have been lost meanwhile.
+    /// glimpses may have been lost while the stream was not connected.
     pub(crate) fn forget(&mut self) {
         self.agents.clear();
     }

@@ -85,8 +85,8 @@ pub(crate) struct Run<'a> {
 struct Begun {
     /// The outcome of the last task becomes the exit code.
     tasks: Vec<TaskId>,
-    /// The number of tasks that may still print something. If there are several, the title of its task is printed above
-    /// each message.
+    /// How many tasks may still print something. If there are several, each message is printed below the title of its
+    /// task.
     talking: usize,
 }
 
@@ -121,8 +121,8 @@ impl Run<'_> {
         }
         let nothing_open = left.is_empty();
         if self.others == Others::OfThisProcess {
-            // Fetch the open tasks first and the unshown messages second. A task that ends in between is then found
-            // by its messages.
+            // Fetch the open tasks first and the unshown messages second. A task that ends between the two requests is
+            // then found by its messages.
             let known: BTreeSet<TaskId> = left.iter().cloned().collect();
             let unshown: BTreeSet<TaskId> =
                 unshown(client, None).await?.into_iter().map(|message| message.task).collect();

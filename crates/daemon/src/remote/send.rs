@@ -106,13 +106,13 @@ pub(crate) async fn stored(client: &Client, attachment: &Path) -> Result<String,
 }
 
 /// Maximum total size, in bytes, of files that are sent in one request with their message, because the client holds
-/// these files in memory. If the files are larger together, they are stored one by one before the message is sent.
+/// these files in memory. If the files together are larger, they are stored one by one before the message is sent.
 const MOST_IN_MESSAGE: u64 = 64 << 20;
-/// The HTTP status of a request whose files are too large together.
+/// The HTTP status with which the daemon refuses a request whose files together are too large.
 const TOO_LARGE: u16 = 413;
 
-/// Sends a message with attachments, which are files or references of artifacts. Prints the warnings in the daemon's
-/// answer on standard error.
+/// Sends a message with attachments, which are files or references of artifacts. If the daemon's answer contains
+/// warnings, prints them on standard error.
 pub(crate) async fn post(
     client: &Client,
     message: NewMessage,

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     #[command(flatten)]
     at: At,
-    /// Print the daemon that has ended as one JSON object.
+    /// Print, as one JSON object, the daemon that has ended.
     #[arg(long)]
     json: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
 }
 
 /// Returns whether a daemon has ended. A daemon holds the lock of its data directory until its process ends. If a new
-/// daemon has started meanwhile, the new daemon holds the lock; its `daemon.json` has another process id.
+/// daemon has started after that, the new daemon holds the lock, and its `daemon.json` has another process id.
 fn has_ended(data: &Path, leaving: Leaving) -> Result<bool, Failure> {
     let held = holder(data).map_err(|source| Failure::Data { path: data.to_owned(), source })?;
     let note = || read_text(&data.join(NOTE), Links::Refused, MAX_NOTE).ok();

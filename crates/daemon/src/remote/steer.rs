@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     alone: bool,
     #[command(flatten)]
     at: At,
-    /// Print the agents that were stopped, paused or resumed as one JSON object.
+    /// Print, as one JSON object, the agents that were stopped, paused or resumed.
     #[arg(long)]
     json: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) async fn run(arguments: Arguments, step: SteerAction) -> Result<u8, F
     Ok(0)
 }
 
-/// Whether the id belongs to a task. No agent has the same id as a task.
+/// Returns whether the id belongs to a task. No agent has the same id as a task.
 async fn is_task(client: &Client, id: &TaskId) -> Result<bool, Failure> {
     match client.task(id).await {
         Ok(_) => Ok(true),

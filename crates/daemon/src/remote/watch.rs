@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
 const BEFORE: u32 = 20;
 /// Minimum interval between two redraws, and between two requests for the list of agents.
 const PERIOD: Duration = Duration::from_millis(250);
-/// Each event is shown as a sentence, which may contain a text of the event, such as the text of a message. A text of
-/// one line and at most this number of characters stands whole in the sentence; any other text is cut.
+/// Maximum length, in characters, of a text in the sentence that shows an event, such as the text of a message. If the
+/// text is longer or has several lines, the sentence contains only its beginning.
 const SENTENCE_CHARS: usize = 80;
 /// Maximum interval between two redraws. The screen shows elapsed times, so it changes even if no event arrives.
 const SECOND: Duration = Duration::from_secs(1);
@@ -139,8 +139,8 @@ fn wish(event: &TerminalEvent) -> Option<Wish> {
     }
 }
 
-/// Reads keys and changes of the screen size in a thread. The thread ends with the process, or when the returned
-/// receiver is dropped.
+/// Starts a thread that reads keys and changes of the screen size. The thread ends with the process, or when the
+/// returned receiver is dropped.
 fn listen_to_keys() -> mpsc::Receiver<Wish> {
     let (tell, wishes) = mpsc::channel(KEYS);
     std::thread::spawn(move || {
@@ -170,7 +170,8 @@ async fn on_screen(client: &Client, filter: &EventFilter) -> Result<(), Failure>
     periods.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut drawn, mut asked) = (Drawn::Old, Drawn::New);
     let mut drawn_at = Instant::now();
-    // A request for the list of agents that is not answered yet. Keys and events are handled meanwhile.
+    // A request for the list of agents that is not answered yet. The loop handles keys and events while it waits for
+    // the answer.
     let mut asking: Option<Pin<Box<_>>> = None;
     loop {
         tokio::select! {

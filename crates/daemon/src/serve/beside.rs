@@ -60,7 +60,7 @@ fn read_private(path: &Path) -> io::Result<String> {
     text(read_to_end(&mut file, MAX_TOKEN)?)
 }
 
-/// Removes the permissions of other users on a file. Tells the user if there were any.
+/// Removes all permissions that other users have on a file. Tells the user if there were any.
 fn keep_private(path: &Path, file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     if file.metadata()?.permissions().mode() & 0o077 != 0 {

@@ -1,5 +1,5 @@
-//! Starts the processes of MCP servers. The configuration decides whether a process runs in a sandbox, like the
-//! commands of agents.
+//! Starts the processes of MCP servers. The configuration decides whether a process runs in a sandbox, as the commands
+//! of agents do.
 //!
 //! A sandboxed process has no open files except its standard streams. So its messages go through three named pipes in
 //! its own temporary directory. The shell in the sandbox first reads one line from the first pipe. This line contains

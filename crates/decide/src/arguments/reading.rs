@@ -26,14 +26,14 @@ pub(super) trait Argument: Sized {
     /// Reads a value that is present. A fault of the whole value has an empty field path.
     fn read(value: Value, reading: &mut Reading<'_>) -> Result<Self, Vec<FieldProblem>>;
 
-    /// Returns the value to use if the argument is missing, or the fault.
+    /// Returns the value to use if the argument is missing. Fails with a fault if the argument must not be missing.
     fn absent() -> Result<Self, Vec<FieldProblem>> {
         Err(vec![FieldProblem::new("", Fault::Missing)])
     }
 }
 
-/// The refusal that reports a fault. A call gets only one refusal. If its faults belong to several refusals, the first
-/// of them in the order of this enum reports all faults.
+/// The refusal that reports a fault. A call gets only one refusal. If its faults belong to several refusals, the call
+/// gets the one that comes first in this enum, and this refusal reports all faults.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Blame {
     /// `invalid_task_brief`
@@ -166,8 +166,8 @@ impl<'a> Reader<'a> {
                 let mut reading = Reading { catalogue: self.catalogue, ignored: Vec::new() };
                 let read = T::read(value, &mut reading);
                 self.ignored.extend(reading.ignored.into_iter().map(|field| match field.as_str() {
-                    // `from` names the sender of a message. The system sets the sender, so the name alone is reported,
-                    // without its path.
+                    // `from` names the sender of a message. The system sets the sender, so only the field name `from`
+                    // is reported, without its path.
                     "from" => field,
                     field => path(name, field),
                 }));
@@ -206,7 +206,8 @@ impl<'a> Reader<'a> {
 
         let blames: BTreeSet<Blame> = self.faults.iter().map(|(blame, _, _)| *blame).collect();
         let details = self.faults.into_iter().map(|(blame, name, problem)| {
-            // The refusal of a brief or a message names its fields by their paths inside that brief or message.
+            // If all faults are in the brief, or all are in the message, the refusal gives the paths of the wrong
+            // fields inside that brief or message.
             let is_inside = blame == Blame::Brief || (blame == Blame::Message && name == "payload");
             if is_inside && blames.len() == 1 && !problem.field.is_empty() {
                 problem

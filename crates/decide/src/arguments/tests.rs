@@ -100,7 +100,8 @@ fn all_faults_of_a_call_are_said_at_once_each_with_its_path() {
 
 #[test]
 fn faults_of_briefs_and_messages_are_among_them() {
-    // The refusal of a brief or a message names its fields by their paths inside that brief or message.
+    // If all faults are in the brief, or all are in the message, the refusal gives the paths of the wrong fields inside
+    // that brief or message.
     check(
         "spawn_agent",
         json!({"roleId": "r", "taskBrief": {"objective": "o", "inputs": 7}}),

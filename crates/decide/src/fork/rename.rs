@@ -95,8 +95,8 @@ pub fn renamed(mut rows: Rows, names: &Names) -> Rows {
 
 struct Ids<'a> {
     names: &'a Names,
-    /// The pairs of old and new ids, by the first byte of the old id. Longer old ids come first, because an id can
-    /// begin with another id.
+    /// The pairs of old and new ids. The key is the first byte of the old id. Longer old ids come first, because an id
+    /// can begin with another id.
     by_first: HashMap<u8, Vec<(&'a str, &'a str)>>,
 }
 

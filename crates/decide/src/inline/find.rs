@@ -124,7 +124,8 @@ impl Search<'_> {
 
     fn may_begin(&self, at: usize) -> bool {
         let digits = |most| Stream::read(self.text, at, most).bytes();
-        // The first two digits determine the first byte. At most places, no file can begin with this byte.
+        // The first two digits determine the first byte. Check this byte first, because few bytes can begin a known
+        // file.
         let first = match (symbol(self.text, at), symbol(self.text, at + 1)) {
             (Some((Symbol::Digit(first), 1)), Some((Symbol::Digit(second), 1))) => byte_of(first, second),
             _ => digits(2).first().copied(),

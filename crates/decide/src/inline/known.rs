@@ -22,8 +22,8 @@ const TOO_EASY: &[&str] = &[
     "application/x-executable",
 ];
 
-/// Audio frames without a container format around them count as a file only if there are at least this many bytes. So
-/// many bytes contain several frames. Each frame must end where the next frame begins, which random bytes do not do.
+/// Audio frames without a container format around them count as a file only if they have at least this many bytes
+/// together, which is several frames. Each frame must end where the next frame begins; random bytes do not do that.
 const FRAMES: usize = 1024;
 
 /// Returns whether the bytes are the beginning of a file of a known kind. Text and unspecific types do not count.

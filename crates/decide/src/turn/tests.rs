@@ -318,7 +318,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     /// A text that does not count as an answer, such as a failed tool call, never becomes the closing text. The model
-    /// is told this at most once. A second failed call fails the turn, no matter where the process ended meanwhile.
+    /// is told this at most once. A second failed call fails the turn, no matter where the process ended in between.
     #[test]
     fn what_is_no_answer_is_sent_back_once(beginning in beginnings(), answers in answers(), cuts in cuts(), mail in 0u8..3, unwritten: bool) {
         let world = lived(beginning, answers, cuts, mail, unwritten);

@@ -213,7 +213,7 @@ impl Commands {
         ended.map(|(over, output)| Seen::Ended(over, output)).ok_or_else(|| self.unknown(caller, id))
     }
 
-    /// Notes how many bytes of a background command's output the agent has seen.
+    /// Records how many bytes of a background command's output the agent has seen.
     pub(super) fn saw(&self, id: &CommandId, seen: u64) {
         self.board.saw(id, seen);
     }
@@ -299,8 +299,8 @@ fn not_noted(error: io::Error) -> Refusal {
     failed(BASH, format!("cannot keep a note about the command: {error}"))
 }
 
-/// Makes the description of the end of a command that polity writes into the note on disk. `seen` is the number of
-/// output bytes that the agent has seen.
+/// Describes how a command ended. Polity writes this description into the note on disk. `seen` is the number of output
+/// bytes that the agent has seen.
 fn over(finished: Result<Finished, Error>, seen: u64) -> Over {
     match finished {
         Ok(Finished { end, ended }) => Over {

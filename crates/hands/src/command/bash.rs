@@ -70,7 +70,7 @@ impl Tool for Bash {
             let Invocation { caller, idempotency_key, cancel, progress, .. } = invocation;
             let output = self.commands.output_file(&caller.task, &idempotency_key);
             let cancel = cancel.child_token();
-            // Dropping this future ends the command, because nobody will read the result.
+            // If the runtime drops this future, nobody will read the result, so the guard ends the command.
             let _ends = cancel.clone().drop_guard();
             let order = Order { command, limits, caller: &caller, output, cancel };
             let report = move |bytes: &[u8]| progress.report(String::from_utf8_lossy(bytes).trim_end());

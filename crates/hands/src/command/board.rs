@@ -79,7 +79,7 @@ impl Board {
         self.lock().get(id).cloned()
     }
 
-    /// Notes how many output bytes the agent has seen. A smaller number than before has no effect.
+    /// Records how many output bytes the agent has seen. A smaller number than before has no effect.
     pub(super) fn saw(&self, id: &CommandId, seen: u64) {
         if let Some(posted) = self.lock().get_mut(id) {
             posted.seen = posted.seen.max(seen);

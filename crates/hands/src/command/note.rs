@@ -2,8 +2,8 @@
 //!
 //! A note is written before its command starts, as an *open* note without an end. When the command ends, polity adds
 //! the end to the note. When the notice for the agent is recorded, polity *closes* the note: polity moves the file of
-//! the note to the directory of the task. If polity finds an open note without an end when it starts, the command was
-//! interrupted.
+//! the note to the directory of the task. If polity starts and finds an open note without an end, polity had ended or
+//! died while the command was running, so the command counts as interrupted.
 
 use super::excerpt::last_lines;
 use super::live::Owner;
@@ -39,7 +39,8 @@ pub(super) struct Note {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Over {
     pub(super) end: CommandEnd,
-    /// How long the command ran. Absent if polity died while the command was running.
+    /// How long the command ran. Absent if polity ended or died while the command was running, or if `end` is
+    /// [`CommandEnd::Failed`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) duration_ms: Option<u64>,
     /// Number of output bytes that the agent saw while the command was running.

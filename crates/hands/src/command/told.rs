@@ -6,7 +6,7 @@ use polity_society::command::CommandEnd;
 use polity_society::id::{AgentId, CommandId, TaskId};
 use std::sync::Arc;
 
-/// Maximum number of characters of the command that the notice of its end quotes.
+/// The notice of a command's end quotes at most this many characters of the command.
 const COMMAND_CHARS: usize = 200;
 
 /// The end of a background command. The agent must get exactly one notice of this end. After a crash, the same end may

@@ -38,12 +38,12 @@ pub(super) async fn blocking<T: Send + 'static>(
     done.map_err(|error| Refusal::ToolFailed { tool: tool.to_owned(), reason: error.to_string() })?
 }
 
-/// Makes the refusal of a call because of one argument.
+/// Makes a refusal that names one invalid argument. `rule` says what is wrong with the argument.
 pub(super) fn refused(argument: &str, rule: impl Into<String>) -> Refusal {
     Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Rule(rule.into()))])
 }
 
-/// Makes the refusal of a call because an argument is missing.
+/// Makes a refusal that names one missing argument.
 pub(super) fn missing(argument: &str) -> Refusal {
     Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Missing)])
 }

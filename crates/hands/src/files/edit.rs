@@ -125,7 +125,8 @@ fn insert(text: &str, after: usize, new: &str) -> Result<Edited, EditFault> {
             spliced(text, at..at, &format!("{new}{}", ending.as_str()))
         }
         // The text is inserted after the last line of the file, and this line has no line end. So the last inserted
-        // line gets no line end either, unless the inserted line is blank.
+        // line gets no line end either. But if this last line is blank, it gets a line end, because without one it
+        // would not count as a line.
         None => {
             let is_blank = new.is_empty() || new.ends_with('\n');
             let end = if is_blank { ending.as_str() } else { "" };

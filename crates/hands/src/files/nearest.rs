@@ -16,7 +16,7 @@ const MAX_FUZZY_CHARS: usize = 200;
 /// Minimum similarity of two lines: 0 is different, 1 is equal.
 const MIN_LIKENESS: f64 = 0.6;
 
-/// Minimum number of characters of a line that helps to find a place. Shorter lines, such as `}`, occur everywhere.
+/// A line with fewer characters than this, such as `}`, does not help to find a place, because it occurs everywhere.
 const MIN_TELLING_CHARS: usize = 4;
 
 /// The lines of a file that are most similar to a quoted text.

@@ -21,8 +21,9 @@ pub(super) struct Numbered {
     pub(super) last: usize,
 }
 
-/// Numbers the lines of a text in a range of line numbers, up to `max_chars` characters. At least one line is
-/// shown. If a single line is too long, its end is left out, and the result says how many characters are missing.
+/// Returns the lines of a text in a range of line numbers, each with its number, up to `max_chars` characters. At least
+/// one line is shown. If a single line is too long, its end is left out, and the result says how many characters are
+/// missing.
 pub(super) fn numbered(text: &str, range: RangeInclusive<usize>, max_chars: usize) -> Numbered {
     let first = *range.start();
     let wanted = range.end().saturating_add(1).saturating_sub(first);
@@ -48,8 +49,8 @@ pub(super) fn numbered(text: &str, range: RangeInclusive<usize>, max_chars: usiz
     shown
 }
 
-/// Numbers the changed lines of a text and the lines around them. If there are more than [`MAX_SNIPPET_LINES`], the
-/// lines in the middle are left out.
+/// Returns the changed lines of a text and the lines around them, each with its number. If there are more than
+/// [`MAX_SNIPPET_LINES`], the lines in the middle are left out.
 pub(super) fn snippet(text: &str, changed: &RangeInclusive<usize>) -> String {
     let first = changed.start().saturating_sub(AROUND).max(1);
     let last = changed.end().saturating_add(AROUND);
@@ -63,7 +64,7 @@ pub(super) fn snippet(text: &str, changed: &RangeInclusive<usize>) -> String {
     format!("{beginning}     …\t{left_out} lines\n{end}")
 }
 
-/// Numbers the lines in a range of line numbers.
+/// Returns the lines of a text in a range of line numbers, each with its number.
 pub(super) fn excerpt(text: &str, range: RangeInclusive<usize>) -> String {
     in_range(text, range).collect()
 }

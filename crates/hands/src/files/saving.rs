@@ -58,7 +58,7 @@ struct Evidence {
 }
 
 impl Files {
-    /// `views` stores, for each agent and each file, which content of the file the agent saw last.
+    /// `views` stores, for each agent and each file, the hash of the content that the agent last viewed or wrote.
     pub fn new(places: Arc<dyn Places>, views: Arc<Views>, bounds: Bounds) -> Self {
         Self { places, views, bounds }
     }
@@ -186,7 +186,7 @@ impl Files {
         blocking(at.tool, preview).await.ok().flatten()
     }
 
-    /// Opens the workspace of the caller. Also returns the record of which contents of files agents have seen.
+    /// Opens the workspace of the caller. Also returns the record of the file contents that each agent has seen.
     pub(super) async fn desk(
         &self,
         caller: &Caller,

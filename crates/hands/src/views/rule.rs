@@ -2,7 +2,7 @@
 
 use polity_files::ContentHash;
 
-/// The kinds of change. They differ in how much the arguments prove about what the agent knows.
+/// The kinds of change. Only the arguments of `Replace` prove that the agent knows the text that it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Replaces the whole content. The arguments prove nothing.

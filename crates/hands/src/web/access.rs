@@ -88,8 +88,8 @@ pub(super) fn refusal(tool: &'static str, error: &Error) -> Refusal {
     Refusal::InvalidArguments(vec![FieldProblem::new(argument, Fault::Rule(error.to_string()))])
 }
 
-/// Returns the address, cut to a maximum length, as the origin of a result, with the HTTP status if the request did not
-/// succeed.
+/// Returns the origin of a result: the address, cut to a maximum length. If the request did not succeed, the origin
+/// also contains the HTTP status.
 pub(super) fn origin(url: &str, status: u16) -> String {
     let mut origin: String = url.chars().take(ORIGIN_CHARS).collect();
     if origin.len() < url.len() {

@@ -109,7 +109,8 @@ impl Tool for HttpRequest {
         arguments::read::<Given>(arguments).map_or(Effect::Changes, |given| given.effect())
     }
 
-    /// Refuses a call whose request is malformed or whose file could not be saved, before anything is sent.
+    /// Before anything is sent, refuses a call whose request is malformed, or whose answer could not be saved to the
+    /// wanted file.
     fn prepare<'a>(&'a self, invocation: &'a Invocation) -> BoxFuture<'a, Result<Value, Refusal>> {
         async move {
             let given: Given = arguments::read(&invocation.arguments)?;

@@ -51,7 +51,7 @@ async fn settings_count_from_the_next_call_on() {
     assert_eq!(bench.bash(&format!("cat {book}")).await["output"], "a book");
 }
 
-/// Two commands keep their own limits, but together they exceed the limit of the task.
+/// Each of two commands stays within its own limits, but together they exceed the limit of the task.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_heavier_command_ends_if_all_of_a_task_exceed_a_limit() {
     for level in SANDBOXES {
@@ -72,7 +72,8 @@ async fn a_full_task_gets_little_disk() {
     let Some(bench) = Bench::at(Level::Partial).await else { return };
     bench.bash("head -c 1000000 /dev/urandom > file").await;
     bench.settings.lock().unwrap().task_limits = TaskLimits { disk_bytes: 1_000, ..TaskLimits::default() };
-    // The size of the directories is measured only from time to time, so the limit may apply later.
+    // The size of the directories is measured only from time to time, so the limit may take effect only after several
+    // commands.
     crate::bench::until(async || {
         let result = bench.bash("head -c 200000000 /dev/zero > big; rm -f big").await;
         result["ended"].as_str().is_some_and(|words| words.starts_with("stopped: it added more"))

@@ -105,8 +105,8 @@ impl Calls {
     }
 }
 
-/// Whether a piece begins a new call instead of continuing `call`. For this, both must have a name. The piece must also
-/// have another id than `call`, or neither an id nor an index.
+/// Whether a piece begins a new call instead of continuing `call`. Both must have a name. In addition, both must have
+/// ids and the ids must differ, or the piece must have neither an id nor an index.
 fn begins_another(call: &Piece, piece: &Piece) -> bool {
     if piece.name.is_empty() || call.name.is_empty() {
         return false;

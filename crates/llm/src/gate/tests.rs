@@ -301,7 +301,7 @@ async fn play(limit: usize, agents: Vec<Calls>) -> Vec<(Seen, Instant)> {
             }
         }
     });
-    // The test uses a simulated clock, so this long time passes only if a caller is never woken.
+    // The test uses a simulated clock, so the timeout of a year passes only if a caller is never woken.
     let all = futures::future::join_all(plays);
     tokio::time::timeout(Duration::from_secs(3_600 * 24 * 365), all).await.expect("no caller waits forever");
     let seen = seen.lock().unwrap();

@@ -12,7 +12,8 @@ const BUDGET: Duration = Duration::from_secs(2);
 /// Maximum number of models that a message names.
 const NAMED: usize = 5;
 
-/// Returns the failure with its cause, if the server's list of models shows the cause.
+/// Adds the cause to a failure, if the server's list of models shows the cause. Otherwise returns the failure
+/// unchanged.
 pub(super) async fn explain(client: reqwest::Client, endpoint: &Endpoint, failure: CallError) -> CallError {
     let inquirer = Inquirer::with(client);
     let found = tokio::time::timeout(BUDGET, cause(&inquirer, endpoint, &failure)).await;
@@ -65,7 +66,8 @@ fn may_be_wrong_path(failure: &CallError) -> bool {
     }
 }
 
-/// Returns the base URLs that people mean if they leave out `/v1`, or write the address of the chat itself.
+/// Guesses which base URLs the person may have meant. Some people leave out `/v1`, others add the path of the chat call
+/// after it.
 fn other_bases(base_url: &str) -> Vec<String> {
     let Ok(mut url) = reqwest::Url::parse(base_url.trim()) else { return Vec::new() };
     let written = url.path().trim_end_matches('/').to_owned();

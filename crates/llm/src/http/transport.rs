@@ -114,8 +114,8 @@ fn boxed(error: CallError) -> OpenAIError {
 }
 
 impl Transport {
-    /// Receives an answer: events if the request asked for a stream and the server sends a stream. Fails if the status
-    /// is not a success.
+    /// Receives an answer: as events if the request asked for a stream and the server sends a stream, otherwise as a
+    /// whole body. Fails if the status is not a success.
     async fn receive(&self, response: Response) -> Result<Answered, CallError> {
         if !response.status().is_success() {
             return Err(self.refused(response).await);

@@ -184,7 +184,7 @@ fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
     if let Some(mark) = MARKS.into_iter().find(|mark| cursor.eat(mark)) {
         return cursor.until(mark).map(|text| Some(text.to_owned())).ok_or(CUT);
     }
-    // Try Python's triple quotation marks first, because they begin with a single quotation mark.
+    // Try Python's triple quotation marks first: """ also begins with ", and ''' also begins with '.
     let Some(quote) = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| cursor.eat(quote)) else {
         return Ok(None);
     };
@@ -197,7 +197,7 @@ fn string(cursor: &mut Cursor<'_>) -> Result<Option<String>, Fault> {
         match cursor.bump() {
             None => return Err(CUT),
             Some('\\') => escape(cursor, &mut text),
-            // A single quotation mark does not close a string in triple quotation marks.
+            // A string in """ may contain ", and a string in ''' may contain '.
             Some(other) => text.push(other),
         }
     }

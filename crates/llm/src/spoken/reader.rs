@@ -79,7 +79,8 @@ impl<'a> Reader<'a> {
         Spoken::Text
     }
 
-    /// Decides what the whole text is after one part of the text could not be read as a call.
+    /// Decides whether the whole text is a broken call or an ordinary text. `stop` tells why a part of the text could
+    /// not be read as a call.
     fn judge(&self, stop: Stop) -> Spoken {
         let is_doubtful = self.is_after_prose || !self.calls.is_empty();
         match stop {

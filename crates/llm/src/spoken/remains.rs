@@ -6,14 +6,14 @@ use super::thoughts::without_thoughts;
 use super::tokens;
 use serde_json::{Map, Value};
 
-/// Fields that may contain the name of the tool. The further fields of the list `NAMES` in `shape` do not count here,
-/// because they are also common in ordinary JSON.
+/// Fields that may contain the name of the tool. The other fields in the list `NAMES` of the module `shape` do not
+/// count here, because they are also common in ordinary JSON.
 const TOOL: [&str; 4] = ["name", "tool", "tool_name", "function"];
 
 /// Returns whether a text is a failed tool call. [`read`](super::read) must have returned `Spoken::Text` for this text.
 ///
 /// A failed call has one of two forms: a line that begins with the mark of a call and goes on with a call, or a text
-/// that consists of calls in JSON, even of tools that were not offered. A call in a code fence, in quotes or in a
+/// that consists only of calls in JSON. The called tools need not be offered. A call in a code fence, in quotes or in a
 /// sentence is a quotation.
 pub fn has_remains(text: &str) -> bool {
     let (_, said) = without_thoughts(text);

@@ -63,7 +63,7 @@ fn analysis(text: &str) -> Option<(&str, &str)> {
 /// Splits off thoughts before a closing mark that has no opening mark. Does not split a text that only mentions the
 /// closing mark: in quotes, in a fence, in the middle of a line, or after an opening mark.
 fn unopened(text: &str) -> Option<(&str, &str)> {
-    // Search with `memchr`, because a text may have many megabytes, and few of these bytes.
+    // Search with `memchr`, which skips other bytes quickly: a text may have many megabytes, but few `<` and `[`.
     for at in memchr::memchr2_iter(b'<', b'[', text.as_bytes()) {
         let (before, from) = text.split_at(at);
         if BLOCKS.iter().any(|(opener, _)| from.starts_with(opener)) {

@@ -9,7 +9,7 @@ const PREFIXES: [&str; 4] = ["functions.", "default_api.", "tools.", "tool."];
 /// The longest text that counts as a tool's name, in bytes. APIs allow 64.
 const LONGEST: usize = 128;
 
-/// Role headers that chat templates put before an answer and some servers leave in it.
+/// Role headers that chat templates put before an answer. Some servers do not remove them from the answer.
 const ROLES: [&str; 4] = [
     "<|im_start|>assistant",
     "<|start_header_id|>assistant<|end_header_id|>",

@@ -160,7 +160,7 @@ pub(super) fn keys_and_values(cursor: &mut Cursor<'_>, name: &str) -> Result<Map
     }
 }
 
-/// Reads a tag with the name of an offered tool, which contains a tag for each argument.
+/// Reads a call whose tag has the name of an offered tool. Inside this tag, each argument has a tag of its own.
 fn tool_tag(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let mut ahead = *cursor;
     ahead.eat("<");
@@ -174,8 +174,8 @@ fn tool_tag(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall,
     Ok(SpokenCall { name: tool.name.to_owned(), arguments })
 }
 
-/// Reads the tags of the arguments. The first tag must be a parameter: otherwise `<section>` in HTML would call a tool
-/// `section`.
+/// Reads the tags of the arguments. The first tag must name a parameter of the tool: otherwise `<section>` in HTML
+/// would count as a call of a tool with the name `section`.
 fn children(cursor: &mut Cursor<'_>, tool: &Offered<'_>) -> Result<Map<String, Value>, Stop> {
     let closer = format!("</{}>", tool.name);
     let mut arguments = Map::new();

@@ -268,7 +268,7 @@ impl Document<'_> {
     }
 
     /// Writes the character that a control word stands for. Skips the character if the word is part of a substitute
-    /// for a Unicode character, in which each control word counts as one character.
+    /// for a Unicode character. In a substitute, each control word counts as one character.
     fn stand_in_or_write(&mut self, character: char) -> Result<(), Stop> {
         if self.to_skip > 0 {
             self.to_skip -= 1;

@@ -281,8 +281,8 @@ fn read_groups(server: &mut Fields<'_>) -> BTreeSet<ServerName> {
     groups
 }
 
-/// Removes and reports each group of a server that has the name of another server. If server A had a group with the
-/// name of server B, a role that may use B could also use A.
+/// Removes and reports each group that has the same name as another server. If server A had a group with the name of
+/// server B, a role that may use B could also use A.
 fn drop_groups_that_are_servers(object: &mut Fields<'_>, servers: &mut BTreeMap<ServerName, ServerSettings>) {
     let names: BTreeSet<ServerName> = servers.keys().cloned().collect();
     for (name, server) in servers {

@@ -5,8 +5,8 @@ use crate::*;
 use polity_society::content::Kind;
 use proptest::prelude::*;
 
-/// The labels of the lines of a block, in Chinese as in the seed and in English:
-/// type, file name, reference, size, MIME type, and the suggested recipients.
+/// The labels of the lines of a block, first in Chinese (as in the seed), then in English. The labels are those of the
+/// type, the file name, the reference, the size, the MIME type, and the suggested recipients.
 const LABELS: [[&str; 6]; 2] = [
     ["类型: ", "文件名: ", "工件ID: ", "文件大小: ", "MIME类型: ", "建议转发给: "],
     ["Type: ", "File name: ", "Artifact ID: ", "File size: ", "MIME type: ", "Suggested recipients: "],

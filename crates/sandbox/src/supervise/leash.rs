@@ -13,8 +13,8 @@ use crate::walls::LANDLOCK_SCOPES;
 /// Time limit for killing all processes. Only a process that the kernel cannot interrupt takes longer.
 const KILLING: Duration = Duration::from_secs(20);
 
-/// If killing all processes at the same time has not ended all of them after this time, they are also killed one by
-/// one.
+/// If some processes are still alive this long after the first attempt to kill all at the same time, the supervisor
+/// also kills them one by one.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// How the supervisor kills all processes of a command at the same time.

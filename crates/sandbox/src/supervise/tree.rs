@@ -32,8 +32,8 @@ impl Threads {
         Self { least: threads().unwrap_or(0) }
     }
 
-    /// Returns whether the number of threads of the machine is now greater than its lowest value so far by more than
-    /// `number / 2`.
+    /// Returns whether the number of threads of the machine has grown by more than `number / 2` above its lowest value
+    /// so far.
     pub(super) fn grew_by(&mut self, number: u64) -> bool {
         let now = threads().unwrap_or(u64::MAX);
         self.least = self.least.min(now);

@@ -14,7 +14,7 @@ use crate::machine::Level;
 use crate::plan::Access;
 use crate::view::{Places, readable};
 
-/// The newest version of the Landlock interface whose rights are used. Newer kernels enforce the same rights.
+/// The version of the Landlock interface whose rights polity uses. On newer kernels, polity uses the same rights.
 const NEWEST: ABI = ABI::V7;
 
 /// A path and everything beneath it, and what a command may do there.

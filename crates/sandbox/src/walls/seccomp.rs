@@ -218,9 +218,9 @@ fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
     add(libc::SYS_sched_setaffinity, vec![compare(0, SeccompCmpOp::Ne, 0)?])
 }
 
-/// Refuses signals, for a command that neither namespaces nor Landlock keep from sending signals to processes outside
-/// the sandbox. A process may still send any signal to its own process group (process number 0). To a single thread, it
-/// may send only a signal that does nothing by default, such as `SIGCHLD`.
+/// Refuses signals. This is necessary if neither namespaces nor Landlock stops the command from sending signals to
+/// processes outside the sandbox. A process may still send any signal to its own process group (process number 0). To a
+/// single thread, it may send only a signal that does nothing by default, such as `SIGCHLD`.
 fn signals(add: &mut Add<'_>) -> Result<(), BackendError> {
     add(libc::SYS_kill, vec![compare(0, SeccompCmpOp::Ne, 0)?])?;
     let harmless = [libc::SIGURG, libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT];

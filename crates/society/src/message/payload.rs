@@ -122,7 +122,7 @@ impl Payload {
             | MessageType::CollaborationResponse => false,
         };
         let is_shown = |(name, value): (&String, &Value)| {
-            // The receiver sees the requests in `request_id` in the second line of the message, not in the content.
+            // The second line of the message shows the requests that `request_id` names, so the content omits them.
             let names_requests = name == "request_id" && !self.named_requests().is_empty();
             !matches!(name.as_str(), "text" | "content" | "contact_reason")
                 && !value.is_null()

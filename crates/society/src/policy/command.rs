@@ -1,11 +1,11 @@
 //! Decides whether the pattern of a rule, such as `git push*`, fits the text of a shell command.
-//! A rule that allows fits only if it is certain what the text runs. A rule that asks or denies also fits if it is
-//! uncertain what the text runs.
+//! The pattern of an `allow` rule fits only if it is certain what the text runs. The pattern of an `ask` or `deny` rule
+//! also fits if it is uncertain what the text runs.
 
 use super::pattern::Pattern;
 use super::shell::{self, Part, Piece};
 
-/// Returns whether the pattern of a rule that allows fits the text of a command.
+/// Returns whether the pattern of an `allow` rule fits the text of a command.
 ///
 /// Only a single simple command can fit, so `ls; rm x` never fits. The pattern is compared with the words of the
 /// command, joined by spaces. Words with special characters are put in single quotes for this comparison.
@@ -15,7 +15,7 @@ pub(super) fn is_allowed_by(pattern: &Pattern, text: &str) -> bool {
     squeezed(pattern).fits(&quoted.join(" "))
 }
 
-/// Returns whether the pattern of a rule that asks or denies fits the text of a command.
+/// Returns whether the pattern of an `ask` or `deny` rule fits the text of a command.
 ///
 /// The pattern may fit the whole text, or any command that the text runs. If it is not certain which commands the
 /// text runs, every pattern fits.

@@ -98,7 +98,7 @@ impl Remembered {
     }
 }
 
-/// Makes the permission to store when the person allows this call *always* or *for this task*.
+/// Makes the permission that is stored when the person allows this call *always* or *for this task*.
 pub fn remember(call: &CallFacts) -> Remembered {
     let CallFacts { tool, role, reach, seen, group: _, servers: _ } = call;
     Remembered { tool: tool.clone(), role: role.clone(), thing: Thing::of(reach), seen: seen.clone() }

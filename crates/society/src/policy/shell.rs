@@ -1,8 +1,8 @@
 //! Finds the commands in the text of a shell command, so that the policy can compare its rules with each command.
 //!
 //! This module splits a text as a shell would, but does not expand variables or patterns of file names.
-//! If it is not certain how a shell reads the text, this module returns `None`. Then every rule that asks or denies
-//! fits the text.
+//! If it is not certain how a shell reads the text, this module returns `None`. For the policy, such a text then fits
+//! the pattern of every rule with the decision `ask` or `deny`.
 
 mod word;
 

@@ -278,7 +278,7 @@ fn passes_for_the_system(line: &str) -> bool {
                 Some('【')
             }
             _ if is_combining_mark(character) || BLANK.contains(&character) => None,
-            // Unicode calls these letters, but they look like an apostrophe, an accent or a stroke.
+            // Unicode classifies these characters as letters, but they look like an apostrophe, an accent or a stroke.
             '\u{2B9}'..='\u{2D1}' | '\u{2EC}' | '\u{2EE}' | '\u{559}' | '\u{A717}'..='\u{A71F}' => None,
             _ => character.is_alphanumeric().then(|| character.to_ascii_lowercase()),
         })
@@ -697,7 +697,7 @@ proptest! {
             // own words, and shows a brief line by line.
             let is_told_otherwise = payload.message_type == MessageType::IntroductionResponse && name == "target_agent"
                 || payload.message_type == MessageType::TaskAssignment && name == "taskBrief";
-            // The second line of the message names the requests in `request_id`.
+            // The second line of the message names the requests that the field `request_id` lists.
             let is_told_otherwise = is_told_otherwise || name == "request_id" && !payload.named_requests().is_empty();
             if is_told_otherwise || !crate::written::says_something(value) {
                 continue;

@@ -149,9 +149,9 @@ fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let concerns = |request: &MessageId| subject.requests().contains(request) || works_on == Some(request);
     let waits = facts.pending.iter().any(|pending| match &pending.on_behalf_of {
         Some(request) => concerns(request),
-        // The agent waits for the answer to its own request, which it made on behalf of no other request. So this
-        // answer may matter for the text. In a deadlock, waiting for the answer would block all agents in the circle
-        // for ever.
+        // The agent waits for the answer to its own request, which it made on behalf of no other request. Nothing
+        // tells what the answer is needed for, so it may matter for the text. In a deadlock, waiting for the answer
+        // would block all agents in the circle for ever.
         None => !to.is_user() && facts.prompting == Prompting::Ordinary,
     });
     match (waits, facts.prompting) {

@@ -60,7 +60,7 @@ pub struct DoorFacts {
     pub contacts: Vec<KnownParty>,
     /// Whether the receiver knows the sender.
     pub acquaintance: Acquaintance,
-    /// The open requests to the sender that it has read, from all askers, oldest first.
+    /// The open requests that the sender has received and read, from all askers, oldest first.
     pub open_requests: Vec<OpenRequest>,
     /// The request that the sender works on, if there is one.
     pub works_on: Option<MessageId>,

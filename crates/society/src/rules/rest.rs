@@ -5,7 +5,7 @@ use crate::id::{AgentId, ArtifactId, MessageId};
 use crate::message::Finality;
 use crate::rules::Pending;
 
-/// What has happened, so that the function [`due`] examines an agent.
+/// The reason why the function [`due`] examines an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// A turn of the agent has ended.

@@ -210,8 +210,8 @@ mod tests {
         }
     }
 
-    /// A role may name only groups that every agent has, or groups that have no tools yet.
-    /// Such a role gives its agents no right to any other group.
+    /// If a role names no groups except those that every agent has and those that have no tools yet, the role gives its
+    /// agents no right to any other group.
     #[test]
     fn a_role_that_names_no_group_with_tools_has_none() {
         for named in ["messages", "memory"] {

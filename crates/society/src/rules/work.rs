@@ -1,4 +1,4 @@
-//! Finds the request that an agent works on, and what it waits for meanwhile.
+//! The request that an agent works on, and what the agent waits for.
 //! See contract section 7, "Working on" and "Answers".
 
 use crate::id::{AgentId, MessageId};
@@ -11,8 +11,8 @@ pub struct OpenRequest {
     pub id: MessageId,
     /// The party that asked.
     pub from: AgentId,
-    /// If the sender made this request because it needs the answer for a request B, then B comes first. If B was made
-    /// on behalf of a request C, C comes next, and so on.
+    /// The earlier requests behind this one. If this request was made on behalf of a request B, then B comes first. If
+    /// B was made on behalf of a request C, C comes next, and so on.
     pub chain: Vec<MessageId>,
 }
 

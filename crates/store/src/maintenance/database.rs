@@ -67,7 +67,8 @@ impl Error {
     }
 }
 
-/// Checks for at most [`LOOK`] whether a database can be read. The rest of a larger database is not checked.
+/// Checks whether a database can be read. The check stops after [`LOOK`], so it does not reach the end of a very large
+/// database.
 pub(crate) async fn quick_check(connection: &mut Connection, file: &Path) -> Result<(), Error> {
     quick_check_until(connection, file, Instant::now() + LOOK).await
 }

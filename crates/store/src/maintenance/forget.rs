@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 const USED: &str = "SELECT (page_count - freelist_count) * page_size
     FROM pragma_page_count, pragma_freelist_count, pragma_page_size";
-/// The oldest of the tasks ?1 that was not forgotten yet. The newest task of the society is never chosen, because
+/// Finds the oldest task among ?1 that is not forgotten yet. The newest task of the society is never chosen, because
 /// somebody may ask how that task ended.
 const OLDEST: &str = "SELECT id FROM tasks WHERE id IN (SELECT value FROM json_each(?1))
     AND forgotten_at IS NULL AND rowid < (SELECT max(rowid) FROM tasks) ORDER BY rowid LIMIT 1";

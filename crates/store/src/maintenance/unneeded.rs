@@ -41,9 +41,9 @@ const REMOVE: &str = "DELETE FROM artifacts WHERE id IN (SELECT value FROM json_
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[OVER, OF_TASKS, OTHER_TEXTS, STRAY, REMOVE_GRANTS, REMOVE];
 
-/// Returns two groups of artifacts. The first group belongs to ended tasks in which nothing has happened since
-/// `since`, and nothing outside such tasks names these artifacts. The person stored the second group before `since`
-/// and sent it to nobody.
+/// Returns two groups of artifacts. The first group belongs to ended tasks in which nothing has happened since the time
+/// `since`, and nothing outside such tasks names these artifacts. The person stored the second group before `since` and
+/// sent it to nobody.
 pub async fn find(connection: &mut Connection, since: Timestamp) -> Result<BTreeSet<ArtifactId>, Error> {
     let over = over(connection, since).await?;
     let mut found = of_tasks(connection, &over).await?;
@@ -68,7 +68,7 @@ pub(crate) async fn remove_strays(tx: &mut Tx, since: Timestamp) -> Result<u64, 
     Ok(strays.len() as u64)
 }
 
-/// Returns the ended tasks in which nothing has happened since `since`.
+/// Returns the ended tasks in which nothing has happened since the time `since`.
 pub(super) async fn over(connection: &mut Connection, since: Timestamp) -> Result<Vec<String>, Error> {
     Ok(polity_sql::query_scalar(OVER).bind(since.as_millis()).fetch_all(connection).await?)
 }
@@ -115,8 +115,8 @@ impl<'i> Unnamed<'i> {
         Self { lengths: ids.iter().map(|id| id.len()).collect(), ids }
     }
 
-    /// Removes every id that occurs in a text from this set. The id need not follow `artifact:`,
-    /// because models shorten references, and JSON may put an escape right before an id.
+    /// Removes from this set every id that occurs in a text. The id need not follow `artifact:`, because models shorten
+    /// references, and JSON may put an escape right before an id.
     fn read(&mut self, text: &[u8]) {
         for &length in &self.lengths {
             for word in text.windows(length) {

@@ -150,8 +150,8 @@ pub struct Streak {
 }
 
 /// Counts the exchanges between two agents since the last other work of either agent. Other work means that the agent
-/// wrote to another party, heard from another party, stored an artifact or hired an agent. The result is empty if the
-/// newest message went from `sender` to `receiver`, because the next message then belongs to the same exchange.
+/// wrote to another party, heard from another party, stored an artifact or hired an agent. The count is 0 if the newest
+/// message went from `sender` to `receiver`, because the next message then belongs to the same exchange.
 pub async fn streak(
     connection: &mut Connection,
     task: &TaskId,

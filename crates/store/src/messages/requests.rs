@@ -69,8 +69,9 @@ const CHAIN: &str = "WITH RECURSIVE chain (id, depth) AS (
         UNION ALL SELECT m.on_behalf_of, chain.depth + 1 FROM messages m JOIN chain ON m.id = chain.id WHERE chain.depth < 100)
     SELECT id FROM chain WHERE id IS NOT NULL ORDER BY depth";
 const PENDING: &str = pending!();
-/// All that a message of an agent can depend on, in one statement: the request that its turn works on (`part` 0), its
-/// open requests (1), and the requests of [`PENDING`] (2) and of [`unheard!`] (3).
+/// Finds all requests that a message of an agent can depend on: the request that the agent's turn works on (`part` 0),
+/// the open requests to the agent (`part` 1), the requests that [`PENDING`] finds (`part` 2), and the requests that
+/// [`unheard!`] finds (`part` 3).
 const REQUESTS_OF: &str = concat!(
     "SELECT 0 AS part, 0 AS seq, works_on AS id, NULL AS sender, NULL AS on_behalf_of FROM turns
         WHERE agent = ?1 AND task = ?2 AND state = 'open'
@@ -140,8 +141,8 @@ pub async fn fail(tx: &mut Tx, id: &MessageId) -> Result<(), Error> {
     Ok(())
 }
 
-/// Notes that a turn has ended: the askers whose requests were answered in it stop waiting. Returns the conversations
-/// of these askers.
+/// Notes that a turn has ended: the askers whose requests were answered in this turn stop waiting. Returns the
+/// conversations of these askers.
 pub async fn release(tx: &mut Tx, turn: TurnId) -> Result<Vec<Conversation>, Error> {
     let rows = polity_sql::query(RELEASE).bind(turn.number()).fetch_all(&mut tx.connection).await?;
     polity_points::point!("messages::released");
@@ -202,7 +203,8 @@ pub struct RequestsOf {
     pub open: Vec<OpenRequest>,
     /// The requests that the agent cannot answer yet, because it waits for something itself.
     pub pending: Vec<Pending>,
-    /// The requests that messages in the agent's mailbox concern.
+    /// The requests for which the agent has asked a question, if a queued message in its mailbox concerns this
+    /// question.
     pub unheard: Vec<Pending>,
 }
 

@@ -89,7 +89,7 @@ impl FromIterator<(AgentId, Doing)> for Moments {
     }
 }
 
-/// Returns whether only the running process can know that an agent is doing what `doing` says.
+/// Returns whether `doing` is something that only the running process knows.
 fn is_known_to_the_process(doing: &Doing) -> bool {
     doing.state().is_at_work() && doing.state() != AgentState::Ready
 }
@@ -117,9 +117,9 @@ impl Facts {
     }
 }
 
-/// Decides what an agent is doing. The rows (`facts`) decide whether the agent has work and may go on with it. Only if
-/// the agent may, `moment` counts: what the running process last saw the agent do. For an agent that was stopped
-/// meanwhile, the process may still have an old value.
+/// Decides what an agent is doing. The rows (`facts`) decide whether the agent has work and may go on with it. `moment`
+/// is what the running process last saw the agent do. It counts only if the agent may go on: the process may still have
+/// an old value for an agent that was stopped.
 pub(super) fn doing(facts: Facts, moment: Option<&Doing>) -> Doing {
     let Facts { ended, paused, parked, approval, work, awaited } = facts;
     if let Some(since) = ended {

@@ -46,8 +46,8 @@ pub async fn list(
     Ok((shown(connection, texts, rows.iter()).await?, next))
 }
 
-/// Builds the statement for the numbers and sizes of a page's messages, and of one message after them, which shows that
-/// there is a next page. The statement sorts without reading texts.
+/// Builds the statement for the numbers and sizes of a page's messages. The statement selects one message more than the
+/// page has room for, because that message shows that there is a next page. It sorts without reading texts.
 pub(super) fn matching(filter: &MessageFilter, limit: u32) -> Builder {
     let mut query = Builder::new("SELECT m.seq, octet_length(m.body) AS size FROM (");
     match filter.with.as_ref().map(AgentId::as_str) {

@@ -32,12 +32,12 @@ pub struct WhyDescribed {
     /// The other services that could take the artifact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceId>,
-    /// The contacts of the agent that such a service serves.
+    /// The agent's contacts that one of these services serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contacts: Vec<AgentId>,
 }
 
-/// A reason for which content is described.
+/// A reason why the model gets a description instead of the content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "because", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Because {
@@ -50,7 +50,7 @@ pub enum Because {
     FileTypeNotTaken,
     /// The server refused this content, or the media of the same call.
     Refused,
-    /// The content alone is larger than all media of one request may be.
+    /// The content alone exceeds the limit for all media of one request.
     TooLarge {
         /// Bytes of the content on the wire, in base64.
         encoded: u64,

@@ -68,8 +68,8 @@ fn is_sign(text: &str) -> bool {
     matches!(text.trim(), "#" | "¶" | "§" | "🔗" | "\u{f0c1}")
 }
 
-/// Makes the address of a picture absolute. Pages that load a picture only when the reader scrolls to it write the
-/// address into `data-src` or `data-original` instead of `src`.
+/// Makes the address of a picture absolute. Some pages load a picture only when the reader scrolls down to the picture.
+/// They write its address into `data-src` or `data-original` instead of `src`.
 fn settle_image(image: &NodeRef<'_>, base: &Url) {
     let found = ["src", "data-src", "data-original"].iter().find_map(|name| {
         let target = base.join(image.attr(name)?.trim()).ok()?;

@@ -4,7 +4,7 @@
 
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// Number of bytes at the beginning of a document in which its declaration of the encoding is searched.
+/// A declaration of the encoding counts only if it is within this many bytes of the beginning of the document.
 const DECLARED_WITHIN: usize = 2048;
 
 pub(super) fn decode(body: &[u8], content_type: &str) -> String {

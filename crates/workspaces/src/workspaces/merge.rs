@@ -290,7 +290,7 @@ impl Locked<'_> {
         self.hunks(repository, ours, base, theirs).await
     }
 
-    /// Finds the lines that both versions of a text have changed.
+    /// Finds the lines of `base` that both `ours` and `theirs` have changed.
     async fn hunks(
         &self,
         repository: &Repository,

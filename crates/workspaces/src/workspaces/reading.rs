@@ -84,8 +84,8 @@ pub struct FileEntry {
 
 impl Workspaces {
     /// Compares the present files of a workspace with the commit that the workspace began with. For a worktree, this
-    /// commit is the state of the workspace of the agent that hired the owner, at the time of hiring. For a directory
-    /// of the person, this commit is the person's HEAD.
+    /// commit contains the files that the hirer's workspace had at the time of hiring. The hirer is the agent that
+    /// hired the owner of the worktree. For a directory of the person, this commit is the person's HEAD.
     pub async fn diff(
         &self,
         task: &TaskId,

@@ -1,4 +1,4 @@
-//! One request to the model over a kept connection, and the answer from its stream.
+//! Sends requests to the model over one connection, which stays open, and reads the streamed answers.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub(crate) struct Asker {
     request: String,
 }
 
-/// A tool call of the model. The scripted model never cuts the arguments of a call.
+/// A tool call of the model. The scripted model sends each call in one chunk, so the arguments are complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Called {
     pub(crate) id: String,

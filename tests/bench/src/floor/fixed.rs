@@ -4,10 +4,10 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Stands for the conversation while the fixed part is cut in two.
+/// Replaces the conversation in a request, to mark where the fixed part is cut in two.
 const MARK: &str = "@conversation@";
 
-/// What stands before and after the conversation in a request.
+/// The parts of a request before and after the conversation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Fixed {
     pub(crate) before: String,

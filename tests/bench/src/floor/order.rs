@@ -12,13 +12,14 @@ use crate::process::Used;
 pub(crate) enum Work {
     /// Opens the database, says `ready`, and waits until its input ends.
     Start,
-    /// So many clients play turns, first to warm up. Each turn has a conversation of its own.
+    /// `clients` clients together play `warm_up` turns, which are not measured, and then `turns` turns. Each turn has
+    /// a conversation of its own.
     Turns { clients: usize, warm_up: usize, turns: usize },
-    /// Turns in one conversation, in parts of these lengths.
+    /// Plays turns in one conversation. Each part is measured apart; `parts` has the number of turns of each part.
     History { parts: Vec<usize> },
     /// Root hires as many agents as the model wants; each works once.
     Hire,
-    /// So many agents pass a token until it arrives.
+    /// `agents` agents pass a token from one to the next, until the model makes no further call.
     Ring { agents: usize },
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct Order {
 /// What a floor process reports.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
-    /// One for each part of the work.
+    /// One item for each measured part of the work.
     pub(crate) parts: Vec<Used>,
     /// Peak of the resident memory, in MB.
     pub(crate) peak: f64,

@@ -9,9 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, anyhow};
 use rusqlite::{Connection, params};
 
-/// Connections for reading: as many as polity has.
+/// Number of connections for reading; polity has the same number.
 const READERS: usize = 4;
-/// Messages of a conversation that a request has at most.
+/// Maximum number of messages in a request.
 const BOUND: u32 = 1000;
 
 const SCHEMA: &str = "
@@ -27,7 +27,7 @@ pub(crate) enum Row {
         id: String,
         brief: String,
     },
-    /// A message in the form that requests have.
+    /// A message. `body` is its JSON text, exactly as in a request.
     Message {
         conversation: String,
         body: String,
@@ -92,7 +92,7 @@ fn connect(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Commits all jobs that wait, until no one can send any more.
+/// Waits for jobs and commits all waiting jobs in one transaction, again and again, until every sender is dropped.
 fn write(mut writer: Connection, jobs: &Receiver<Job>) -> Result<()> {
     while let Ok(first) = jobs.recv() {
         let waiting: Vec<Job> = std::iter::once(first).chain(jobs.try_iter()).collect();

@@ -1,4 +1,4 @@
-//! The work of each scenario, done the short way.
+//! The work of each scenario, as the floor does it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -143,7 +143,7 @@ impl Player<'_> {
     }
 }
 
-/// Lets all players work at the same time until every number was played.
+/// Calls `play` once for each number. All players work at the same time, and each takes the next free number.
 fn together(
     players: &mut [Player<'_>],
     numbers: std::ops::Range<usize>,
@@ -177,7 +177,7 @@ fn message(conversation: &str, body: &Value) -> Row {
     Row::Message { conversation: conversation.to_owned(), body: body.to_string() }
 }
 
-/// A message with the header that polity gives it.
+/// Returns a message from the user, with the header that polity adds.
 fn user(text: &str) -> Value {
     json!({"role": "user", "content": format!("【Message from the user】\n{text}")})
 }

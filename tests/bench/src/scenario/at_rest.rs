@@ -15,7 +15,7 @@ use crate::subject::Subject;
 
 /// Time after the start at which the memory is read.
 const AT_REST: Duration = Duration::from_secs(2);
-/// A model server that nobody asks: the discard port.
+/// The address of the configured model server: the discard port, because no model is asked.
 const NO_MODEL: &str = "127.0.0.1:9";
 
 pub(super) fn start(polity: &Path) -> Result<Vec<Sample>> {

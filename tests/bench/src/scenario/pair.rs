@@ -11,7 +11,7 @@ use crate::model::{Model, Script};
 use crate::process::{Meter, Used, memory};
 use crate::subject::Subject;
 
-/// Time after the last answer in which polity ends what belongs to it, such as marking the task as idle.
+/// Time that polity gets after the last answer to finish its work, such as to mark the task as idle.
 const SETTLE: Duration = Duration::from_millis(100);
 
 /// What polity used in a scenario.
@@ -19,12 +19,12 @@ pub(super) struct Run {
     pub(super) parts: Vec<Used>,
     /// Peak of the resident memory, in MB.
     pub(super) peak: f64,
-    /// Requests to the model, those before the measured part included.
+    /// Number of requests to the model, including those before the measured part.
     pub(super) requests: u64,
 }
 
-/// Lets polity do something with a scripted model, then the floor with another one that has the same script. Returns
-/// what both used. polity's first request gives the floor the fixed part of its requests.
+/// Plays a scenario first with polity and then with the floor. Each gets a scripted model of its own, with the same
+/// script. Returns what both used. The floor takes the fixed part of its requests from polity's first request.
 ///
 /// Fails if either side has sent fewer than `least` requests: a society that gave up early would look cheap.
 pub(super) fn both(
@@ -52,14 +52,14 @@ pub(super) fn both(
     Ok((run, report, model.requests()))
 }
 
-/// Waits until polity has ended what belongs to the last answer, and ends the part.
+/// Waits for [`SETTLE`], so that polity can finish its work after the last answer, and then ends the part.
 pub(super) fn settled(meter: &mut Meter) -> Result<Used> {
     std::thread::sleep(SETTLE);
     let used = meter.lap()?;
     Ok(Used { wall: used.wall.saturating_sub(SETTLE), ..used })
 }
 
-/// Compares two times, each divided by a count, in multiples of `unit`.
+/// Returns the times of polity and of the floor as a sample: each is divided by `count` and expressed in `unit`.
 pub(super) fn each(polity: Duration, floor: Duration, count: usize, unit: Duration) -> Sample {
     let one = |time: Duration| time.as_secs_f64() / unit.as_secs_f64() / count as f64;
     Sample { polity: one(polity), floor: Some(one(floor)) }

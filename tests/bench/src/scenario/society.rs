@@ -12,7 +12,7 @@ use crate::script;
 
 /// Agents that root hires in one task.
 const HIRED: usize = 200;
-/// Agents of the ring, and how often the token is passed.
+/// Number of agents in the ring, and how often an agent passes the token on.
 const RUNNERS: usize = 50;
 const HOPS: usize = 500;
 

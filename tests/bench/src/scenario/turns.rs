@@ -14,13 +14,13 @@ use crate::process::Used;
 use crate::script;
 use crate::subject::Client;
 
-/// Turns of one client, and those before that are not measured.
+/// Number of measured turns of one client, and of the turns before them, which are not measured.
 const ALONE: usize = 200;
 const WARM_UP: usize = 20;
-/// Clients at the same time, and the turns of all together.
+/// Number of clients at the same time, and of the measured turns of all clients together.
 const CLIENTS: usize = 64;
 const TOGETHER: usize = 1000;
-/// Turns in one conversation: the first, those between, the last.
+/// Number of turns in each part of one conversation: its beginning, its middle and its end.
 const PARTS: [usize; 3] = [50, 200, 50];
 /// Pieces of one long answer.
 const PIECES: usize = 20_000;
@@ -83,7 +83,7 @@ pub(super) fn at_the_same_time(polity: &Path) -> Result<Vec<Sample>> {
     ])
 }
 
-/// Lets all clients work at the same time until every turn was played.
+/// Plays these turns. All clients work at the same time, and each takes the next free turn.
 fn together(clients: &mut [Client], answers: &Answers, turns: std::ops::Range<usize>) -> Result<()> {
     let next = AtomicUsize::new(turns.start);
     let one_by_one = |client: &mut Client| -> Result<()> {

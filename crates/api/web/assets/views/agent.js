@@ -53,7 +53,8 @@ export function showAgent(app, id, title, body, signal) {
       hasCalls = true;
       task ??= store.ui.task && detail.tasks.includes(store.ui.task) ? store.ui.task : detail.tasks[0] ?? null;
       drawHead();
-      // The other tabs are read only when selected, so that their content does not move while the person reads it.
+      // Tabs other than the overview are loaded only when the person selects them, so that their content does not move
+      // while the person reads it.
       if (tab === "overview" || !panel.hasChildNodes()) await drawPanel();
     } catch (error) {
       if (!detail || !passes(error)) fill(panel, trouble(app, error, load));
@@ -218,7 +219,7 @@ export function showAgent(app, id, title, body, signal) {
       recordBody(record, seq));
   }
 
-  /** For each turn, the smallest number of its records that this view has read so far. */
+  /** For each turn, the lowest record number that this view has read so far. */
   const begins = new Map();
 
   function forkable(turn, seq) {

@@ -111,7 +111,8 @@ export function showArtifact(app, id, title, body, signal) {
     const shown = h("iframe.page-frame", { src: pageOf(artifact.id), title: artifact.filename ?? artifact.id, referrerpolicy: "no-referrer",
       // Browsers do not show a PDF in a frame that has the attribute `sandbox`.
       sandbox: isDocument ? null : "" });
-    // A link in a PDF leads the whole window away, perhaps to an imitation of this page. So the browser asks first.
+    // A link in a PDF can load another page in the whole window, perhaps an imitation of this page. So the browser asks
+    // the person first.
     if (isDocument) {
       addEventListener("beforeunload", (event) => {
         if (document.activeElement === shown) event.preventDefault();

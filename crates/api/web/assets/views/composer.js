@@ -59,7 +59,7 @@ export function mountComposer(app) {
       offer("");
     },
     oninput: () => offer(receiver.value.trim()),
-    // The person may have come back to the field meanwhile, and choose from its new offers.
+    // Close the offers only if the person has not come back to the field during the pause.
     onblur: () => setTimeout(() => { if (document.activeElement !== receiver) close(); }, 120),
     onkeydown: onreceiverkey,
   });
@@ -266,7 +266,7 @@ export function mountComposer(app) {
     else fill(status);
   }
 
-  /** Shows what will not work with the draft. While it is sent, nothing changes. */
+  /** Shows what will not work with the draft. While the draft is being sent, the shown problems stay. */
   function drawForeseen(draft) {
     if (draft.state === "sending") return;
     refill(foreseen, foresee(draft, store.model).map(({ code, capability, agent, limit, ...values }) => h("li", { "data-key": code, "data-code": code },
@@ -294,7 +294,7 @@ export function mountComposer(app) {
   return {
     element,
     focus: () => text.focus(),
-    /** Sets the receiver of the draft. Keeps its text; `proposed` is the text of a draft that has none. */
+    /** Sets the receiver of the draft, and keeps its text. A draft without a text gets the text `proposed`. */
     address(to, inTask, proposed = "") {
       edit({ to, task: to === "root" ? inTask ?? null : null, text: store.draft.text || proposed });
       text.focus();

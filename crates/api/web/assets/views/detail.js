@@ -15,7 +15,7 @@ export function mountDetail(app) {
   const { t } = app;
   let shown = null;
   let view = null;
-  // Aborts when the detail view is closed or replaced by another, which ends its reads.
+  // Aborted when the detail view is closed or replaced by another. The abort ends the reads of the old view.
   let open = new AbortController();
 
   const title = h("h2", { tabindex: "-1" });

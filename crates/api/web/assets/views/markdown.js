@@ -104,8 +104,8 @@ function outside(href, title, ...inside) {
 }
 
 /**
- * Shows a picture if it is an artifact whose name is known to the page and ends like that of a picture. Any other
- * picture is shown as a link.
+ * Shows a picture if it is an artifact, the page knows the artifact's name, and this name has the extension of a
+ * picture. Any other picture is shown as a link.
  */
 function picture(app, { target, title, alt }, place) {
   const found = targetOf(target);

@@ -8,7 +8,7 @@ import { timer } from "./calls.js";
 import { doingLine } from "./doing.js";
 import { button, nothing, spent, time, who } from "./shared.js";
 
-/** Pause before a read that events cause, in milliseconds. Several events during the pause cause only one read. */
+/** Pause between an event and the read that it causes, in milliseconds. Events during the pause cause no other read. */
 const REREAD_MS = 500;
 /**
  * Pause between reads, in milliseconds. Regular reads are needed because some data, such as the place in a queue,

@@ -39,7 +39,7 @@ export function showTask(app, id, title, body, signal) {
 
   const load = kept(async () => {
     try {
-      // The page holds only the newest tasks.
+      // The page holds only the newest tasks, so it may have to read an older task from the server.
       task = app.store.model.tasks.get(id) ?? await api.task(id);
       changes = await api.changes(id);
       if (tab === "files") await readFiles();

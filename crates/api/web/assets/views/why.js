@@ -85,8 +85,9 @@ export function showWhy(app, id, title, body, signal) {
 }
 
 /**
- * Returns the remedy that every explained request has if another service could do better: to run its turn again. Comes
- * from the page, because nothing has to be decided about it.
+ * Returns the remedy to run the turn of the explained request again with another service. Returns `null` if no request
+ * is explained, or if no other service could take the described artifact. The daemon's explanations do not contain this
+ * remedy, so the page adds it.
  */
 function runAgain(chain) {
   const explained = chain.findLast((fact) => fact.sent);

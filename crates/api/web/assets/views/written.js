@@ -8,8 +8,7 @@ import { button } from "./shared.js";
 const plainOnes = new Set();
 
 /**
- * Shows a whole text. `key` identifies the text, so that it keeps the form that the person has chosen when it is
- * redrawn.
+ * Shows a whole text. `key` identifies the text, so that a redrawn text keeps the form that the person has chosen.
  */
 export function written(app, key, text, properties = {}) {
   const formatted = markdown(app, text);

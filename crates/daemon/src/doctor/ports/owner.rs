@@ -6,8 +6,8 @@ use std::path::Path;
 /// Maximum number of processes to inspect.
 const MAX_PROCESSES: usize = 20_000;
 
-/// Returns the process that listens on a TCP port, such as `python3 (process 12)`. Returns nothing on systems other
-/// than Linux, and if the process belongs to another user.
+/// Describes the process that listens on a TCP port, for example as `python3 (process 12)`. Returns nothing on systems
+/// other than Linux, and if the process belongs to another user.
 pub(super) fn of_port(port: u16) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
@@ -24,8 +24,8 @@ pub(super) fn of_port(port: u16) -> Option<String> {
     None
 }
 
-/// Finds the socket that listens on a port, in a kernel table such as `/proc/net/tcp`. Returns its name as the links
-/// in `/proc/PID/fd` contain it, such as `socket:[22]`.
+/// Finds the socket that listens on a port, in a kernel table such as `/proc/net/tcp`. Returns the name of the socket,
+/// such as `socket:[22]`. The links in `/proc/PID/fd` contain the same name.
 fn listening(table: &str, port: u16) -> Option<String> {
     const LISTENS: &str = "0A";
     let address = format!(":{port:04X}");

@@ -1,5 +1,5 @@
 //! Lays out a table in the width of a terminal: columns share the width, and cells are broken into lines. If the
-//! columns became too narrow to read, each row is written as a list of names and values.
+//! columns would become too narrow to read, each row is written as a list of names and values.
 
 use super::wrap::{LongWords, Piece, lines, measured, natural_width, painted};
 use crate::output::table::DIM;
@@ -37,7 +37,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Returns the lines of the table, none wider than `width` unless a single word is.
+    /// Returns the lines of the table. A line is wider than `width` only if a single word is wider.
     pub(super) fn lines(&self, width: usize) -> Vec<String> {
         let columns = self.alignments.len();
         let natural: Vec<usize> = (0..columns)

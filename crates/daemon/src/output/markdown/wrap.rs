@@ -1,4 +1,4 @@
-//! Breaks styled texts into lines of a width. Wide characters, such as Chinese ones, take two columns.
+//! Breaks styled texts into lines of a given width. Wide characters, such as Chinese ones, take two columns.
 
 use anstyle::Style;
 use unicode_width::UnicodeWidthChar;

@@ -1,4 +1,4 @@
-//! Reads the input lines of the chat, and prints above a line that the user is editing.
+//! Reads the input lines of the chat, and prints texts above the line that the user is editing.
 
 use crate::failure::Failure;
 use crate::output::complain;
@@ -153,8 +153,8 @@ impl ConditionalEventHandler for EmptiesFirst {
     }
 }
 
-/// Reads lines from the keyboard with a line editor, in a thread. The arrow keys also find the lines `before`, oldest
-/// first, which the user wrote in earlier chats.
+/// Reads lines from the keyboard with a line editor, in a thread. `before` contains the lines that the user wrote in
+/// earlier chats, oldest first. The user can recall these lines with the arrow keys.
 pub(super) fn typed(before: &[String]) -> Result<(Lines, Printer), Failure> {
     let failed = |error: ReadlineError| Failure::Defect(format!("cannot read from the terminal: {error}"));
     let mut editor = DefaultEditor::new().map_err(failed)?;

@@ -96,7 +96,7 @@ pub(super) fn lines(state: &mut State, size: Size, now: i64) -> Vec<String> {
     let mut rows = rows(&state.agents, now);
     for (row, branch) in rows.iter_mut().zip(tree(&state.agents)) {
         let said = state.saying.get(&branch.agent.id).and_then(Saying::line);
-        // Show the text that a model is writing in its own column, beside what the agent is doing.
+        // A separate column, beside what the agent is doing, shows the text that its model is writing.
         row.insert(SAID, Cell::new(DIM, &said.unwrap_or_default()));
     }
     let tree = table(&rows);

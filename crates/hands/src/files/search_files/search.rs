@@ -14,7 +14,7 @@ use std::io;
 use std::ops::ControlFlow;
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of characters of a line. Of a longer line, the part around the match is shown.
+/// Maximum number of characters of a line. A longer line is cut to the part around the match.
 const MAX_LINE_CHARS: usize = 300;
 
 /// Number of characters that are shown before the match in a longer line.
@@ -210,8 +210,8 @@ fn lines(
     flow
 }
 
-/// Returns the lines up to the match number `matches`, with its context. Leaves out all further matches and the
-/// context before them. Also returns whether there are further matches.
+/// Returns the lines of the first `matches` matches, with the context of these matches. Leaves out all further matches
+/// and the context before them. Also returns whether there are further matches.
 fn within(lines: &[Line], matches: usize) -> (&[Line], ControlFlow<()>) {
     let is_match = |(_, line): &(usize, &Line)| line.kind == LineKind::Match;
     let Some((at, _)) = lines.iter().enumerate().filter(is_match).nth(matches) else {

@@ -206,7 +206,7 @@ proptest! {
         prop_assert_eq!(verdict(wall, call, arguments), DENIED);
     }
 
-    /// A call number that this crate does not know does not exist for a command.
+    /// If this crate does not know the number of a call, the call fails as if the kernel did not have it.
     #[test]
     fn unknown_calls_do_not_exist(
         wall in prop::sample::select(ALL.to_vec()),

@@ -6,7 +6,7 @@ use super::scan::{Uncertain, arithmetic};
 use super::token::{Lexed, Token};
 use super::word::{Braces, Piece, Word, names_descriptor, plain_brackets};
 
-/// Maximum length of a text, in characters. Of a longer text, it counts as uncertain what it runs.
+/// Maximum length of a text, in characters. A longer text counts as uncertain.
 const LONGEST: usize = 64 * 1024;
 
 /// Maximum nesting of substitutions, such as `$(a $(b))`. A text that nests deeper counts as uncertain.
@@ -186,8 +186,8 @@ impl Lexer {
         Some(())
     }
 
-    /// Skips an arithmetic expression such as `((1 + 2))`, if the cursor is before its second parenthesis.
-    /// Returns whether there was an arithmetic expression, or `None` if this is not certain.
+    /// Skips the rest of an arithmetic expression such as `((1 + 2))`. The cursor is between the two opening
+    /// parentheses. Returns whether they begin an arithmetic expression, or `None` if this is not certain.
     fn arithmetic(&mut self) -> Option<bool> {
         let text = self.cursor.rest().get(1..)?;
         match arithmetic(text) {

@@ -5,8 +5,8 @@ use super::token::{Lexed, Token};
 use super::word::{Piece, Word};
 use super::wrappers::{RESERVED, Wrapper, wrapper};
 
-/// Maximum number of words behind a wrapper, a program such as `sudo` that runs another command. If there are more
-/// words, it counts as uncertain what the text runs.
+/// Maximum number of words behind a wrapper, a program such as `sudo` that runs another command. A text with more words
+/// there counts as uncertain.
 const MOST_WORDS: usize = 256;
 
 /// Maximum number of commands in a text. A text with more commands counts as uncertain.

@@ -1,7 +1,7 @@
 //! Finds where an arithmetic expression ends.
 
-/// Returns the length of the arithmetic expression at the beginning of `text`, which begins behind `((`. Returns
-/// `Ok(None)` if `((` begins two subshells, and `Err` if the meaning is not certain.
+/// Returns the length of the arithmetic expression that follows a `((`. `text` is everything behind this `((`. Returns
+/// `Ok(None)` if the `((` begins two subshells, and `Err` if its meaning is not certain.
 pub(super) fn arithmetic(text: &[char]) -> Result<Option<usize>, Uncertain> {
     let mut depth = 0_usize;
     for (at, character) in text.iter().enumerate() {

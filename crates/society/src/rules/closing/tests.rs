@@ -59,7 +59,7 @@ fn a_text_waits_for_what_was_asked_on_behalf_of_the_request() {
     let (lead, user) = ("lead-1111", "user");
     check(Some((1, lead)), &[(1, lead)], &[Some(1)], "lead-1111 open 1 Held");
     // The agent waits for the answer to its own request, which it made on behalf of no other request.
-    // The answer may matter for this text.
+    // Nothing tells what the answer is needed for, so it may matter for this text.
     check(Some((1, lead)), &[(1, lead)], &[None], "lead-1111 open 1 Held");
     // The agent waits on behalf of request 1, but the text answers request 2, so the text is sent at once.
     // For example, this agent has hired an agent, and request 2 is a question of the hired agent.
@@ -117,8 +117,8 @@ fn any_facts() -> impl Strategy<Value = ClosingFacts> {
     let prompting = select(vec![Prompting::Ordinary, Prompting::Nudge, Prompting::Deadlock]);
     (requests, works_on, pending, prompting).prop_map(|(requests, works_on, pending, prompting)| {
         let open: Vec<(i64, &str)> = (1..).zip(requests).collect();
-        // The generator makes `works_on` without looking at the open requests. If both have the same id, they must be
-        // the same request, so the open request is taken.
+        // The generator makes `works_on` without looking at the open requests. If an open request has the same id as
+        // `works_on`, both must be the same request, so the open request is taken.
         let works_on = works_on.map(|(number, from)| {
             open.iter().find(|(open, _)| *open == number).copied().unwrap_or((number, from))
         });

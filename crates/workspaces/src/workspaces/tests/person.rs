@@ -193,8 +193,8 @@ async fn prepared() -> Option<World> {
     Some(world)
 }
 
-/// Simulates a merge that dies after it has written its journal and changed `changed` files. Returns the number of
-/// files that the whole merge changes.
+/// Simulates that the process dies during a merge, after it has written the journal and applied the first `changed`
+/// changes. Returns the number of files that the whole merge changes.
 async fn die_after(world: &World, changed: usize) -> usize {
     let journal_file = journal_of(&world.task_directory());
     let before = files(&world.person());
