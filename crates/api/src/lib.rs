@@ -49,7 +49,6 @@ pub use server::serve;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::http::header;
 use axum::middleware;
 use axum::response::IntoResponse;
@@ -57,7 +56,7 @@ use axum::routing::get;
 use polity_runtime::Society;
 use serde_json::{Value, json};
 use shared::Shared;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -105,8 +104,7 @@ pub fn in_process(society: Arc<Society>, ending: Ending) -> Router {
 
 /// Builds the declared routes with their state.
 fn routes(society: Arc<Society>, guard: Option<Arc<Guard>>, ending: Ending) -> Router {
-    let (router, document) = declared().finish();
-    router.with_state(Arc::new(Shared {
+    declared(openapi::Routes::to_serve()).router().with_state(Arc::new(Shared {
         society,
         guard,
         asked: ending.asked,
@@ -116,7 +114,6 @@ fn routes(society: Arc<Society>, guard: Option<Arc<Guard>>, ending: Ending) -> R
         streams: Arc::new(Semaphore::new(events::MOST_STREAMS)),
         readiness: readiness::Readiness::default(),
         started: Instant::now(),
-        description: Bytes::from(document.to_string()),
     }))
 }
 
@@ -130,11 +127,10 @@ fn bounded(routes: Router) -> Router {
 
 /// Returns the OpenAPI 3.1 document of the API, as the daemon serves it.
 pub fn description() -> Value {
-    declared().finish().1
+    declared(openapi::Routes::to_describe()).document().unwrap_or_default()
 }
 
-fn declared() -> openapi::Routes {
-    let mut routes = openapi::Routes::new();
+fn declared(mut routes: openapi::Routes) -> openapi::Routes {
     now::routes(&mut routes);
     tasks::routes(&mut routes);
     workspaces::routes(&mut routes);
@@ -164,6 +160,8 @@ fn declared() -> openapi::Routes {
     routes
 }
 
-async fn describe(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], shared.description.clone())
+async fn describe() -> impl IntoResponse {
+    /// The document is always the same, so it is built for the first request only.
+    static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| Bytes::from(description().to_string()));
+    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT.clone())
 }

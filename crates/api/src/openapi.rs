@@ -1,5 +1,5 @@
-//! Collects the declarations of the routes. From these declarations, this module builds both the router and the
-//! OpenAPI 3.1 document. The schemas are generated from the types that the handlers accept and return.
+//! Collects the declarations of the routes. From these declarations, this module builds the router or the OpenAPI 3.1
+//! document. The schemas are generated from the types that the handlers accept and return.
 
 use crate::problem::PROBLEM_JSON;
 use crate::shared::Shared;
@@ -12,9 +12,14 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The routes, with their descriptions.
+/// The routes, and their descriptions if somebody wants to read them.
 pub(crate) struct Routes {
     router: Router<Arc<Shared>>,
+    described: Option<Described>,
+}
+
+/// The descriptions of the routes.
+struct Described {
     paths: Map<String, Value>,
     schemas: SchemaGenerator,
 }
@@ -48,12 +53,20 @@ pub(crate) struct Operation<'a> {
 }
 
 impl Routes {
-    pub(crate) fn new() -> Self {
+    /// Returns no routes. Routes that are added are not described, because the descriptions of all routes take most of
+    /// the time that it takes to build a router.
+    pub(crate) fn to_serve() -> Self {
+        Self { router: Router::new(), described: None }
+    }
+
+    /// Returns no routes. Routes that are added are described.
+    pub(crate) fn to_describe() -> Self {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.definitions_path = "/components/schemas".into();
             settings.meta_schema = None;
         });
-        Self { router: Router::new(), paths: Map::new(), schemas: settings.into_generator() }
+        let described = Described { paths: Map::new(), schemas: settings.into_generator() };
+        Self { router: Router::new(), described: Some(described) }
     }
 
     /// Adds a route. `id` names the operation in the OpenAPI document.
@@ -76,18 +89,24 @@ impl Routes {
         };
         let router = std::mem::take(&mut self.router);
         self.router = router.route(path, on(filter, handler));
-        let operation = describe(Operation::new(&mut self.schemas, id, path));
-        let described = operation.finish();
-        let entry = self.paths.entry(path).or_insert_with(|| json!({}));
+        let Some(Described { paths, schemas }) = &mut self.described else { return };
+        let operation = describe(Operation::new(schemas, id, path)).finish();
+        let entry = paths.entry(path).or_insert_with(|| json!({}));
         if let Value::Object(methods) = entry {
-            methods.insert(name.to_owned(), described);
+            methods.insert(name.to_owned(), operation);
         }
     }
 
-    /// Returns the router and the OpenAPI document.
-    pub(crate) fn finish(mut self) -> (Router<Arc<Shared>>, Value) {
-        let schemas = self.schemas.take_definitions(true);
-        let document = json!({
+    /// Returns the router.
+    pub(crate) fn router(self) -> Router<Arc<Shared>> {
+        self.router
+    }
+
+    /// Returns the OpenAPI document; `None` if the routes were not described.
+    pub(crate) fn document(self) -> Option<Value> {
+        let Described { paths, mut schemas } = self.described?;
+        let schemas = schemas.take_definitions(true);
+        Some(json!({
             "openapi": "3.1.0",
             "info": {
                 "title": "polity",
@@ -95,7 +114,7 @@ impl Routes {
                 "description": "A society of LLM agents on your machine.",
                 "license": {"name": "MIT OR Apache-2.0"},
             },
-            "paths": self.paths,
+            "paths": paths,
             "components": {
                 "schemas": schemas,
                 "securitySchemes": {
@@ -107,8 +126,7 @@ impl Routes {
                 },
             },
             "security": [{"token": []}],
-        });
-        (self.router, document)
+        }))
     }
 }
 

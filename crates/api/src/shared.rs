@@ -2,7 +2,6 @@
 
 use crate::guard::Guard;
 use crate::readiness::Readiness;
-use axum::body::Bytes;
 use polity_runtime::Society;
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,6 +27,4 @@ pub(crate) struct Shared {
     pub(crate) readiness: Readiness,
     /// When the routes were built.
     pub(crate) started: Instant,
-    /// The OpenAPI document, serialized.
-    pub(crate) description: Bytes,
 }

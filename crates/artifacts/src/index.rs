@@ -94,6 +94,9 @@ pub async fn get(conn: &mut Connection, id: &ArtifactId) -> Result<Option<Stored
 
 /// Returns the artifacts with these ids, in the given order, and skips ids that do not exist.
 pub async fn get_many(conn: &mut Connection, ids: &[ArtifactId]) -> Result<Vec<Stored>, polity_sql::Error> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
     let rows = polity_sql::query(GET_MANY).bind(json!(ids).to_string()).fetch_all(conn).await?;
     rows.iter().map(read).collect()
 }

@@ -242,7 +242,7 @@ impl Call<'_> {
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
             return Ok(Arc::clone(service));
         }
-        let wanted = snapshot.catalogue.service_for(self.scene.wanted.as_ref());
+        let wanted = snapshot.catalogue.service_for(self.scene.agent.service.as_ref());
         let candidates = [wanted, snapshot.catalogue.default_service()];
         match candidates.into_iter().find(|service| self.tried.is_untried(&service.id)) {
             Some(service) => {
@@ -410,7 +410,7 @@ impl Call<'_> {
                 if let Some(request) = request
                     && let Some(open) = turns::open(&mut tx.connection, &conversation).await?
                 {
-                    let number = sent::insert(tx, &conversation, open.id, &request).await?;
+                    let number = sent::insert(tx, &conversation, open.id, &request, None).await?;
                     if let Event::ModelFailed { sent, .. } = &mut event {
                         *sent = Some(number);
                     }

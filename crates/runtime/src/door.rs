@@ -70,6 +70,7 @@ pub(crate) fn mentioned(payload: &Payload) -> Vec<ArtifactId> {
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) id: MessageId,
+    pub(crate) to: AgentId,
     /// The ids in the message's `request_id` that belong to no open request.
     pub(crate) ignored: Vec<MessageId>,
 }
@@ -155,7 +156,7 @@ pub(crate) async fn send_fitting(
     check_result(tx, sender, &mut changes, misfit).await?;
     apply::apply(tx, snapshot, changes).await?;
     notes::named(tx, sender, &receiver, &facts.openable).await?;
-    Ok(Sent { id, ignored })
+    Ok(Sent { id, to: receiver, ignored })
 }
 
 /// Returns what is wrong with the schema in a draft.

@@ -28,7 +28,7 @@ use polity_society::id::{TaskId, TurnId};
 use polity_society::message::Expects;
 use polity_society::rules;
 use polity_store::record::Record;
-use polity_store::turns::{self, OpenTurn, ToDo};
+use polity_store::turns::{self, MayGoOn, OpenTurn, ToDo};
 use polity_store::{Conversation, Error, Tx, agents, events, holds, messages, records, tasks, usage};
 use polity_view::Event;
 use polity_view::in_full;
@@ -75,8 +75,13 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
         return Ok(None);
     }
     let mut reader = handles.store.reader().await?;
-    let open = match turns::to_do(&mut reader, conversation).await? {
-        ToDo::Turn(open) => Some(open),
+    let begun = match turns::to_do(&mut reader, conversation).await? {
+        ToDo::Turn(open) => {
+            let began = messages::get(&mut reader, &open.began_by).await?;
+            let expects = began.map_or(Expects::Nothing, |began| began.expects);
+            let records = records::of_turn(&mut reader, open.id).await?;
+            Some(Begun { open, expects, records })
+        }
         ToDo::Held | ToDo::Nothing => None,
         ToDo::Mail => {
             let (conversation, snapshot) = (conversation.clone(), handles.registry.current());
@@ -85,30 +90,32 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
             let begin = handles
                 .store
                 .write(move |tx| Box::pin(async move { begin(tx, &snapshot, &conversation).await }));
-            let open = begin.await?;
-            reader = handles.store.reader().await?;
-            open
+            begin.await?
         }
     };
-    let Some(open) = open else { return Ok(None) };
+    let Some(Begun { open, expects, records }) = begun else { return Ok(None) };
     polity_points::point!("driver::taken_up");
-    let expects =
-        messages::get(&mut reader, &open.began_by).await?.map_or(Expects::Nothing, |began| began.expects);
-    let records = records::of_turn(&mut reader, open.id).await?;
     let turn = Turn::replay(expects, &records);
     let waits = matches!(turn.next(u64::MAX), Step::Await(_));
     Ok((!waits).then_some((open, turn)))
+}
+
+/// A turn that has begun, with what it is replayed from.
+struct Begun {
+    open: OpenTurn,
+    /// What the message that began the turn expects.
+    expects: Expects,
+    records: Vec<Record>,
 }
 
 async fn begin(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,
-) -> Result<Option<OpenTurn>, Error> {
-    let agent = agents::get(&mut tx.connection, &conversation.agent).await?;
-    if agent.is_none_or(|agent| agent.standing == Standing::Ended)
-        || holds::held(&mut tx.connection, conversation).await?
-    {
+) -> Result<Option<Begun>, Error> {
+    let agent = agents::in_task(&mut tx.connection, conversation).await?;
+    let Some(agent) = agent.filter(|agent| agent.standing != Standing::Ended) else { return Ok(None) };
+    if holds::held(&mut tx.connection, conversation).await? {
         return Ok(None);
     }
     let Some(message) = messages::first_queued(&mut tx.connection, conversation).await? else {
@@ -118,15 +125,18 @@ async fn begin(
     let works_on = rules::works_on(&message, &subjects);
     let open = turns::begin(tx, conversation, &message.id, works_on).await?;
     messages::take(tx, &message.id, open.id).await?;
-    records::append(tx, conversation, open.id, &Record::Heard { message: message.id.clone() }).await?;
-    note_status(tx, snapshot, conversation, open.id).await?;
+    let heard = Record::Heard { message: message.id.clone() };
+    records::append(tx, conversation, open.id, &heard).await?;
+    let service = snapshot.catalogue.service_for(agent.service.as_ref());
+    let status = note_status(tx, service, conversation, open.id).await?;
     let event = Event::TurnStarted {
         task: conversation.task.clone(),
         agent: conversation.agent.clone(),
         message: message.id,
     };
     events::append(tx, &event).await?;
-    Ok(Some(open))
+    let records = std::iter::once(heard).chain(status).collect();
+    Ok(Some(Begun { open, expects: message.expects, records }))
 }
 
 async fn drive(
@@ -169,8 +179,8 @@ async fn drive(
 /// Returns whether an agent is still allowed to continue its turn. Somebody may have ended, stopped or paused the
 /// agent since the turn began.
 async fn goes_on(tx: &mut Tx, conversation: &Conversation, turn: &OpenTurn) -> Result<bool, Error> {
-    let is_open = turns::open(&mut tx.connection, conversation).await?.as_ref() == Some(turn);
-    Ok(is_open && !holds::held(&mut tx.connection, conversation).await?)
+    let (open, may_go_on) = turns::open_and_held(&mut tx.connection, conversation).await?;
+    Ok(open.as_ref() == Some(turn) && may_go_on == MayGoOn::Yes)
 }
 
 /// Writes what happened. Tries again while the disk refuses the write, because a lost answer of a model would have to
@@ -230,7 +240,7 @@ async fn take_in(
                 records::append(tx, &owner, id, &record).await?;
                 heard.push(record);
             }
-            note_status(tx, &snapshot, &owner, id).await?;
+            note_status(tx, &service, &owner, id).await?;
             Ok(heard)
         })
     });
@@ -243,21 +253,21 @@ async fn take_in(
 }
 
 /// Called when a turn takes in a message. If the conversation has nearly filled the context window, records how full
-/// the window is (docs/contract.md, section 7, "Status lines").
+/// the window is (docs/contract.md, section 7, "Status lines"), and returns the record.
 async fn note_status(
     tx: &mut Tx,
-    snapshot: &Snapshot,
+    service: &Service,
     conversation: &Conversation,
     turn: TurnId,
-) -> Result<(), Error> {
-    let Some(window) = service_of(tx, snapshot, conversation).await?.context_window else {
-        return Ok(());
-    };
-    let Some(used) = usage::in_context(&mut tx.connection, conversation).await? else { return Ok(()) };
-    if room::is_filling(used, window) {
-        records::append(tx, conversation, turn, &Record::Status { used, window }).await?;
+) -> Result<Option<Record>, Error> {
+    let Some(window) = service.context_window else { return Ok(None) };
+    let Some(used) = usage::in_context(&mut tx.connection, conversation).await? else { return Ok(None) };
+    if !room::is_filling(used, window) {
+        return Ok(None);
     }
-    Ok(())
+    let record = Record::Status { used, window };
+    records::append(tx, conversation, turn, &record).await?;
+    Ok(Some(record))
 }
 
 /// Returns the service whose model an agent asks in a task.
@@ -266,11 +276,8 @@ async fn service_of(
     snapshot: &Snapshot,
     conversation: &Conversation,
 ) -> Result<Arc<Service>, Error> {
-    let agent = agents::get(&mut tx.connection, &conversation.agent).await?;
-    let wanted = match agent.and_then(|agent| agent.service) {
-        Some(service) => Some(service),
-        None => tasks::service(&mut tx.connection, &conversation.task).await?,
-    };
+    let agent = agents::in_task(&mut tx.connection, conversation).await?;
+    let wanted = agent.and_then(|agent| agent.service);
     Ok(Arc::clone(snapshot.catalogue.service_for(wanted.as_ref())))
 }
 

@@ -305,13 +305,16 @@ pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversati
 }
 
 /// At the end of a task, tells the person about texts and artifacts that were made for the person but not delivered.
+/// Returns whether agents may have left something.
 pub(crate) async fn tell_user_what_is_left(
     tx: &mut Tx,
     snapshot: &Snapshot,
     task: &TaskId,
-) -> Result<(), Error> {
+) -> Result<Left, Error> {
     let user = AgentId::user();
-    for agent in notes::owe_user(&mut tx.connection, task).await? {
+    let owing = notes::owe_user(&mut tx.connection, task).await?;
+    let left = if owing.is_empty() { Left::Nothing } else { Left::Something };
+    for agent in owing {
         let conversation = Conversation { agent, task: task.clone() };
         let facts = facts(tx, &conversation, Cause::TurnEnded).await?;
         if !facts.pending.is_empty() {
@@ -324,7 +327,7 @@ pub(crate) async fn tell_user_what_is_left(
             None => notes::forget(tx, &conversation, &user).await?,
         }
     }
-    Ok(())
+    Ok(left)
 }
 
 /// Gives up one request in a deadlock that still exists after its agents were told about it.

@@ -13,6 +13,7 @@ use polity_society::id::TaskId;
 use polity_society::notice::Notice;
 use polity_society::rules::{self, Deadlock};
 use polity_society::time::Timestamp;
+use polity_store::notes::Left;
 use polity_store::{Bell, Conversation, Error, apply, approvals, events, messages, tasks, turns};
 use polity_view::Event;
 use polity_view::in_full;
@@ -376,16 +377,18 @@ impl Supervisor {
                         Ok(Settled::GoesOn)
                     }
                     Verdict::Idle(_) => {
-                        if interim_is_final(&standing) {
+                        let is_settled = interim_is_final(&standing);
+                        if is_settled {
                             rest::settle_last_word(tx, &task).await?;
                         }
-                        rest::tell_user_what_is_left(tx, &snapshot, &task).await?;
-                        let standing = tasks::standing(&mut tx.connection, &task).await?.unwrap_or(standing);
+                        let left = rest::tell_user_what_is_left(tx, &snapshot, &task).await?;
+                        let standing = if is_settled || left == Left::Something {
+                            tasks::standing(&mut tx.connection, &task).await?.unwrap_or(standing)
+                        } else {
+                            standing
+                        };
                         let outcome = standing.outcome();
-                        if let Some(worked) = worked {
-                            tasks::set_worked(tx, &task, worked).await?;
-                        }
-                        tasks::set_idle(tx, &task).await?;
+                        tasks::set_idle(tx, &task, worked.unwrap_or_default()).await?;
                         events::append(tx, &Event::TaskIdle { task, outcome }).await?;
                         Ok(Settled::Idle)
                     }

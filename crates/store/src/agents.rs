@@ -14,6 +14,10 @@ const INSERT: &str = "INSERT INTO agents (id, task, parent, role, name, brief, d
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, (SELECT id FROM turns WHERE agent = ?3 AND task = ?2 AND state = 'open'))";
 const GET: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
     r.name AS role_name, r.interface_spec, r.service FROM agents a LEFT JOIN roles r ON r.id = a.role WHERE a.id = ?1";
+const IN_TASK: &str = "SELECT a.id, a.task, a.parent, a.role, a.name, a.brief, a.depth, a.ended_at,
+    r.name AS role_name, r.interface_spec,
+    coalesce(r.service, (SELECT service FROM tasks WHERE id = ?2)) AS service
+    FROM agents a LEFT JOIN roles r ON r.id = a.role WHERE a.id = ?1";
 const EXISTS: &str = "SELECT EXISTS (SELECT 1 FROM agents WHERE id = ?1)";
 const COUNT_CHILDREN: &str =
     "SELECT count(*) FROM agents WHERE parent = ?1 AND task = ?2 AND ended_at IS NULL";
@@ -62,6 +66,7 @@ const UNWRITTEN: &str = "SELECT a.id FROM agents a WHERE a.parent = ?1 AND a.tas
 pub(super) const STATEMENTS: &[&str] = &[
     INSERT,
     GET,
+    IN_TASK,
     EXISTS,
     COUNT_CHILDREN,
     COUNT_OF_TASK,
@@ -133,6 +138,15 @@ pub async fn get(connection: &mut Connection, id: &AgentId) -> Result<Option<Age
 }
 
 /// Returns the roles that restrict an agent, nearest first: its own role, and the roles of all agents above it.
+/// Returns the agent of a conversation. If its role has no service, the service is that of the task.
+pub async fn in_task(
+    connection: &mut Connection,
+    of: &super::Conversation,
+) -> Result<Option<AgentRow>, Error> {
+    let query = polity_sql::query(IN_TASK).bind(of.agent.as_str()).bind(of.task.as_str());
+    query.fetch_optional(connection).await?.as_ref().map(read).transpose()
+}
+
 pub async fn chain(connection: &mut Connection, id: &AgentId) -> Result<Vec<Link>, Error> {
     let rows = polity_sql::query(CHAIN).bind(id.as_str()).fetch_all(connection).await?;
     let read = |row: &Row| {

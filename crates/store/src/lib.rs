@@ -378,7 +378,11 @@ async fn migrate(connection: &mut Connection, file: &Path) -> Result<(), Error> 
     let failed = |source| Error::Migrate { path: file.to_owned(), source };
     let options = SqliteConnectOptions::new().filename(file).foreign_keys(true).disable_statement_logging();
     let mut connection = options.connect().await.map_err(|error| failed(error.into()))?;
-    MIGRATIONS.run(&mut connection).await.map_err(failed)?;
+    // One transaction for all migrations: a crash leaves the old schema or the new one, and a new database is synced
+    // once instead of once for each migration.
+    let mut whole = connection.begin().await.map_err(|error| failed(error.into()))?;
+    MIGRATIONS.run(&mut *whole).await.map_err(failed)?;
+    whole.commit().await.map_err(|error| failed(error.into()))?;
     connection.close().await.map_err(|error| failed(error.into()))
 }
 

@@ -16,13 +16,12 @@ use std::str::FromStr;
 
 const INSERT: &str =
     "INSERT INTO sent (task, agent, turn, service, model, revision, outcome, shown, texts, kept,
-    created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) RETURNING seq";
+    created_at, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) RETURNING seq";
 const KEPT: &str = "SELECT kept FROM sent WHERE task = ?1 ORDER BY seq DESC LIMIT 1";
 const KNOWN: &str = "SELECT seq, hash FROM sent_texts
     WHERE task = ?1 AND hash IN (SELECT value FROM json_each(?2))";
 const INSERT_TEXTS: &str = "INSERT INTO sent_texts (task, hash, text)
     SELECT ?1, value ->> 0, value ->> 1 FROM json_each(?2) ORDER BY key RETURNING seq, hash";
-const BECAME: &str = "UPDATE sent SET record = ?2 WHERE seq = ?1";
 const GET: &str = "SELECT * FROM sent WHERE seq = ?1";
 const TEXTS: &str =
     "SELECT t.text FROM json_each(?1) e LEFT JOIN sent_texts t ON t.seq = e.value ORDER BY e.key";
@@ -38,7 +37,7 @@ const DESCRIBING: &str =
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(super) const STATEMENTS: &[&str] =
-    &[INSERT, KEPT, KNOWN, INSERT_TEXTS, BECAME, GET, TEXTS, OF_RECORDS, DESCRIBING];
+    &[INSERT, KEPT, KNOWN, INSERT_TEXTS, GET, TEXTS, OF_RECORDS, DESCRIBING];
 
 /// The most bytes of pieces that are stored for one task. Each piece is stored once, so all pieces together are only
 /// slightly larger than the messages and records of the task, and only a very long task reaches this limit. A request
@@ -74,8 +73,14 @@ impl Piece {
     }
 }
 
-/// Stores a request, and returns its number.
-pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, sent: &Sent) -> Result<i64, Error> {
+/// Stores a request, and returns its number. `record` is the record that the answer became, if it became one.
+pub async fn insert(
+    tx: &mut Tx,
+    caller: &Conversation,
+    turn: TurnId,
+    sent: &Sent,
+    record: Option<i64>,
+) -> Result<i64, Error> {
     let kept =
         polity_sql::query_scalar(KEPT).bind(caller.task.as_str()).fetch_optional(&mut tx.connection).await?;
     let kept = kept.map_or(0, i64::unsigned_abs);
@@ -95,6 +100,7 @@ pub async fn insert(tx: &mut Tx, caller: &Conversation, turn: TurnId, sent: &Sen
         .bind(texts)
         .bind(kept.cast_signed())
         .bind(tx.now.as_millis())
+        .bind(record)
         .fetch_one(&mut tx.connection)
         .await?;
     polity_points::point!("sent::inserted");
@@ -128,12 +134,6 @@ async fn keep(
     let place = |piece: &Piece| known.get(&piece.hash).copied();
     let places: Option<Vec<i64>> = pieces.iter().map(place).collect();
     Ok(places.map(|places| (places, added)))
-}
-
-/// Stores the number of the record that contains the answer to a request.
-pub async fn became(tx: &mut Tx, number: i64, record: i64) -> Result<(), Error> {
-    polity_sql::query(BECAME).bind(number).bind(record).execute(&mut tx.connection).await?;
-    Ok(())
 }
 
 /// Returns a request with its body; `None` if there is no request of this number.

@@ -23,7 +23,7 @@ const OPEN: &str = "SELECT id FROM tasks WHERE state = 'open' ORDER BY rowid";
 const LATEST: &str = "SELECT id FROM tasks ORDER BY rowid DESC LIMIT 1";
 const REOPEN: &str = "UPDATE tasks SET state = 'open', nudged = 0, stopped_by = NULL WHERE id = ?1";
 const WAKE: &str = "UPDATE tasks SET state = 'open', nudged = 0 WHERE id = ?1";
-const IDLE: &str = "UPDATE tasks SET state = 'idle' WHERE id = ?1";
+const IDLE: &str = "UPDATE tasks SET state = 'idle', worked_ms = max(worked_ms, ?2) WHERE id = ?1";
 const STOP: &str = "UPDATE tasks SET stopped_by = ?2 WHERE id = ?1
     AND (stopped_by IS NULL OR stopped_by = 'user' AND ?2 <> 'user')";
 const NUDGE: &str = "UPDATE tasks SET nudged = 1 WHERE id = ?1";
@@ -238,8 +238,9 @@ pub async fn wake(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     Ok(())
 }
 
-pub async fn set_idle(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
-    polity_sql::query(IDLE).bind(id.as_str()).execute(&mut tx.connection).await?;
+/// Closes a task in which nothing is left to do, and notes how long agents have worked for it, as [`set_worked`] does.
+pub async fn set_idle(tx: &mut Tx, id: &TaskId, worked: Duration) -> Result<(), Error> {
+    polity_sql::query(IDLE).bind(id.as_str()).bind(millis(worked)).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::set_idle");
     Ok(())
 }
@@ -274,8 +275,11 @@ pub async fn worked(connection: &mut Connection, id: &TaskId) -> Result<Duration
 
 /// Notes how long agents have worked for a task. The stored time never decreases.
 pub async fn set_worked(tx: &mut Tx, id: &TaskId, worked: Duration) -> Result<(), Error> {
-    let milliseconds = i64::try_from(worked.as_millis()).unwrap_or(i64::MAX);
-    polity_sql::query(SET_WORKED).bind(id.as_str()).bind(milliseconds).execute(&mut tx.connection).await?;
+    polity_sql::query(SET_WORKED).bind(id.as_str()).bind(millis(worked)).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::worked");
     Ok(())
+}
+
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

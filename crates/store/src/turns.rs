@@ -86,16 +86,39 @@ pub enum ToDo {
 
 /// Returns what a conversation has to do.
 pub async fn to_do(connection: &mut Connection, conversation: &Conversation) -> Result<ToDo, Error> {
-    let query = polity_sql::query(TO_DO).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
-    let row = query.fetch_one(connection).await?;
-    if row.get("held") {
-        return Ok(ToDo::Held);
-    }
-    Ok(match row.get::<Option<i64>, _>("id") {
-        Some(_) => ToDo::Turn(read(&row)),
+    let row = read_to_do(connection, conversation).await?;
+    Ok(match open_in(&row) {
+        _ if row.get("held") => ToDo::Held,
+        Some(turn) => ToDo::Turn(turn),
         None if row.get("mail") => ToDo::Mail,
         None => ToDo::Nothing,
     })
+}
+
+/// Whether a conversation may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MayGoOn {
+    Yes,
+    /// The conversation is parked, or its agent is paused.
+    Held,
+}
+
+/// Returns the open turn of a conversation, and whether the conversation may go on.
+pub async fn open_and_held(
+    connection: &mut Connection,
+    conversation: &Conversation,
+) -> Result<(Option<OpenTurn>, MayGoOn), Error> {
+    let row = read_to_do(connection, conversation).await?;
+    Ok((open_in(&row), if row.get("held") { MayGoOn::Held } else { MayGoOn::Yes }))
+}
+
+async fn read_to_do(connection: &mut Connection, conversation: &Conversation) -> Result<Row, Error> {
+    let query = polity_sql::query(TO_DO).bind(conversation.agent.as_str()).bind(conversation.task.as_str());
+    Ok(query.fetch_one(connection).await?)
+}
+
+fn open_in(row: &Row) -> Option<OpenTurn> {
+    row.get::<Option<i64>, _>("id").map(|_| read(row))
 }
 
 fn read(row: &Row) -> OpenTurn {

@@ -2,9 +2,9 @@
 //! that no text is lost. In a pipe, lines keep their length.
 
 use super::table::painted_whole;
+use super::wrap;
 use anstyle::Style;
 use std::io::IsTerminal;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Minimum width for which lines are broken, in columns. A narrower terminal wraps the lines itself.
 const NARROWEST: usize = 20;
@@ -26,12 +26,13 @@ impl Line {
     }
 }
 
-/// Returns the width of standard output if it is a terminal.
+/// Returns the width of standard output, if it is a terminal that reports its width.
 pub(crate) fn width() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
     }
-    crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns).max(NARROWEST))
+    let columns = crossterm::terminal::size().ok().map(|(columns, _)| usize::from(columns));
+    columns.filter(|columns| *columns > 0).map(|columns| columns.max(NARROWEST))
 }
 
 /// Formats lines for a width; `None` leaves them as long as they are. In the texts, characters that control a terminal
@@ -54,34 +55,14 @@ pub(crate) fn wrapped(lines: &[Line], width: Option<usize>) -> String {
     shown.join("\n")
 }
 
-/// Breaks a text into pieces of at most `width` columns, between words if possible. All pieces but the first are
-/// [`HANGING`] columns narrower.
+/// Breaks a text into pieces of at most `width` columns. All pieces but the first are [`HANGING`] columns narrower.
 fn pieces(text: &str, width: usize) -> Vec<String> {
-    let mut pieces = vec![String::new()];
-    let room = |count: usize| width.saturating_sub(if count > 1 { HANGING } else { 0 }).max(2);
-    for word in text.split(' ') {
-        let count = pieces.len();
-        let Some(last) = pieces.last_mut() else { continue };
-        let gap = usize::from(!last.is_empty());
-        if last.width() + gap + word.width() <= room(count) {
-            last.push_str(&" ".repeat(gap));
-            last.push_str(word);
-            continue;
-        }
-        if gap == 1 {
-            pieces.push(String::new());
-        }
-        // A word that is longer than a line is broken anywhere.
-        for character in word.chars() {
-            let count = pieces.len();
-            let Some(last) = pieces.last_mut() else { continue };
-            if last.width() + character.width().unwrap_or_default() > room(count) {
-                pieces.push(character.to_string());
-            } else {
-                last.push(character);
-            }
-        }
-    }
+    let first = wrap::wrapped(text, width).lines().next().unwrap_or_default().to_owned();
+    let rest = text.strip_prefix(&*first).unwrap_or_default().trim_start();
+    let mut pieces = vec![first];
+    // The widest character takes two columns.
+    let rest = wrap::wrapped(rest, width.saturating_sub(HANGING).max(2));
+    pieces.extend(rest.lines().map(str::to_owned));
     pieces
 }
 
@@ -90,6 +71,7 @@ mod tests {
     use super::*;
     use crate::output::table::{PLAIN, without_styles};
     use proptest::prelude::*;
+    use unicode_width::UnicodeWidthStr;
 
     #[test]
     fn long_lines_go_on_at_a_word() {
@@ -100,6 +82,7 @@ mod tests {
         check("one two three", Some(20), " one two three");
         check("one two three", Some(9), " one two\n   three");
         check("看看这张图片", Some(9), " 看看这张\n   图片");
+        check("看看report明天", Some(9), " 看看\n   report\n   明天");
         check("a\u{1b}[31m", None, " a<U+001B>[31m");
     }
 

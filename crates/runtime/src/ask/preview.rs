@@ -35,7 +35,7 @@ pub(crate) async fn preview(
         commands.machine().await;
     }
     let mut scene = look(handles, conversation).await?;
-    let service = snapshot.catalogue.service_for(scene.wanted.as_ref());
+    let service = snapshot.catalogue.service_for(scene.agent.service.as_ref());
     scene.history.pin_tokens = service.context_window.map(|window| window / 4);
     let (tools, queued) = standing(handles, conversation, &snapshot).await?;
     let next = Wanted::Answer(Round { turn: TurnId::new(0), number: 0, tools });

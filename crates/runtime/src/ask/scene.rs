@@ -4,7 +4,6 @@ use crate::handles::Handles;
 use polity_artifacts::index::Stored;
 use polity_decide::history::History;
 use polity_decide::render;
-use polity_society::id::ServiceId;
 use polity_society::workspace::{Access, Root};
 use polity_store::contacts::ContactRow;
 use polity_store::{Conversation, Error, agents, artifacts, contacts, records, roles, tasks};
@@ -18,7 +17,6 @@ pub(super) struct Scene {
     pub(super) history: History,
     pub(super) contacts: Vec<ContactRow>,
     pub(super) stored: Vec<Stored>,
-    pub(super) wanted: Option<ServiceId>,
     /// If the agent works in a directory of the person, the access that the agent has to this directory; otherwise
     /// `None`.
     pub(super) workspace: Option<Access>,
@@ -27,7 +25,7 @@ pub(super) struct Scene {
 /// Reads the scene of a conversation as it is now.
 pub(super) async fn look(handles: &Handles, conversation: &Conversation) -> Result<Scene, Error> {
     let mut reader = handles.store.reader().await?;
-    let Some(agent) = agents::get(&mut reader, &conversation.agent).await? else {
+    let Some(agent) = agents::in_task(&mut reader, conversation).await? else {
         return Err(Error::Damaged { table: "agents", what: format!("{} is missing", conversation.agent) });
     };
     let role = match &agent.role {
@@ -38,10 +36,6 @@ pub(super) async fn look(handles: &Handles, conversation: &Conversation) -> Resu
     let history = History::from(records::history(&mut reader, conversation, texts).await?);
     let contacts = contacts::of(&mut reader, &conversation.agent, &conversation.task).await?;
     let stored = artifacts::get_many(&mut reader, &render::artifacts_of(&history)).await?;
-    let wanted = match agent.service.clone() {
-        Some(service) => Some(service),
-        None => tasks::service(&mut reader, &conversation.task).await?,
-    };
     let chain = agents::chain(&mut reader, &conversation.agent).await?;
     let workspace = match tasks::workspace(&mut reader, &conversation.task).await? {
         // An agent with its own worktree works on a copy of the files, so it has no access to the directory of the
@@ -52,5 +46,5 @@ pub(super) async fn look(handles: &Handles, conversation: &Conversation) -> Resu
         }
         Root::Made => None,
     };
-    Ok(Scene { agent, role, chain, history, contacts, stored, wanted, workspace })
+    Ok(Scene { agent, role, chain, history, contacts, stored, workspace })
 }

@@ -4,6 +4,7 @@ use polity_society::command::CommandEnd;
 use polity_society::id::CommandId;
 use polity_society::message::Body;
 use serde_json::json;
+use std::time::Duration;
 
 fn ended(world: &World, id: &str) -> CommandEnded {
     CommandEnded {
@@ -38,7 +39,7 @@ async fn the_end_of_a_command_is_told_once_and_only_while_its_task_is_open() {
     tell(&world.store, &world.registry, ended(&world, "cmd-2")).await.unwrap();
     assert_eq!(told(&world).await, ["cmd-1", "cmd-2"]);
     let task = world.task.clone();
-    world.write(move |tx| Box::pin(async move { tasks::set_idle(tx, &task).await })).await;
+    world.write(move |tx| Box::pin(async move { tasks::set_idle(tx, &task, Duration::ZERO).await })).await;
     tell(&world.store, &world.registry, ended(&world, "cmd-3")).await.unwrap();
     assert_eq!(told(&world).await, ["cmd-1", "cmd-2"]);
 }

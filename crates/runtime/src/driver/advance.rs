@@ -26,8 +26,8 @@ use polity_society::refusal::Refusal;
 use polity_store::messages::{self, Settled};
 use polity_store::mint;
 use polity_store::record::{Content, Record, Replied, ToolResult};
-use polity_store::turns::{self, OpenTurn};
-use polity_store::{Conversation, Error, Tx, agents, commands, events, holds, records, sent, tasks, usage};
+use polity_store::turns::{self, MayGoOn, OpenTurn};
+use polity_store::{Conversation, Error, Tx, agents, commands, events, records, sent, tasks, usage};
 use polity_view::Event;
 use serde_json::{Number, json};
 use std::collections::HashMap;
@@ -151,13 +151,17 @@ struct Advance {
 /// Whether the transaction continues with the next step.
 enum Go {
     On,
+    /// The next step needs a model or an outside tool.
     Stop,
+    /// The turn has ended.
+    Ended,
 }
 
 impl Advance {
     async fn run(self, tx: &mut Tx, mut turn: Turn, happened: Happened) -> Result<(Turn, Step), Error> {
         // While the model was answering, somebody may have ended the agent or stopped its turn.
-        if turns::open(&mut tx.connection, &self.conversation).await?.as_ref() != Some(&self.open) {
+        let (open, may_go_on) = turns::open_and_held(&mut tx.connection, &self.conversation).await?;
+        if open.as_ref() != Some(&self.open) {
             if let Happened::Replied { served, .. } = &happened {
                 // Nobody gets the answer of the model, but the task must pay for it.
                 usage::insert(tx, &self.conversation, self.open.id, served).await?;
@@ -172,13 +176,15 @@ impl Advance {
         self.take_down(tx, &mut turn, happened).await?;
         // If the agent is paused or parked, the record of what happened is kept, but the turn does not continue until
         // the agent is resumed.
-        if holds::held(&mut tx.connection, &self.conversation).await? {
+        if may_go_on == MayGoOn::Held {
             return Ok((turn, Step::Ended));
         }
         loop {
             let step = turn.next(self.snapshot.settings.limits.max_tool_rounds);
-            if let Go::Stop = self.step(tx, &mut turn, &step).await? {
-                return Ok((turn, step));
+            match self.step(tx, &mut turn, &step).await? {
+                Go::On => {}
+                Go::Stop => return Ok((turn, step)),
+                Go::Ended => return Ok((turn, Step::Ended)),
             }
         }
     }
@@ -188,15 +194,15 @@ impl Advance {
             Happened::Nothing => Ok(()),
             Happened::Replied { replied, mut event, served, sent: request, stored, reservation: _ } => {
                 usage::insert(tx, &self.conversation, self.open.id, &served).await?;
-                let number = sent::insert(tx, &self.conversation, self.open.id, &request).await?;
+                let record = Record::Replied(*replied);
+                let place = records::append(tx, &self.conversation, self.open.id, &record).await?;
+                let number =
+                    sent::insert(tx, &self.conversation, self.open.id, &request, Some(place)).await?;
                 if let Event::ModelAnswered { sent, .. } = event.as_mut() {
                     *sent = Some(number);
                 }
                 events::append(tx, &event).await?;
                 self.store(tx, stored).await?;
-                let record = Record::Replied(*replied);
-                let place = records::append(tx, &self.conversation, self.open.id, &record).await?;
-                sent::became(tx, number, place).await?;
                 turn.apply(&record);
                 Ok(())
             }
@@ -277,7 +283,8 @@ impl Advance {
                 Ok(Go::On)
             }
             Step::Finish(text) => {
-                if turn.reminded() == Reminded::No {
+                // A turn without calls has hired nobody.
+                if turn.rounds() > 0 && turn.reminded() == Reminded::No {
                     let unwritten =
                         agents::unwritten_children(&mut tx.connection, &self.conversation, self.open.id)
                             .await?;
@@ -291,7 +298,7 @@ impl Advance {
                 match closing::finish(tx, &self.handles, &self.snapshot, &self.conversation, &self.open, last)
                     .await?
                 {
-                    Finished::Ended => Ok(Go::Stop),
+                    Finished::Ended => Ok(Go::Ended),
                     Finished::Returned(errors) => {
                         let notice = Notice::ResultDoesNotFit { errors };
                         self.record(tx, turn, Record::Noticed { notice }).await?;

@@ -202,9 +202,16 @@ async fn fitting(
 
 /// Reads the facts from which the rules decide who gets the closing text of a turn.
 async fn facts(tx: &mut Tx, open: &OpenTurn, requests: &RequestsOf) -> Result<ClosingFacts, Error> {
-    let worked_on = messages::requests(&mut tx.connection, open.works_on.iter()).await?;
+    let still_open = requests.open.iter().find(|request| open.works_on.as_ref() == Some(&request.id));
+    let works_on = match still_open {
+        Some(request) => Some(WorkedOn { id: request.id.clone(), from: request.from.clone() }),
+        None => {
+            let closed = messages::requests(&mut tx.connection, open.works_on.iter()).await?;
+            closed.into_iter().next().map(|request| WorkedOn { id: request.id, from: request.from })
+        }
+    };
     Ok(ClosingFacts {
-        works_on: worked_on.into_iter().next().map(|request| WorkedOn { id: request.id, from: request.from }),
+        works_on,
         prompting: prompting(tx, open).await?,
         open_requests: requests.open.clone(),
         pending: [&*requests.pending, &requests.unheard].concat(),

@@ -62,17 +62,14 @@ pub(super) async fn compact(
     let (owner, turn_now) = (conversation.clone(), open.clone());
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
-            let mut number = None;
-            if let Some((served, request)) = &answered {
-                usage::insert(tx, &owner, turn_now.id, served).await?;
-                number = Some(sent::insert(tx, &owner, turn_now.id, request).await?);
-            }
+            let mut place = None;
             if goes_on(tx, &owner, &turn_now).await? {
                 events::append(tx, &event).await?;
-                let place = records::append(tx, &owner, turn_now.id, &record).await?;
-                if let Some(number) = number {
-                    sent::became(tx, number, place).await?;
-                }
+                place = Some(records::append(tx, &owner, turn_now.id, &record).await?);
+            }
+            if let Some((served, request)) = &answered {
+                usage::insert(tx, &owner, turn_now.id, served).await?;
+                sent::insert(tx, &owner, turn_now.id, request, place).await?;
             }
             Ok(())
         })

@@ -435,13 +435,11 @@ impl Writing {
         let draft = Draft { to, payload, answering: Answering::AsWritten, due_at: None };
         let sent = keep(door::send(tx, &self.snapshot, &user, draft, LastWord::UnlessWaiting).await)?;
         let refused = |refusal| Stopped::Refused(WriteError::refused(refusal, &self.snapshot));
-        let id = sent.map_err(refused)?.id;
+        let door::Sent { id, to, .. } = sent.map_err(refused)?;
         if let Some((key, content)) = &self.key {
             let kept = KeyedMessage { content: content.clone(), message: id.clone() };
             posts::insert(tx, key, &kept, &task).await?;
         }
-        let message = messages::get(&mut tx.connection, &id).await?;
-        let to = message.map_or_else(|| AgentId::new(self.post.to.clone()), |message| message.to);
         Ok(Posted { id, task, state: MessageState::Queued, to, duplicate: false, warnings })
     }
 
