@@ -163,8 +163,9 @@ enum Attempted {
     Ended(Asked),
     /// The attempt failed.
     Failed(Box<FailedAttempt>),
-    /// No request was sent, and the call must begin a new attempt. Either the service was changed or asked for a pause
-    /// after the gate had let the attempt in, or other calls had reserved the budget of the task.
+    /// No request was sent, and the call must begin a new attempt. Three things lead to this: the service was changed
+    /// while the attempt waited, the service asked for a pause after the gate had let the attempt in, or other calls
+    /// had reserved the budget of the task.
     Stale,
 }
 
@@ -234,9 +235,9 @@ impl Call<'_> {
         }
     }
 
-    /// Returns the service to ask, as it is configured now. If the service was removed from the configuration, returns
-    /// the service that was chosen for the agent, or else the default service. If the call has already tried these two
-    /// services too, the error names the removed service.
+    /// Returns the service to ask, as it is configured now. If the call has asked no service yet, or if its service was
+    /// removed from the configuration, takes the service that was chosen for the agent, or else the default service.
+    /// If the call has already tried both, the error names the removed service.
     fn service(&mut self, snapshot: &Snapshot) -> Result<Arc<Service>, ServiceId> {
         let current = self.tried.service();
         if let Some(service) = current.and_then(|id| snapshot.catalogue.service(id)) {
@@ -350,8 +351,7 @@ impl Call<'_> {
         Ok(Attempted::Failed(Box::new(failed)))
     }
 
-    /// Does what the retry policy decides after a failed attempt. Returns the outcome of the call if this ends the
-    /// call.
+    /// Does what the retry policy decides after a failed attempt. If the call ends, returns the outcome of the call.
     async fn go_on(&mut self, service: &Service, failed: FailedAttempt) -> Result<Option<Asked>, Error> {
         let snapshot = self.handles.registry.current();
         let FailedAttempt { failure, sent, media, revision, compaction, request } = failed;
@@ -406,7 +406,7 @@ impl Call<'_> {
         let write = self.handles.store.write(move |tx| {
             Box::pin(async move {
                 let mut event = event;
-                // Somebody may have ended the turn meanwhile. Then the event is recorded without the request.
+                // Somebody may have ended the turn during the attempt. Then the event is recorded without the request.
                 if let Some(request) = request
                     && let Some(open) = turns::open(&mut tx.connection, &conversation).await?
                 {
@@ -421,8 +421,7 @@ impl Call<'_> {
         write.await
     }
 
-    /// Returns the board's entry for the answer of the attempt that begins now. Views show this entry while the answer
-    /// arrives.
+    /// Returns what the board tells about the attempt that begins now. Views show this while the answer arrives.
     fn begun(&self, service: &Service, snapshot: &Snapshot, sent: Sent) -> board::Answer {
         let fallback = untried_fallback(snapshot, service, self.tried);
         let situation = Situation { sent, fallback: fallback_of(fallback), room: Room::Exhausted };
@@ -436,7 +435,7 @@ impl Call<'_> {
         board::Answer::new(board.number(), service.id.clone(), self.tried.attempts(), limits)
     }
 
-    /// Returns the board's entry for the failed attempt. Views show this entry while the call pauses.
+    /// Returns what the board tells about the failed attempt. Views show this while the call pauses.
     fn failed(&self, service: &Service, failure: &CallError, snapshot: &Snapshot) -> board::Failed {
         board::Failed {
             service: service.id.clone(),
@@ -448,15 +447,15 @@ impl Call<'_> {
     }
 
     /// If the service asked for a pause, closes the gate of the service for as long as the retry policy decides.
-    /// Returns this time.
+    /// Returns how long the gate stays closed.
     fn leave_alone(&self, service: &Service, failure: &CallError, next: Next) -> Option<Duration> {
         let asked = failure.retry_after?;
         let pause = match next {
             Next::Again { after } => after,
             _ => policy::shared_pause(asked),
         };
-        // The person may have configured another server for the service meanwhile. The new server has not asked for a
-        // pause, so its gate stays open.
+        // During the attempt, the person may have configured another server for the service. The new server has not
+        // asked for a pause, so its gate stays open.
         self.handles.gates.known(service)?.pause(pause);
         Some(pause)
     }
@@ -522,8 +521,7 @@ impl Call<'_> {
     }
 }
 
-/// Returns the failure for an attempt that was not made, because another call has found that the service is still
-/// down.
+/// Returns the failure of an attempt that sent no request: another call had found that the service is still down.
 fn still_down(last: CallError) -> FailedAttempt {
     let message = format!("another call has found it still down: {}", last.message);
     // The call that found the service down has already closed the gate for as long as the server asked, so this call

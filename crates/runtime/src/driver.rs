@@ -165,8 +165,8 @@ async fn drive(
                 let round = Round { turn: open.id, number: turn.rounds(), tools };
                 call_model(handles, conversation, open, round, halt).await?
             }
-            // `RecordInterruption` names a call that a crash interrupted. `advance` records the interruption itself if
-            // the call must not run twice. A call that it returns may run again, so it runs like a new one.
+            // `RecordInterruption` names a call that a crash interrupted. If the call must not run twice, `advance`
+            // records the interruption itself. A call that `advance` returns here may run again, like a new call.
             Step::RunTool(call) | Step::RecordInterruption(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, halt).await?
             }

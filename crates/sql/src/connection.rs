@@ -29,11 +29,11 @@ pub enum Access {
 /// When a commit counts as durable, for a database with a log (WAL).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journal {
-    /// Leaves the mode of the file as it is.
+    /// Leaves the journal mode of the file as it is.
     AsItIs,
     /// Uses a log, and syncs it at each commit.
     WalFull,
-    /// Uses a log, and syncs it only when it is moved into the file.
+    /// Uses a log, and syncs it only when its contents are moved into the database file.
     WalNormal,
 }
 
@@ -62,13 +62,13 @@ pub struct Options {
     pub statements: Arc<AtomicU64>,
 }
 
-/// How many prepared statements a connection keeps. The whole program has fewer than 400.
+/// How many prepared statements a connection keeps. The whole program has fewer statements than this.
 const PREPARED: usize = 400;
 /// How long a statement waits while another process has locked the database.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Options {
-    /// Returns options that change nothing about the file.
+    /// Returns options for quick statements. They leave the journal mode of the file as it is.
     pub fn new(path: &Path, access: Access) -> Self {
         Self {
             path: path.to_owned(),
@@ -105,7 +105,7 @@ impl Options {
         let connection = opened?;
         connection.busy_timeout(PATIENCE)?;
         connection.set_prepared_statement_cache_capacity(PREPARED);
-        // Without this, SQLite prepares some statements again whenever an argument, such as a `LIMIT`, has changed.
+        // Without this setting, SQLite prepares some statements again whenever an argument (such as a `LIMIT`) changes.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // Savepoints and sorted rows stay in memory; otherwise SQLite writes temporary files for them.
         connection.execute_batch("PRAGMA foreign_keys = ON; PRAGMA temp_store = MEMORY")?;
@@ -148,7 +148,7 @@ impl Connection {
         self.pace = pace;
     }
 
-    /// Closes the connection. The last connection to close moves the log into the file.
+    /// Closes the connection. The last connection that closes moves the contents of the log into the database file.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl Connection {
         })
     }
 
-    /// Calls a function with each row until it returns false.
+    /// Calls a function with each row until the function returns false.
     pub(crate) fn each(
         &mut self,
         sql: &Sql,

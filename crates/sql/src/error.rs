@@ -11,7 +11,7 @@ pub enum Error {
     Database {
         /// The extended result code of SQLite.
         code: i32,
-        /// What SQLite says about it.
+        /// What SQLite says about the error.
         message: String,
     },
     /// The file of the database could not be opened or created.

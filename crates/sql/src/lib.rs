@@ -1,8 +1,8 @@
 //! Runs SQL statements on a SQLite database, on the thread that asks for them.
 //!
-//! A statement of SQLite takes a few microseconds. To hand it to another thread and back takes longer than the statement
-//! itself, so this crate does not do that: each call runs the statement and returns a future that is ready. The calls
-//! are nevertheless `async`, so that the code above does not change if a database on another machine is used one day.
+//! SQLite runs a statement in a few microseconds. The way to another thread and back would take longer than the
+//! statement itself. So each call runs its statement at once, and returns a future that is already ready. The calls can
+//! be awaited nevertheless, so that their callers need no change if the database is on another machine one day.
 //!
 //! The path of a statement: [`query`] takes the text, `bind` adds the arguments, and `execute` or `fetch_…` runs the
 //! statement on a [`Connection`], which keeps prepared statements. A fetched [`Row`] owns its values and can go to any

@@ -5,13 +5,13 @@ use crate::{Connection, Error, Row};
 use std::borrow::Cow;
 use std::future::{Ready, ready};
 
-/// The text of a statement. A `&'static str` becomes one by itself; a text that was built at run time needs
+/// The text of a statement. A `&'static str` is converted automatically. A text that was built at run time needs
 /// [`Sql::built`], so that a reviewer finds each place where a value could get into the text.
 #[derive(Clone, Debug)]
 pub struct Sql(Cow<'static, str>);
 
 impl Sql {
-    /// Uses a text that was built at run time. It must contain no value from outside: values are bound.
+    /// Uses a text that was built at run time. The text must contain no value from outside: bind such values instead.
     pub fn built(text: impl Into<String>) -> Self {
         Self(Cow::Owned(text.into()))
     }
@@ -27,7 +27,7 @@ impl From<&'static str> for Sql {
     }
 }
 
-/// What a statement without rows has done.
+/// What a statement has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     pub(crate) changed: u64,
@@ -106,7 +106,7 @@ impl<'q> Query<'q> {
         ready(self.fetch_optional(connection).into_inner().and_then(|row| row.ok_or(Error::NoRow)))
     }
 
-    /// Calls a function with each row, one after the other, so that they are never all in memory.
+    /// Calls a function with one row after the other, so that the rows are never all in memory at the same time.
     ///
     /// # Errors
     ///
@@ -130,7 +130,7 @@ impl<'q> Query<'q> {
 #[must_use = "a statement does nothing until it is run"]
 pub struct Scalar<'q>(Query<'q>);
 
-/// Begins a statement whose rows have one column. If they have more, only the first is read.
+/// Begins a statement whose rows have one column. If the rows have more columns, only the first column is read.
 pub fn query_scalar<'q>(sql: impl Into<Sql>) -> Scalar<'q> {
     Scalar(query(sql))
 }
@@ -220,7 +220,7 @@ impl<'q> Builder<'q> {
         self
     }
 
-    /// Adds a text. It must contain no value from outside.
+    /// Adds a text. The text must contain no value from outside: use [`Builder::push_bind`] for such values.
     pub fn push(&mut self, sql: impl std::fmt::Display) -> &mut Self {
         use std::fmt::Write as _;
         // Writing to a `String` never fails.

@@ -11,7 +11,7 @@ pub struct Row {
     pub(crate) values: Box<[Value]>,
 }
 
-/// Names a column of a row: by its name, or by its place, counted from zero.
+/// Identifies a column of a row by the name of the column, or by its place (counted from zero).
 pub trait Place: Copy + std::fmt::Display {
     /// Returns the place of the column, if the row has it.
     fn find(self, row: &Row) -> Option<usize>;

@@ -147,7 +147,7 @@ fn a_slow_statement_leaves_the_thread_to_other_tasks() {
     let slow = async move { query(Sql::built(endless)).execute(&mut connection).await };
     let ended = runtime.block_on(async {
         let slow = tokio::spawn(slow);
-        // This task runs on the only worker, which is free only if the statement has left it.
+        // The runtime has only one worker, so this task can run only if the slow statement does not block the worker.
         tokio::spawn(async move { go.send(true) }).await.unwrap().unwrap();
         slow.await.unwrap()
     });

@@ -12,7 +12,7 @@ pub enum Value {
     Integer(i64),
     Real(f64),
     Text(String),
-    /// A text that is not valid UTF-8, as a damaged database can contain.
+    /// A text that is not valid UTF-8. A damaged database can contain such a text.
     BadText(Vec<u8>),
     Blob(Vec<u8>),
 }
@@ -153,7 +153,7 @@ impl<'r, T: FromColumn<'r>> FromColumn<'r> for Option<T> {
     }
 }
 
-/// A value that stands in the database as JSON text.
+/// A value that the database stores as JSON text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -186,7 +186,7 @@ impl Argument<'_> {
         })
     }
 
-    /// Fails if the argument could not be written.
+    /// Fails if one of the arguments could not be written as JSON.
     pub(crate) fn check(arguments: Vec<Self>) -> Result<Vec<Self>, Error> {
         arguments
             .into_iter()

@@ -113,7 +113,7 @@ fn is_silent(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::Unreachable | FailureKind::TimedOut)
 }
 
-/// Returns whether the person must change something before the same call can work.
+/// Returns whether a failure of this kind needs advice about what the person must change before the call can work.
 fn is_to_be_changed(kind: FailureKind) -> bool {
     match kind {
         FailureKind::Unauthorized
@@ -126,7 +126,7 @@ fn is_to_be_changed(kind: FailureKind) -> bool {
         | FailureKind::WrongAddress
         | FailureKind::NotAnAnswer
         | FailureKind::Refused => true,
-        // The message of a wrong configuration names what to change.
+        // `Misconfigured` needs no advice, because its message already says what to change.
         FailureKind::Misconfigured
         | FailureKind::Unreachable
         | FailureKind::TimedOut

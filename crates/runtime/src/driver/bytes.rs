@@ -1,4 +1,4 @@
-//! Puts bytes from models and tools on disk, before the transaction begins that writes the rows of their artifacts.
+//! Writes to disk the bytes that models and tools return, before the transaction writes the rows of their artifacts.
 
 use super::outside::outside_tool;
 use super::{FIRST_PAUSE, LONGEST_PAUSE};
@@ -78,7 +78,7 @@ async fn store(handles: &Handles, found: Found) -> Result<Vec<Prepared>, Error> 
     Ok(stored)
 }
 
-/// Adds the files that an agent may open to `known`, so that pieces of these files are recognized in an answer. A piece
+/// Adds to `known` the files that an agent may open, so that pieces of these files are recognized in an answer. A piece
 /// from the middle of a file lacks the first bytes of the file, which show its format. Only a comparison with the file
 /// can recognize such a piece.
 async fn know_what_one_may_open(
@@ -279,7 +279,7 @@ async fn keep_trying(handles: &Handles, id: ArtifactId, artifact: NewArtifact) -
     }
 }
 
-/// Puts a file that a tool returned on disk.
+/// Writes to disk a file that a tool returned.
 pub(super) async fn put_in_store(handles: &Handles, artifact: NewArtifact) -> Result<Prepared, Error> {
     keep_trying(handles, mint::artifact(), artifact).await
 }

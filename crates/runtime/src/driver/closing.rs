@@ -183,8 +183,8 @@ async fn say(
     Ok(request.map_or(ClosingText::Done, |request| ClosingText::Refused(Unsaid { to, request, reason })))
 }
 
-/// A closing text has repeated the text of the message `earlier`. Returns `earlier` if this message can be the answer
-/// to the requests. If a request has a schema, the message must fit the schema.
+/// Returns `earlier`, the message whose text a closing text repeats, if this message can be the answer to the requests.
+/// If a request has a schema, the message must fit the schema.
 async fn fitting(
     tx: &mut Tx,
     conversation: &Conversation,
@@ -237,7 +237,7 @@ async fn bounded(
     Ok(inline_text(text, &whole, most, &snapshot.prompts.texts).into_owned())
 }
 
-/// Stores a text that is too long for a message, so that its writer and its receivers can open it.
+/// Stores as an artifact a text that is too long for a message. The message then refers to the artifact.
 async fn keep_whole(
     tx: &mut Tx,
     handles: &Handles,

@@ -16,7 +16,7 @@ use polity_view::{Event, SummarySource};
 use tokio_util::sync::CancellationToken;
 
 /// Replaces the older part of a conversation with a summary. Returns `None` if the turn can continue. If the summary
-/// failed, was interrupted or a limit was reached, returns what happened.
+/// failed or was interrupted, or if a limit was reached, returns what happened.
 pub(super) async fn compact(
     handles: &Handles,
     conversation: &Conversation,

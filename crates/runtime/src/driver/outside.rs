@@ -1,6 +1,7 @@
 //! Runs tools that act outside. The start of a call is committed before the tool runs.
 //!
-//! *Calls → prepared → started (committed) → run → files stored → ended.* Calls that only read run at the same time.
+//! *Calls → prepared → started (committed) → run → files stored → ended.* Successive calls run at the same time if
+//! they only read.
 
 mod place;
 mod reporter;
@@ -67,7 +68,7 @@ struct Ready {
     preview: Option<String>,
 }
 
-/// Whether the person has answered a question about a call.
+/// Whether the person was asked about a call and has allowed it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     NotYet,

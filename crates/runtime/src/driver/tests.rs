@@ -344,7 +344,7 @@ async fn bytes_that_are_said_reach_the_giver_as_an_artifact() {
     assert_eq!(opened["opened"], json!(id.reference()));
 }
 
-/// Returns a batch of calls, and the error code of each result. Many of the calls are refused, each call for another
+/// Returns a batch of calls, and the error code of each result. Many of the calls are refused, each for a different
 /// reason. Some refusals are decided before the call runs.
 fn batch_with_refusals() -> (Vec<(&'static str, Value)>, Vec<Value>) {
     let png = [b"\x89PNG\r\n\x1a\n".as_slice(), &[1; 192]].concat();

@@ -1,7 +1,7 @@
 //! `put_artifact`, `get_artifact`, `list_artifacts`.
 //!
-//! The bytes of an artifact are written to the disk before the transaction for their row begins. [`incoming`] returns
-//! the bytes of a call.
+//! The bytes of an artifact are written to disk before the transaction begins that writes the artifact's row.
+//! [`incoming`] returns the content that a call wants to store.
 
 use super::{Context, Done, Ran};
 use crate::door;
@@ -117,7 +117,7 @@ fn read(arguments: PutArtifact, limits: &Limits) -> Result<Incoming, Refusal> {
     Ok(if encoded { Incoming::Bytes(artifact) } else { Incoming::Text(artifact) })
 }
 
-/// Returns an artifact without content that has the MIME type and the file name of this `meta`.
+/// Returns an artifact with the MIME type and the file name that `meta` states. The artifact has no content yet.
 pub(super) fn described(meta: Map<String, Value>) -> NewArtifact {
     let said = |names: [&str; 2]| {
         names.iter().find_map(|name| meta.get(*name)).and_then(Value::as_str).map(str::to_owned)
@@ -132,7 +132,7 @@ fn is_reference(text: &str) -> bool {
     ArtifactId::all_in(text).first().is_some_and(|id| id.reference() == text)
 }
 
-/// Writes the row of an artifact whose bytes are on disk, and grants access to its owner and the owner's ancestors.
+/// Writes the row of an artifact whose bytes are on disk, and lets its owner and the owner's ancestors open it.
 pub(crate) async fn store(tx: &mut Tx, owner: &Conversation, prepared: Prepared) -> Result<(), Error> {
     let Prepared { artifact, blob, words } = prepared;
     let event = Event::ArtifactStored {
@@ -221,7 +221,7 @@ pub(super) async fn list(tx: &mut Tx, context: &Context<'_>) -> Ran {
     Ok(Done::json(json!({"artifacts": shown})))
 }
 
-/// Returns the facts about an artifact that a model is told.
+/// Returns what a model is told about an artifact.
 pub(crate) fn show(artifact: &Artifact) -> Value {
     let mut shown = json!({
         "ref": artifact.id.reference(),

@@ -55,8 +55,8 @@ pub(super) enum Workspace {
     Shown,
 }
 
-/// An outside tool that equals only itself, even if another tool has the same name. The key holds the tool, so no later
-/// tool can get the same address.
+/// An outside tool that equals only itself, even if another tool has the same name. The key keeps the tool in memory,
+/// so no later tool can get the same address.
 #[derive(Clone)]
 pub(super) struct ByAddress(pub(super) Arc<dyn OutsideTool>);
 
@@ -68,7 +68,7 @@ impl ByAddress {
 
 impl PartialEq for ByAddress {
     fn eq(&self, other: &Self) -> bool {
-        // Tools without fields may share an address.
+        // Tools without fields may share an address, so the names are compared, too.
         self.address() == other.address() && self.0.name() == other.0.name()
     }
 }

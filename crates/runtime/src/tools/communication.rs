@@ -109,8 +109,7 @@ fn show(contact: &KnownParty) -> Value {
         "roleName": party.role_name,
         "source": contact.source,
     });
-    // The time of a contact that exists from the beginning is 0, and this time would mean nothing to a model, so it is
-    // left out.
+    // The time 0 marks a contact that exists from the beginning. It would tell a model nothing, so it is left out.
     if contact.since > Timestamp::default()
         && let Ok(since) = jiff::Timestamp::from_millisecond(contact.since.as_millis())
     {
@@ -131,8 +130,8 @@ fn show(contact: &KnownParty) -> Value {
     shown
 }
 
-/// Returns the contacts of the caller that have a capability. Also returns whether agents that the caller does not
-/// know have this capability, and which contacts know such an agent.
+/// Returns the caller's contacts that have a capability. Also returns whether agents that the caller does not know
+/// have this capability, and which contacts know such an agent.
 pub(super) async fn find_capable(tx: &mut Tx, context: &Context<'_>, arguments: FindCapableAgents) -> Ran {
     let FindCapableAgents { capability, direction } = arguments;
     let direction = direction.unwrap_or(Direction::Input);
@@ -170,7 +169,7 @@ pub(super) async fn find_capable(tx: &mut Tx, context: &Context<'_>, arguments: 
     Ok(Done::json(json!({"agents": capable, "othersExist": others_exist, "ask": ask, "services": services})))
 }
 
-/// Builds the record of a summary. The record contains the number of newest entries that stay unchanged.
+/// Builds the record of a summary. The record states how many of the newest entries stay unchanged.
 pub(super) fn compress(arguments: CompressContext) -> Done {
     let keep_recent = arguments.keep_recent_count.unwrap_or(KEEP_RECENT);
     let record = Record::Compacted { summary: arguments.summary.0, keep_recent, keeps: Keeps::Turn };

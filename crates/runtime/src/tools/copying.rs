@@ -59,7 +59,7 @@ impl Copying {
         })
     }
 
-    /// Returns the tool that carries out a call, if the call copies.
+    /// If a call copies a file, returns the tool that carries out the call.
     pub(crate) fn tool_of(&self, call: &ToolCall) -> Option<Arc<dyn Tool>> {
         if !copies(call) {
             return None;
@@ -78,7 +78,7 @@ pub(crate) fn copied_from(call: &ToolCall) -> Option<ArtifactId> {
     ArtifactId::from_reference(&read::<GetGiven>(GET_ARTIFACT, given).ok()?.reference)
 }
 
-/// Returns the artifact that a call makes of a file, without the bytes of the file.
+/// Returns the artifact that a call makes from a file. The bytes of the file are not filled in yet.
 pub(crate) fn made_of_file(call: &ToolCall, filename: Option<String>) -> Option<NewArtifact> {
     let polity_llm::Arguments::Object(given) = &call.arguments else { return None };
     if call.name != PUT_ARTIFACT || !copies(call) {
@@ -92,8 +92,8 @@ pub(crate) fn made_of_file(call: &ToolCall, filename: Option<String>) -> Option<
     Some(artifact)
 }
 
-/// Reads the arguments of a call. Understands synonyms of arguments and ignores blank values. The same holds for calls
-/// of these tools that copy nothing.
+/// Reads the arguments of a call. Understands synonyms of arguments and ignores blank values. Calls that copy no file
+/// are read in the same way.
 fn read<T: Argued>(tool: &str, given: &Map<String, Value>) -> Result<T, Refusal> {
     let (mut given, _) = written::with_synonyms(given.clone(), synonyms_of(tool));
     given.retain(|_, value| written::says_something(value));

@@ -196,7 +196,7 @@ async fn hire_and_write(tx: &mut Tx, context: &Context<'_>, arguments: SpawnAgen
     } = arguments;
     let (role, made, ignored) = match (role_id, role) {
         (Some(id), None) => (id, Value::Null, Vec::new()),
-        // The role exists already, so its description is ignored.
+        // The call names an existing role, so the description of a new role is ignored.
         (Some(id), Some(_)) => (id, Value::Null, vec!["role".to_owned()]),
         (None, Some(NewRole(role))) => {
             let (role, shown) = make_role(tx, context, *role).await?;

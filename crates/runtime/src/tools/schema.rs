@@ -38,7 +38,7 @@ fn with_properties(mut schema: Value) -> Value {
     schema
 }
 
-/// The arguments that name a file to copy, each with its tool.
+/// The tools that can copy a file, each with the argument that names the file.
 const COPYING: [(&str, &str); 2] = [(PUT_ARTIFACT, PATH), (GET_ARTIFACT, SAVE_TO)];
 
 /// The agent to which a request offers tools.
@@ -123,7 +123,7 @@ fn hide(schema: &mut Value, argument: &str) {
     }
 }
 
-/// Adds the argument that names a file to the schema of a tool. For `put_artifact`, the content is then optional,
+/// Adds to the schema of a tool the argument that names a file. In `put_artifact`, the content then becomes optional,
 /// because a file can replace the content.
 fn add_copying(schema: &mut Value, tool: &str, argument: &str) {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
@@ -192,7 +192,7 @@ fn in_requests(tools: Vec<Arc<dyn OutsideTool>>, asker: Asker<'_>, cache: &ToolC
     cache.get(CacheKey { revision: snapshot.revision, tools }, |tools| build(tools, snapshot))
 }
 
-/// Some tools create roles. Writes into the schema of such a tool which tool groups its caller may give to a role.
+/// If a tool creates roles, lists in its schema the tool groups that the caller may give to a role.
 fn list_groups(schema: &mut Value, may_give: &[ToolGroup]) {
     for path in ["/properties/toolGroups/items", "/properties/role/properties/toolGroups/items"] {
         if let Some(items) = schema.pointer_mut(path) {

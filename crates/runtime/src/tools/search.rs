@@ -2,7 +2,7 @@
 //! MCP tools would take too much of the context window.
 //!
 //! From the next model call on, requests contain the tools that a search has found. The function
-//! `polity_decide::found` reads the names of these tools from the history.
+//! `polity_decide::found::found_tools` reads the names of these tools from the history.
 
 use super::schema::{Asker, is_of_server};
 use futures::future::{BoxFuture, FutureExt};
@@ -34,7 +34,7 @@ pub(crate) struct SearchTools {
 }
 
 impl SearchTools {
-    /// Makes the tool that searches these tools.
+    /// Makes the tool that searches the tools in `hands`.
     pub(crate) fn new(hands: Hands, store: Store, registry: Arc<Registry>) -> Self {
         Self { hands, store, registry }
     }

@@ -1,4 +1,4 @@
-//! Makes the worktrees in which agents work, and commits what agents have changed at the end of their turns.
+//! Makes the worktrees in which agents work, and commits, at the end of each turn, what the agent has changed.
 
 use crate::driver::call::arguments;
 use crate::handles::Handles;

@@ -40,7 +40,7 @@ fn shipped_names() -> Vec<String> {
         .collect()
 }
 
-/// Each parameter must be listed. Its description may be empty if the name explains it.
+/// The prompts must list each parameter. Its description may be empty if the name of the parameter says enough.
 #[tokio::test]
 async fn every_tool_is_described_and_every_parameter_has_its_place() {
     for &language in Language::ALL {

@@ -3,7 +3,7 @@
 use crate::testing::{World, brief, code};
 use serde_json::{Value, json};
 
-/// Returns the ids of the agents to which an ambiguous name applies, from the refusal of the call.
+/// Reads from a refusal the ids of the agents that an ambiguous name may mean.
 #[track_caller]
 fn candidates(refused: &Value) -> Vec<&str> {
     assert_eq!(code(refused), "ambiguous_name", "{refused}");

@@ -68,7 +68,7 @@ pub(super) fn actor(society: &Society, actor: Actor, callers: Callers) -> Conver
     if callers == Callers::Agents {
         live.retain(|id| !id.is_user());
     }
-    // Root always exists.
+    // If nobody is picked, take root, which always exists.
     let agent = pick(&live, number / 2).map_or_else(AgentId::root, |id| (*id).clone());
     let own = society.rows.agents[&agent].task.clone();
     Conversation { agent, task: own.unwrap_or_else(|| TaskId::new(TASKS[usize::from(number % 2)])) }
@@ -226,8 +226,8 @@ pub(super) fn payload(
             written["target_agent"] = target.as_ref().map_or(Value::Null, |id| json!({"id": id}));
             written["usage_hint"] = json!("附上图片");
         }
-        // These message types have no required field that could be missing. So an unknown type makes the payload
-        // invalid.
+        // These message types have no required field that could be left out. So write an unknown type to make the
+        // payload invalid.
         MessageType::General
         | MessageType::StatusReport
         | MessageType::CollaborationRequest

@@ -172,8 +172,8 @@ impl OperationEffect<'_> {
     }
 
     /// Whether the requests that a message answers fit the message. The receiver of the message must have sent each
-    /// request to the sender of the message, and each request must have been open before. A supplement (an addition to
-    /// an earlier answer) must instead name one request that was not open any more.
+    /// request to the sender of the message, and each request must have been open before this operation. A supplement
+    /// (an addition to an earlier answer) must instead name one request that was not open any more.
     fn reply_fits(&self, message: &Message) -> bool {
         message.in_reply_to.iter().all(|id| {
             let Some(Row::Message(request)) = self.before(&Key::Message(id.clone())) else { return false };

@@ -46,9 +46,9 @@ impl Society {
         self.rows.messages.values().filter(is_open).collect()
     }
 
-    /// Returns the requests on whose behalf an agent waits: for the answer to a request of its own, or for the time of
-    /// a delayed note to itself. The result contains `None` if the agent waits for something that belongs to no
-    /// request.
+    /// Returns the requests on whose behalf an agent waits. An agent waits for the answer to a request that it made, or
+    /// for the time of a delayed note to itself. The result contains `None` if the agent waits for something that
+    /// belongs to no request.
     pub(super) fn waits(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let own = |message: &&Message| message.sender == by.agent && message.task == by.task;
         let mut waits = BTreeSet::new();
@@ -346,8 +346,8 @@ impl Society {
         }
         let mut receivers = BTreeSet::new();
         let (mut sent, mut refused, mut ignored) = (Vec::new(), Vec::new(), Vec::new());
-        // Sending a message does not change the contacts of the sender. So each name means the same party for all
-        // receivers.
+        // Sending a message does not change the contacts of the sender. So a name means the same party during the
+        // whole loop.
         for meant in to {
             let known = self.contact(by, meant).ok().flatten();
             let receiver = known.map_or_else(|| meant.clone(), |id| id.to_string());
@@ -390,7 +390,7 @@ impl Society {
         Ok(said)
     }
 
-    /// Moves due messages into the mailboxes.
+    /// Moves delayed messages into the mailboxes if their time has come.
     pub(super) fn deliver_due(&mut self) {
         let now = self.now;
         for message in self.mail(|message| message.state == MessageState::Delayed) {

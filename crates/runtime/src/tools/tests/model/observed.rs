@@ -6,10 +6,10 @@ use polity_sql::{Connection, Sql};
 use polity_store::{Error, Tx};
 
 /// Tables whose changes are not observed. `events` and `records` only report what happened, so even a refused operation
-/// adds rows to them. The database library uses `_sqlx_migrations`.
+/// adds rows to them. In `_sqlx_migrations`, the library `sqlx` notes the migrations of the database.
 const TELLING: [&str; 3] = ["events", "records", "_sqlx_migrations"];
 
-/// The current rows of the database, and the last entry of the list of changes that was read.
+/// The current rows of the database, and the number of the last change that was read from the table `changes`.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     pub(super) rows: Rows,

@@ -405,7 +405,7 @@ impl Strategy for Sequences {
 /// A sequence that can be shrunk.
 pub(super) struct Sequence {
     operations: Vec<Box<dyn ValueTree<Value = Operation>>>,
-    /// The number of operations at the start of the current pass over all operations.
+    /// How many operations the sequence had when the current pass over it began.
     length: usize,
     shrink: Shrink,
     undo: Option<Undo>,
