@@ -100,7 +100,7 @@ fn configured(polity: &Polity) -> Vec<(String, String)> {
     files
 }
 
-/// Removes everything that polity has written, so that the next command meets a newcomer again.
+/// Removes everything that polity has written, so that the next command runs as for a new user.
 fn forget(polity: &Polity) {
     for directory in [".config", ".local"] {
         let path = polity.home().join(directory);
