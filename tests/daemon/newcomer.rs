@@ -6,14 +6,13 @@
 
 use std::fs;
 use std::io::Write;
-use std::process::{Command, Stdio};
 
 use axum::Router;
 use axum::extract::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use polity_tests::{Output, Polity};
+use polity_tests::{Output, Polity, in_own_network};
 use serde_json::{Value, json};
 
 use crate::support::files::PICTURE;
@@ -22,36 +21,6 @@ use crate::support::router::Served;
 /// The port on which discovery looks for Ollama.
 const OLLAMA: u16 = 11_434;
 const MODEL: &str = "qwen3-vl:8b";
-
-/// Runs an ignored test of this file in a network namespace of its own.
-#[track_caller]
-fn in_own_network(test: &str) {
-    let own = |command: &str| {
-        let mut unshared = Command::new("unshare");
-        unshared.args(["--map-root-user", "--net", "sh", "-c", command]).stdin(Stdio::null());
-        unshared
-    };
-    let tried = own("ip link set lo up").output();
-    if !tried.is_ok_and(|tried| tried.status.success()) {
-        #[expect(
-            clippy::print_stdout,
-            reason = "who reads the log of the tests must see that this one did nothing"
-        )]
-        {
-            println!("skipped: this machine allows no network namespace");
-        }
-        return;
-    }
-    let program = std::env::current_exe().expect("this program");
-    let ended = own("ip link set lo up && exec \"$PROGRAM\" --exact \"$TEST\" --ignored --nocapture")
-        .env("PROGRAM", program)
-        .env("TEST", format!("newcomer::{test}"))
-        .output()
-        .expect("a process");
-    let said =
-        format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
-    assert!(ended.status.success() && said.contains("1 passed"), "{said}");
-}
 
 /// Starts a server that answers like Ollama and has one model.
 fn ollama(capabilities: &'static [&'static str], window: u64) -> Served {
@@ -101,7 +70,7 @@ fn configured(polity: &Polity, name: &str) -> Option<String> {
 
 #[test]
 fn from_polity_to_an_answer_about_a_picture_in_two_commands() {
-    in_own_network("inside_a_model_that_sees");
+    in_own_network("newcomer::inside_a_model_that_sees");
 }
 
 #[test]
@@ -132,7 +101,7 @@ fn inside_a_model_that_sees() {
 
 #[test]
 fn who_says_no_gets_no_file_and_the_same_capabilities() {
-    in_own_network("inside_nothing_is_written");
+    in_own_network("newcomer::inside_nothing_is_written");
 }
 
 #[test]
@@ -163,7 +132,7 @@ fn inside_nothing_is_written() {
 
 #[test]
 fn a_model_without_tools_and_a_small_window_are_told_at_once() {
-    in_own_network("inside_a_poor_model");
+    in_own_network("newcomer::inside_a_poor_model");
 }
 
 #[test]

@@ -25,12 +25,15 @@ mod process;
 
 mod layer;
 
+mod network;
+
 #[cfg(test)]
 mod raw_http;
 
 pub use answer::{Answer, Call};
 pub use conversation::{Conversation, Heard, Sender, ToolResult};
 pub use layer::{Layer, Order, Record};
+pub use network::in_own_network;
 pub use process::{Output, Polity, Running};
 pub use server::{Captured, ScriptedServer};
 pub use society::{doubled_reports, society};

@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -19,6 +20,8 @@ const GLANCE: Duration = Duration::from_millis(5);
 /// Maximum wait until the output of an ended process closes. Programs that the process has started may still keep the
 /// output open.
 const LAST_WORDS: Duration = Duration::from_secs(30);
+/// What is written to a terminal after the end of its process. No program writes this.
+const MARK: &[u8] = b"\0the process has ended\0";
 
 /// A home for one daemon: a temporary directory with `config/` and `data/`. All commands of this home run in this
 /// directory.
@@ -126,10 +129,7 @@ impl Polity {
 
     /// Starts a command on a terminal of its own that has this number of columns.
     pub fn spawn_on_terminal_of(&self, columns: u16, arguments: &[&str]) -> Running {
-        let (screen, terminal) = terminal();
-        let size = rustix::termios::Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        rustix::termios::tcsetwinsize(&terminal, size).expect("a terminal of this size");
-        self.spawn_at((screen, terminal), Stdio::null(), arguments)
+        self.spawn_at(terminal_of(50, columns), Stdio::null(), arguments)
     }
 
     /// Starts a command on a terminal of its own with a keyboard. If the test writes text to the returned file, the
@@ -143,12 +143,21 @@ impl Polity {
 
     /// Does the same as [`Polity::spawn_with_keyboard`] on a terminal of this width.
     pub fn spawn_with_keyboard_at(&self, columns: u16, arguments: &[&str]) -> (Running, std::fs::File) {
-        let (screen, terminal) = terminal();
-        let size = rustix::termios::Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        rustix::termios::tcsetwinsize(&terminal, size).expect("a terminal of this size");
+        let (screen, terminal) = terminal_of(24, columns);
         let keyboard = screen.try_clone().expect("a second handle");
         let stdin = terminal.try_clone().expect("a second handle");
         (self.spawn_at((screen, terminal), stdin.into(), arguments), keyboard)
+    }
+
+    /// Does the same as [`Polity::spawn_with_keyboard_at`], but the command has a session of its own, and the terminal
+    /// controls the session, as it does for a shell. So Ctrl-C is a signal unless the command reads it as a key.
+    pub fn spawn_in_session_at(&self, columns: u16, arguments: &[&str]) -> (Running, std::fs::File) {
+        let (screen, terminal) = terminal_of(24, columns);
+        let keyboard = screen.try_clone().expect("a second handle");
+        let stdin = terminal.try_clone().expect("a second handle");
+        let mut command = Command::new("setsid");
+        command.arg("--ctty").arg(binary()).args(arguments);
+        (self.start_at((screen, terminal), stdin.into(), command), keyboard)
     }
 
     /// Starts a bash script in a session of its own, whose terminal is the standard input and output. `$POLITY` is the
@@ -160,26 +169,39 @@ impl Polity {
         let mut command = self.at_home(command);
         command.env("POLITY", binary()).env("TERM", "xterm-256color");
         command.stdin(terminal.try_clone().expect("a second handle"));
-        command.stdout(terminal.try_clone().expect("a second handle")).stderr(terminal);
+        command.stdout(terminal.try_clone().expect("a second handle"));
+        command.stderr(terminal.try_clone().expect("a second handle"));
         let child = command.spawn().expect("a process");
         drop(command);
-        Running { child, stdout: Written::collect(screen), stderr: Written::nothing() }
+        Running::on_terminal(child, screen, terminal)
     }
 
     fn spawn_at(
         &self,
-        (screen, terminal): (std::fs::File, std::fs::File),
+        terminal: (std::fs::File, std::fs::File),
         stdin: Stdio,
         arguments: &[&str],
     ) -> Running {
-        let mut command = self.command(arguments);
+        let mut command = Command::new(binary());
+        command.args(arguments);
+        self.start_at(terminal, stdin, command)
+    }
+
+    fn start_at(
+        &self,
+        (screen, terminal): (std::fs::File, std::fs::File),
+        stdin: Stdio,
+        command: Command,
+    ) -> Running {
+        let mut command = self.at_home(command);
         command.env("TERM", "xterm-256color").stdin(stdin);
-        command.stdout(terminal.try_clone().expect("a second handle")).stderr(terminal);
+        command.stdout(terminal.try_clone().expect("a second handle"));
+        command.stderr(terminal.try_clone().expect("a second handle"));
         let child = command.spawn().expect("a process");
-        // Drop `command`, because it holds a copy of the program's side of the terminal. Without this copy, reading
+        // Drop `command`, because it holds copies of the program's side of the terminal. Without these copies, reading
         // ends when the process ends.
         drop(command);
-        Running { child, stdout: Written::collect(screen), stderr: Written::nothing() }
+        Running::on_terminal(child, screen, terminal)
     }
 
     /// Starts a command with `variables` added to the environment of the home.
@@ -238,6 +260,14 @@ fn terminal() -> (File, File) {
     (File::from(screen), program)
 }
 
+/// Does the same as [`terminal`], and gives the terminal this size.
+fn terminal_of(rows: u16, columns: u16) -> (File, File) {
+    let (screen, program) = terminal();
+    let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(&program, size).expect("a terminal of this size");
+    (screen, program)
+}
+
 /// A started process. Dropping this value kills the process.
 pub struct Running {
     child: Child,
@@ -260,6 +290,23 @@ impl Running {
         let stdout = child.stdout.take().map_or_else(Written::nothing, Written::collect);
         let stderr = Written::collect(child.stderr.take().expect("a piped standard error"));
         Self { child, stdout, stderr }
+    }
+
+    /// Collects what a terminal shows. Keeps the program's side of the terminal open until everything has arrived that
+    /// the process wrote: Linux sometimes drops the last output of a process whose end closes the terminal.
+    fn on_terminal(child: Child, screen: File, mut terminal: File) -> Self {
+        let stdout = Written::collect(screen);
+        let collected = Arc::clone(&stdout);
+        let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id");
+        std::thread::spawn(move || {
+            // An error means that the test has seen the end of the process first.
+            let _ = waitid(WaitId::Pid(id), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
+            // The terminal keeps the order of what is written. So this mark arrives after everything else.
+            if terminal.write_all(MARK).is_ok() {
+                collected.remove(MARK);
+            }
+        });
+        Self { child, stdout, stderr: Written::nothing() }
     }
 
     /// Returns the process id.
@@ -452,6 +499,16 @@ impl Written {
         drop(self.changed.wait_timeout_while(self.lock(), within, |so_far| !condition(so_far)));
     }
 
+    /// Waits until these bytes have been written, and removes them.
+    fn remove(&self, these: &[u8]) {
+        let find = |so_far: &SoFar| so_far.bytes.windows(these.len()).rposition(|bytes| bytes == these);
+        self.wait(LAST_WORDS, |so_far| so_far.closed || find(so_far).is_some());
+        let mut so_far = self.lock();
+        if let Some(at) = find(&so_far) {
+            so_far.bytes.drain(at..at + these.len());
+        }
+    }
+
     fn text(&self) -> String {
         String::from_utf8_lossy(&self.lock().bytes).into_owned()
     }
@@ -600,6 +657,17 @@ mod tests {
     }
 
     #[test]
+    fn what_a_process_writes_last_is_all_that_a_terminal_shows() {
+        let polity = polity();
+        for _ in 0..20 {
+            let mut command = Command::new("sh");
+            command.args(["-c", "printf first; printf last; exit 3"]);
+            let ended = polity.start_at(terminal_of(24, 80), Stdio::null(), command).wait().expect_code(3);
+            assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("firstlast", ""));
+        }
+    }
+
+    #[test]
     fn much_output_does_not_block_the_process() {
         let ended = shell(&polity(), "head -c 1000000 /dev/zero; head -c 1000000 /dev/zero >&2").wait();
         assert_eq!((ended.stdout.len(), ended.stderr.len()), (1_000_000, 1_000_000));
@@ -630,8 +698,19 @@ mod tests {
         assert_eq!((ended.code, ended.stdout.as_str()), (None, "ready\n"));
     }
 
+    /// Makes children of this process begin without ignored interrupts. A shell starts its background jobs with
+    /// interrupts ignored, and a shell that begins so cannot trap them. A signal that is handled here has its default
+    /// effect in children.
+    fn handle_interrupts() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
+        let _entered = runtime.enter();
+        // Tokio keeps the handler for the rest of the process.
+        let _ = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).expect("a handler");
+    }
+
     #[test]
     fn signals_arrive() {
+        handle_interrupts();
         let script = "trap 'exit 7' TERM; trap 'exit 8' INT; echo ready; while :; do sleep 0.01; done";
         let polity = polity();
         for (send, code) in [(Running::terminate as fn(&Running), 7), (Running::interrupt, 8)] {

@@ -9,6 +9,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { crowdOf } from "./crowd.mjs";
 import { foreseesOf } from "./foresees.mjs";
 import { handsOf } from "./hands.mjs";
 import { hostileOf } from "./hostile.mjs";
@@ -742,6 +743,7 @@ try {
   await looks(browser, page, daemon);
   await reasons(browser);
   await nowOf(browser, BINARY, says);
+  await crowdOf(browser, BINARY, says);
   await foreseesOf(browser, BINARY, says);
   await handsOf(browser, BINARY, says);
   await hostileOf(browser, BINARY, says);

@@ -7,7 +7,9 @@ mod words;
 
 use crate::config::{self, DISCOVERY};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::wrap::wrapped;
+use crate::output::wrapped::width;
+use crate::output::{complain, harmless, print};
 use crate::places;
 use crate::signals::Interruption;
 use polity_disk::write_private;
@@ -22,6 +24,10 @@ use std::path::{Path, PathBuf};
 
 const APP: &str = "app.json";
 const SERVICES: &str = "llmservices.json";
+/// Columns that [`complain`] takes at the beginning of each line.
+const NAME: usize = "polity: ".len();
+/// Columns that stay free after a question for the answer.
+const ANSWER: usize = " yes".len();
 
 /// Returns whether a person can be asked: standard input and output are a terminal.
 pub(crate) fn is_possible() -> bool {
@@ -39,20 +45,20 @@ pub(crate) async fn run() -> Result<u8, Failure> {
     let current = registry.current();
     let texts = built_in_texts(locale.unwrap_or(current.settings.language));
     for problem in &problems {
-        crate::output::complain(&problem.to_string());
+        complain(&broken(&problem.to_string(), NAME));
     }
-    print(texts.get(TextKey::FirstWelcome))?;
+    tell(texts.get(TextKey::FirstWelcome))?;
 
     let mut found = None;
     match current.catalogue.origin() {
         origin @ (Origin::File | Origin::Environment) => {
-            print(&texts.fill(TextKey::FirstDeclared, &[("origin", &origin.to_string())]))?;
+            tell(&texts.fill(TextKey::FirstDeclared, &[("origin", &origin.to_string())]))?;
         }
         Origin::Discovered(_) | Origin::Rehearsal if current.settings.discover == Discover::On => {
             found = config::discover().await;
             tell_found(found.as_ref(), &texts).await?;
         }
-        Origin::Discovered(_) | Origin::Rehearsal => print(texts.get(TextKey::FirstNothing))?,
+        Origin::Discovered(_) | Origin::Rehearsal => tell(texts.get(TextKey::FirstNothing))?,
     }
     let services: Vec<&Service> = match &found {
         Some(found) => std::iter::once(&found.first).chain(&found.others).collect(),
@@ -62,10 +68,10 @@ pub(crate) async fn run() -> Result<u8, Failure> {
         None => current.catalogue.services().iter().map(AsRef::as_ref).collect(),
     };
     for service in &services {
-        print(&words::of_service(service, &texts))?;
+        tell(&words::of_service(service, &texts))?;
     }
     for warning in words::warnings(&services, &texts) {
-        print(&warning)?;
+        tell(&warning)?;
     }
 
     let mut files = Vec::new();
@@ -88,21 +94,34 @@ pub(crate) async fn run() -> Result<u8, Failure> {
     write(&directory, &files, &texts)?;
 
     if let Some(line) = words::abilities(&services, &texts) {
-        print(&line)?;
+        tell(&line)?;
     }
-    print(&words::samples(&services, &texts))?;
+    tell(&words::samples(&services, &texts))?;
     begin::offer(&mut person, &texts).await
+}
+
+/// Prints a text, broken to the width of the terminal.
+fn tell(text: &str) -> Result<(), Failure> {
+    print(&broken(text, 0))
+}
+
+/// Breaks lines that are wider than the terminal without the columns in `taken`, which are for something else.
+fn broken(text: &str, taken: usize) -> String {
+    match width() {
+        Some(columns) => wrapped(&harmless(text), columns.saturating_sub(taken)),
+        None => text.to_owned(),
+    }
 }
 
 /// Prints which model server was found. If none was found, prints whether a server without any model is running.
 async fn tell_found(found: Option<&Discovered>, texts: &Texts) -> Result<(), Failure> {
     if let Some(Discovered { server_name, first, .. }) = found {
         let values = [("server", server_name.as_str()), ("url", first.endpoint.base_url.as_str())];
-        return print(&texts.fill(TextKey::FirstFound, &values));
+        return tell(&texts.fill(TextKey::FirstFound, &values));
     }
     match discover_empty(DISCOVERY).await.first() {
-        Some(server) => print(&texts.fill(TextKey::FirstEmpty, &[("server", &server.to_string())])),
-        None => print(texts.get(TextKey::FirstNothing)),
+        Some(server) => tell(&texts.fill(TextKey::FirstEmpty, &[("server", &server.to_string())])),
+        None => tell(texts.get(TextKey::FirstNothing)),
     }
 }
 
@@ -120,7 +139,7 @@ fn write(directory: &Path, files: &[(PathBuf, String)], texts: &Texts) -> Result
     for (path, text) in files {
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         write_private(&real, text).map_err(|source| Failure::Unwritable { path: path.clone(), source })?;
-        print(&texts.fill(TextKey::FirstWritten, &[("path", &path.display().to_string())]))?;
+        tell(&texts.fill(TextKey::FirstWritten, &[("path", &path.display().to_string())]))?;
     }
     Ok(())
 }
@@ -145,20 +164,25 @@ impl Person {
     /// Asks a question. Returns the line that the person writes; nothing at the end of the input.
     pub(crate) async fn answers(&mut self, question: &str) -> Result<Option<String>, Failure> {
         let mut out = io::stdout().lock();
-        write!(out, "{question}").and_then(|()| out.flush()).map_err(Failure::of_output)?;
+        write!(out, "{}", broken(question, ANSWER)).and_then(|()| out.flush()).map_err(Failure::of_output)?;
         drop(out);
         let read = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
             io::stdin().read_line(&mut line).map(|length| (length > 0).then(|| line.trim().to_owned()))
         });
-        tokio::select! {
+        let answer = tokio::select! {
             read = read => match read {
                 Ok(Ok(line)) => Ok(line),
                 Ok(Err(error)) => Err(Failure::StandardInput(error)),
                 Err(error) => Err(Failure::Defect(error.to_string())),
             },
             () = self.interruption.happened() => Err(Failure::Left),
+        };
+        if !matches!(answer, Ok(Some(_))) {
+            // The person has not ended the line of the question with Enter.
+            print("")?;
         }
+        answer
     }
 
     /// Asks a question; returns whether the person agrees. An empty line means yes.

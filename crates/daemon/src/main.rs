@@ -6,10 +6,10 @@ mod config;
 mod config_command;
 mod db;
 mod descriptors;
-// Circle: `doctor` calls its submodules, and they use the types `Mode` and `Network` of `doctor`.
+// Circle: `doctor` uses functions of its submodules, and they use the types `Mode` and `Network` of `doctor`.
 mod doctor;
 mod failure;
-// Circle: `first` calls its submodule `begin`, and `begin` uses the type `Person` of `first`.
+// Circle: `first` uses a function of its submodule `begin`, and `begin` uses the type `Person` of `first`.
 mod first;
 mod gc;
 mod hands;

@@ -410,8 +410,8 @@ async fn a_connection_that_is_not_made_is_an_unreachable_server() {
     assert!(error.message.contains("within 50ms") && error.message.contains("timeouts.connectMs"), "{error}");
 }
 
-/// Starts a server that answers one request per connection as if it kept the connection open, and then passes the
-/// connection to `then`. Returns its base URL and the number of its connections.
+/// Starts a server that answers one request per connection. Its answer does not announce that the connection ends. After
+/// the answer, the server gives the connection to `then`. Returns the server's base URL and a counter of connections.
 async fn answers_once(then: fn(tokio::net::TcpStream)) -> (String, Arc<Mutex<u32>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());

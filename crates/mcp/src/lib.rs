@@ -13,7 +13,7 @@ mod refusal;
 
 mod approval;
 mod artifacts;
-// Circle: `tools` calls `follow`, and `follow` returns the types of output that `tools` defines.
+// Circle: `tools` uses functions of `follow`, and `follow` returns the types of output that `tools` defines.
 mod tools;
 
 mod server;

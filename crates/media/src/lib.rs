@@ -15,7 +15,7 @@
 //! because a crafted file may make them panic, overflow the stack, or run for ever. If that happens, the parent
 //! returns an [`ExtractError`].
 
-// Circle: `image` calls `open` and `encode`. These modules return the errors that `image` defines.
+// Circle: `image` uses functions of `open` and `encode`. These functions return the errors that `image` defines.
 mod image;
 
 // Circle: each format has its own file. These files return the types that `extract` defines.

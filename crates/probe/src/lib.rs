@@ -25,7 +25,7 @@ mod correction;
 
 mod found;
 
-// Circle: `edit` calls its submodule `list`, and `list` uses the type `Splice` of `edit`.
+// Circle: `edit` uses a function of its submodule `list`, and `list` uses the type `Splice` of `edit`.
 mod edit;
 
 pub use correction::{Correction, corrections};

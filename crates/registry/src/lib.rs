@@ -18,7 +18,7 @@ mod fields;
 
 mod secret;
 
-// Circle: `services` calls its submodules `capabilities` and `variables`, and both use definitions of `services`.
+// Circle: `services` uses functions of its submodules `capabilities` and `variables`, and they use its definitions.
 mod services;
 mod settings;
 

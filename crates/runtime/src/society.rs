@@ -177,10 +177,14 @@ impl Society {
         let first_event = *signals.events.borrow();
         let stop = CancellationToken::new();
         let (tell_broken, broken) = watch::channel(None);
+        let tasks = TaskTracker::new();
+        if signals.to_check {
+            let check = upkeep::check_structure(data.join(DATABASE), tell_broken.clone(), stop.clone());
+            tasks.spawn(check);
+        }
         let ended = CancellationToken::new();
         let supervisor =
             Supervisor::new(Arc::clone(&handles), signals.bells, stop.clone(), tell_broken, ended.clone());
-        let tasks = TaskTracker::new();
         tasks.spawn(supervisor.run());
         tasks.spawn(note_reports(Arc::clone(&handles), handles.registry.reports(), stop.clone()));
         tasks.spawn(upkeep::finish_merges(Arc::clone(&handles), stop.clone()));

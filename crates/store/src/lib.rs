@@ -69,7 +69,7 @@ pub use writer::{Savepoint, Tx};
 
 use futures::future::BoxFuture;
 use maintenance::check::Schema;
-use maintenance::database;
+use maintenance::database::{self, Checked};
 use place::Place;
 use polity_sql::{Access, Journal, Options, Pace};
 use polity_view::Event;
@@ -241,6 +241,9 @@ pub struct Signals {
     pub bells: mpsc::UnboundedReceiver<Bell>,
     /// The number of the newest event.
     pub events: tokio::sync::watch::Receiver<i64>,
+    /// Whether the whole database must be checked with [`maintenance::check_structure`] while it is used: the last
+    /// process did not close it, and it is too large for the check at start.
+    pub to_check: bool,
 }
 
 impl Store {
@@ -261,8 +264,9 @@ impl Store {
             ..Options::new(file, Access::Create)
         };
         polity_points::point!("store::created");
+        let was_left_open = database::was_left_open(file);
         let mut connection = options.connect().map_err(open)?;
-        database::quick_check(&mut connection, file).await?;
+        let checked = database::quick_check(&mut connection, file, database::at_start()).await?;
         maintenance::refuse_lost_rows(&mut connection, file).await?;
         polity_points::point!("store::looked_at");
         migrate(&mut connection, file).await?;
@@ -273,7 +277,8 @@ impl Store {
         let readers = Readers::open(&to_read).map_err(open)?;
         let place = Arc::new(Place::of(file).map_err(|error| open(polity_sql::Error::Io(error)))?);
         let started = writer::start(connection, newest_event, Arc::clone(&place));
-        let (writer, signals) = started.map_err(|error| open(polity_sql::Error::Io(error)))?;
+        let (writer, mut signals) = started.map_err(|error| open(polity_sql::Error::Io(error)))?;
+        signals.to_check = was_left_open && checked == Checked::Partly;
         Ok((Self { readers, writer, place, statements }, signals))
     }
 
@@ -282,7 +287,7 @@ impl Store {
     /// This function does not create, migrate or repair the database. Another process may be writing to the database.
     pub async fn open_to_read(file: &Path) -> Result<(Self, i64), Error> {
         let (options, mut connection) = database::open_to_read_with_options(file).await?;
-        database::quick_check(&mut connection, file).await?;
+        database::quick_check(&mut connection, file, database::at_start()).await?;
         match maintenance::check::schema(&mut connection).await? {
             Schema::Known => {}
             Schema::Older => return Err(Error::Older { path: file.to_owned() }),

@@ -141,8 +141,7 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     Ok(checked)
 }
 
-/// Checks the structure of a database for at most two seconds, as the daemon does when it starts, and changes
-/// nothing. A daemon may use the database at the same time.
+/// Checks the structure of a database for at most two seconds, and changes nothing. A daemon may use the database at the same time.
 ///
 /// # Errors
 ///
@@ -155,7 +154,21 @@ pub async fn glance(data: &Path) -> Result<(), MaintenanceError> {
     if let check::Schema::Newer { found, known } = check::schema(&mut connection).await? {
         return Err(Error::Newer { path: file, found, known }.into());
     }
-    Ok(database::quick_check(&mut connection, &file).await?)
+    database::quick_check(&mut connection, &file, database::for_a_look()).await?;
+    Ok(())
+}
+
+/// Checks the structure of a whole database, as long as `go_on` returns true. A daemon may use the database at the same
+/// time.
+///
+/// # Errors
+///
+/// Fails if the file is damaged or cannot be read.
+pub async fn check_structure(file: &Path, go_on: impl FnMut() -> bool + Send + 'static) -> Result<(), Error> {
+    let mut connection = database::open_to_read(file).await?;
+    connection.set_pace(polity_sql::Pace::Slow);
+    database::quick_check(&mut connection, file, go_on).await?;
+    Ok(())
 }
 
 /// The blobs that artifacts need: a map from each blob to the artifacts that need the blob.

@@ -211,7 +211,7 @@ pub(super) fn start(
     // runtime's context, for example to log.
     let runtime = tokio::runtime::Handle::current();
     std::thread::Builder::new().name("writer".to_owned()).spawn(move || runtime.block_on(writer.run()))?;
-    Ok((Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen }))
+    Ok((Handle { orders: Some(orders) }, super::Signals { bells: rung, events: seen, to_check: false }))
 }
 
 struct Writer {

@@ -1,4 +1,7 @@
-//! `polity chat` and `polity watch` on terminals of different widths, driven by keys.
+//! `polity`, `polity chat`, `polity watch` and `polity status` on terminals of different widths, driven by keys.
+
+mod alone;
+mod status;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +15,9 @@ const WIDTHS: [u16; 3] = [40, 80, 200];
 const ENTER: &str = "\r";
 const ALT_ENTER: &str = "\x1b\r";
 const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+/// Maximum number of columns that a line leaves empty at its beginning.
+const MARGIN: usize = 6;
 /// The line editor of the chat writes this escape sequence each time it begins to read a line. The tests wait for the
 /// sequence before they type, because earlier keys would not reach the editor.
 const READS: &str = "\x1b[?2004h";
@@ -33,6 +39,61 @@ fn plain(shown: &str) -> String {
         }
     }
     plain
+}
+
+/// Returns whether this is a Chinese character or punctuation mark, which takes two columns.
+fn is_wide(character: char) -> bool {
+    ('\u{2e80}'..='\u{ffef}').contains(&character)
+}
+
+/// Returns how many columns a text takes on a terminal.
+fn columns_of(text: &str) -> usize {
+    text.chars().map(|character| if is_wide(character) { 2 } else { 1 }).sum()
+}
+
+#[track_caller]
+fn assert_fits(shown: &str, columns: u16) {
+    for line in shown.lines() {
+        assert!(columns_of(line) <= columns.into(), "{line:?} is wider than {columns} columns in:\n{shown}");
+    }
+}
+
+/// Returns the words of a text. A line may end between two Chinese characters, so they are no words here.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let is_between = |character: char| character.is_whitespace() || is_wide(character);
+    text.split(is_between).filter(|word| !word.is_empty())
+}
+
+/// Checks that a terminal shows the whole text, and that a line ends inside a word only if the word is wider than a
+/// line.
+#[track_caller]
+fn assert_whole(shown: &str, whole: &str, columns: u16) {
+    let bare = |text: &str| text.split_whitespace().collect::<String>();
+    assert_eq!(bare(shown), bare(whole), "at {columns} columns");
+    let mut pieces = words(shown);
+    for word in words(whole) {
+        let mut piece = pieces.next().unwrap_or_default().to_owned();
+        while piece != word && columns_of(word) > usize::from(columns) - MARGIN {
+            piece.push_str(pieces.next().unwrap_or_else(|| panic!("{word:?} is not whole in:\n{shown}")));
+        }
+        assert_eq!(piece, word, "a word is broken at {columns} columns in:\n{shown}");
+    }
+}
+
+/// Checks the answer of a model that says thirty times `wonderful`, and then a word that begins with `end-`.
+#[track_caller]
+fn assert_answer_is_legible(shown: &str, columns: u16) {
+    // Leave out the indented lines, which the chat shows while a model writes. Only they may be broken within a word.
+    let is_answer = |line: &&str| line.contains("wonderful") && !line.starts_with("  ");
+    let lines: Vec<&str> = shown.lines().filter(is_answer).collect();
+    assert!(lines.len() > 1, "{shown}");
+    for line in &lines {
+        assert!(line.trim_end().len() <= columns.into(), "{columns}: {line:?}");
+        assert!(
+            line.split_whitespace().all(|word| word == "wonderful" || word.starts_with("end-")),
+            "{line:?}"
+        );
+    }
 }
 
 #[test]
@@ -61,18 +122,7 @@ fn a_chat_can_be_typed_and_read_at_every_width() {
         // On an empty line, Ctrl-C ends the chat.
         press(CTRL_C);
         let shown = plain(&running.wait().expect_code(0).stdout);
-        // Leave out the indented lines, which the chat shows while a model writes. Only they may be broken within a
-        // word.
-        let is_answer = |line: &&str| line.contains("wonderful") && !line.starts_with("  ");
-        let lines: Vec<&str> = shown.lines().filter(is_answer).collect();
-        assert!(lines.len() > 1, "{shown}");
-        for line in &lines {
-            assert!(line.trim_end().len() <= columns.into(), "{columns}: {line:?}");
-            assert!(
-                line.split_whitespace().all(|word| word == "wonderful" || word.starts_with("end-")),
-                "{line:?}"
-            );
-        }
+        assert_answer_is_legible(&shown, columns);
     }
     let said = rows(&polity, &["messages", "--from", "user"]);
     let texts: Vec<&str> = said.iter().filter_map(|message| message["text"].as_str()).collect();

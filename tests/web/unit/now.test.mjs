@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { LANGUAGES, texts } from "../../../crates/api/web/assets/i18n.js";
-import { actionsOf, lastParts, quoteOf, stuckParts } from "../../../crates/api/web/assets/now.js";
+import { actionsOf, asOfNow, lastParts, quoteOf, stuckParts } from "../../../crates/api/web/assets/now.js";
 
 const t = texts("en");
 const who = (id) => (id === "user" ? "you" : id);
@@ -79,4 +79,13 @@ test("what an agent last did", () => {
     assert.doesNotMatch(words, /now\.|undefined|\{/, did);
   }
   assert.equal(said(lastParts(t, { did: "heard", from: "root", text: "please" }, who)), "heard from root: please");
+});
+
+test("an agent that has come to rest since the last read no longer thinks", () => {
+  const read = { id: "a", objective: "o", state: "thinking", doing: { state: "thinking" } };
+  assert.deepEqual(asOfNow(read, { state: "idle" }), { ...read, state: "idle", doing: undefined });
+  assert.deepEqual(asOfNow(read, { state: "thinking" }), read);
+  const queued = { state: "queued", doing: { state: "queued", place: 2 } };
+  assert.deepEqual(asOfNow(read, queued), { ...read, ...queued });
+  assert.deepEqual(asOfNow(read, undefined), read);
 });

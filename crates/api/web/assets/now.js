@@ -22,6 +22,15 @@ export function stuckParts(t, item, who) {
   }
 }
 
+/**
+ * Gives an agent of the last read the state that the event stream has reported since. The details of the read count
+ * only if they belong to that state: an agent that has come to rest no longer thinks.
+ */
+export function asOfNow(read, known) {
+  if (!known) return read;
+  return { ...read, state: known.state, doing: known.doing ?? (known.state === read.state ? read.doing : undefined) };
+}
+
 /** Returns the text of a stuck question or request, or the reason of a failure. */
 export function quoteOf(item) {
   return item.text || item.reason || "";

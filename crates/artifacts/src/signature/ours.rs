@@ -42,7 +42,7 @@ const SIGNATURES: &[(&[u8], usize, &[u8], &str)] = &[
     (b"070707", 0, b"", "application/x-cpio"),
 ];
 
-/// Returns the MIME type of a signature that only this module checks.
+/// Returns the MIME type of a file that begins with `head`, if `head` has a signature that only this module checks.
 pub(super) fn of(head: &[u8], looks: Looks) -> Option<&'static str> {
     if is_pdf(head, looks) {
         return Some("application/pdf");

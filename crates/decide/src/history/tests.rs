@@ -73,8 +73,8 @@ fn conversations() -> impl Strategy<Value = (Vec<(TurnId, Record)>, Vec<u64>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// For any room: every result keeps its call, the newest batch (an answer with its calls and results) stays, and as
-    /// many older batches as fit stay too.
+    /// However much room there is: every result keeps its call. The newest batch (an answer with its calls and results)
+    /// always stays. Older batches stay too, as many as fit.
     #[test]
     fn what_fits_is_whole((records, costs) in conversations(), room in 0u64..400) {
         let Some(kept) = fitting(&records, &costs, room) else {

@@ -6,10 +6,13 @@ use polity_artifacts::words;
 use polity_society::content::Kind;
 use polity_society::id::TaskId;
 use polity_store::{Error, artifacts, maintenance, tasks};
+use polity_view::in_full;
 use polity_workspaces::{Recovered, Retired};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Finishes the merges that a crash has interrupted. Agents need not wait for this function: before agents work in
@@ -22,6 +25,21 @@ pub(super) async fn finish_merges(handles: Arc<Handles>, stop: CancellationToken
                 tracing::info!(%task, ?left, "finished a merge that a crash had interrupted");
             }
             Err(refusal) => tracing::warn!(?refusal, "failed to finish a merge that a crash had interrupted"),
+        }
+    }
+}
+
+/// Checks a database that the last process did not close and that is too large for the check at start. If the database
+/// is damaged, the society cannot continue.
+pub(super) async fn check_structure(
+    file: PathBuf,
+    broken: watch::Sender<Option<String>>,
+    stop: CancellationToken,
+) {
+    match maintenance::check_structure(&file, move || !stop.is_cancelled()).await {
+        Ok(()) => tracing::info!("checked the database, because the last process did not close it"),
+        Err(error) => {
+            broken.send_replace(Some(in_full(&error)));
         }
     }
 }

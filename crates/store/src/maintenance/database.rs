@@ -41,7 +41,10 @@ const REMOVE_EXPIRED: &str = "DELETE FROM events WHERE seq IN (
 pub(crate) const STATEMENTS: &[&str] =
     &[QUICK_CHECK, READ_HEADER, COPY, SHRINK, MUCH_IS_FREE, FIRST_KEPT, COUNT_EXPIRED, REMOVE_EXPIRED];
 
-/// The time limit of the quick check at start. In this time, SQLite checks more than a gigabyte.
+/// The check before a start ends after this many times [`STEPS`] steps of SQLite: after some 80,000 rows, or 30
+/// milliseconds. This is a number of steps, not a time, so that the same file is always checked to the same place.
+const AT_START: u32 = 5_000;
+/// The time limit of a check that a person has asked for. In this time, SQLite checks more than a gigabyte.
 const LOOK: Duration = Duration::from_secs(2);
 /// SQLite executes this many steps between two checks of the time limit. One step reads at most a page.
 const STEPS: i32 = 100;
@@ -67,32 +70,56 @@ impl Error {
     }
 }
 
-/// Checks whether a database can be read. The check stops after [`LOOK`], so it does not reach the end of a very large
-/// database.
-pub(crate) async fn quick_check(connection: &mut Connection, file: &Path) -> Result<(), Error> {
-    quick_check_until(connection, file, Instant::now() + LOOK).await
+/// How much of a database a check has read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checked {
+    Whole,
+    /// The check was ended before it had read everything.
+    Partly,
 }
 
-pub(super) async fn quick_check_until(
+/// Checks whether a database can be read, as long as `go_on` returns true. SQLite calls `go_on` after every [`STEPS`]
+/// steps.
+pub(crate) async fn quick_check(
     connection: &mut Connection,
     file: &Path,
-    deadline: Instant,
-) -> Result<(), Error> {
-    connection.watch_progress(STEPS, move || Instant::now() < deadline)?;
+    go_on: impl FnMut() -> bool + Send + 'static,
+) -> Result<Checked, Error> {
+    connection.watch_progress(STEPS, go_on)?;
     let verdict: Result<Option<String>, _> =
         polity_sql::query_scalar(QUICK_CHECK).fetch_optional(&mut *connection).await;
     connection.stop_watching()?;
     match verdict {
         Ok(verdict) => match verdict.as_deref().and_then(|verdict| findings(verdict).next()) {
             Some(what) => Err(Error::Unsound { path: file.to_owned(), what: what.to_owned() }),
-            None => Ok(()),
+            None => Ok(Checked::Whole),
         },
-        Err(error) if error.code() == Some(INTERRUPT) => {
-            tracing::info!("the database is too large to check all of it at start");
-            Ok(())
-        }
+        Err(error) if error.code() == Some(INTERRUPT) => Ok(Checked::Partly),
         Err(error) => Err(Error::of_file(file, error)),
     }
+}
+
+/// Lets a check go on for as long as a start may wait for it.
+pub(crate) fn at_start() -> impl FnMut() -> bool {
+    let mut left = AT_START;
+    move || {
+        left = left.saturating_sub(1);
+        left > 0
+    }
+}
+
+/// Lets a check go on for as long as a person waits for it who has asked for it.
+pub(crate) fn for_a_look() -> impl FnMut() -> bool {
+    let deadline = Instant::now() + LOOK;
+    move || Instant::now() < deadline
+}
+
+/// Returns whether the last process that wrote to a database has not closed it. SQLite removes the log (WAL) when the
+/// last connection closes.
+pub(crate) fn was_left_open(file: &Path) -> bool {
+    let mut log = file.as_os_str().to_owned();
+    log.push("-wal");
+    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
 /// Returns the lines of SQLite's verdict that report damage, without headings.

@@ -1,8 +1,7 @@
-use super::database::{BATCH, copy, count_expired, maintain, open_to_read, quick_check, quick_check_until};
+use super::database::{BATCH, Checked, copy, count_expired, for_a_look, maintain, open_to_read, quick_check};
 use super::*;
 use crate::testing::Scratch;
 use polity_sql::{Access, Options};
-use std::time::Instant;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -66,11 +65,42 @@ async fn a_damaged_database_is_refused_at_start_and_a_look_ends_in_time() {
     assert_eq!(refused.lines().count(), 1, "{refused}");
 
     let mut connection = open_to_read(&file).await.unwrap();
-    quick_check(&mut connection, &file).await.unwrap_err();
-    // With no time left, the check stops long before the damaged page.
-    quick_check_until(&mut connection, &file, Instant::now()).await.unwrap();
+    quick_check(&mut connection, &file, for_a_look()).await.unwrap_err();
+    // The check stops long before the damaged page.
+    assert_eq!(quick_check(&mut connection, &file, || false).await.unwrap(), Checked::Partly);
     // An interrupted check does not stop later checks on the same connection: this one finds the damage.
-    quick_check(&mut connection, &file).await.unwrap_err();
+    quick_check(&mut connection, &file, for_a_look()).await.unwrap_err();
+
+    // The check of a database in use reads everything, unless it is ended.
+    check_structure(&file, || true).await.unwrap_err();
+    check_structure(&file, || false).await.unwrap();
+}
+
+/// Copies a database with its log while it is open, opens the copy, and returns whether the copy must be checked while
+/// it is used.
+async fn is_to_be_checked(scratch: &Scratch) -> bool {
+    let copy = tempfile::tempdir().unwrap();
+    for name in ["polity.db", "polity.db-wal"] {
+        let from = scratch.directory.path().join(name);
+        if from.exists() {
+            std::fs::copy(from, copy.path().join(name)).unwrap();
+        }
+    }
+    let (store, signals) = Store::open(&copy.path().join("polity.db"), Durability::Full).await.unwrap();
+    store.close().await;
+    signals.to_check
+}
+
+#[tokio::test]
+async fn a_large_database_is_checked_while_it_is_used_if_nobody_closed_it() {
+    let scratch = Scratch::new().await;
+    assert!(!is_to_be_checked(&scratch).await);
+    let events = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
+        INSERT INTO events (kind, body, created_at) SELECT 'x', '{}', 0 FROM n";
+    scratch.execute(events).await;
+    assert!(is_to_be_checked(&scratch).await);
+    scratch.store.close().await;
+    assert!(!is_to_be_checked(&scratch).await);
 }
 
 /// Creates a scratch database with events, each given by its age in days and its task. `t-1` is open, `t-2` is idle,

@@ -33,8 +33,8 @@ class Reader {
   /** The runs of signs that may open or close emphasis, in the order of the text. */
   delimiters = [];
   /**
-   * The opening brackets of links and pictures. A link cannot contain a link, so after a link, the first `dead`
-   * brackets can no longer open one.
+   * The opening brackets of links and pictures. A link cannot contain another link. So when a link is complete, the
+   * brackets before it can no longer open a link. `dead` is the number of these brackets.
    */
   brackets = [];
   dead = 0;

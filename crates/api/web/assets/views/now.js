@@ -1,7 +1,7 @@
 // The home page: the agents that work or wait, and everything that cannot continue without the person.
 
 import { h, icon } from "../dom.js";
-import { actionsOf, lastParts, quoteOf, stuckParts } from "../now.js";
+import { actionsOf, asOfNow, lastParts, quoteOf, stuckParts } from "../now.js";
 import { kept } from "../reading.js";
 import { refill } from "../morph.js";
 import { timer } from "./calls.js";
@@ -78,9 +78,7 @@ export function mountNow(app) {
   }
 
   function card(found) {
-    // The event stream may have reported a newer state of the agent than the last read of this page.
-    const known = store.model.agents.get(found.id);
-    const one = known?.doing ? { ...found, state: known.state, doing: known.doing } : found;
+    const one = asOfNow(found, store.model.agents.get(found.id));
     return h("article.now-card", { "data-key": one.id, class: `is-${one.state}` },
       h("header", {}, who(app, one.id), h("span.spring"), one.usage.calls > 0 ? h("span.dim", {}, spent(app, one.usage)) : null),
       one.objective ? h("p.now-objective", { title: one.objective }, one.objective) : null,

@@ -1,10 +1,25 @@
-use super::super::upkeep::{clear_workspaces, finish_merges};
+use super::super::upkeep::{check_structure, clear_workspaces, finish_merges};
 use super::*;
 use polity_files::{ContentHash, WorkspacePath};
 use polity_hands::call::{Place, Root};
 use polity_hands::views::Views;
 use polity_society::id::TurnId;
 use polity_workspaces::Workspaces;
+
+#[tokio::test]
+async fn damage_that_is_found_while_a_society_works_ends_it() {
+    let world = World::new().await;
+    let file = world.directory.path().join("polity.db");
+    let (tell, broken) = watch::channel(None);
+    check_structure(file.clone(), tell.clone(), CancellationToken::new()).await;
+    assert_eq!(*broken.borrow(), None);
+
+    let damaged = world.directory.path().join("damaged.db");
+    std::fs::write(&damaged, [0xff; 8_192]).unwrap();
+    check_structure(damaged.clone(), tell, CancellationToken::new()).await;
+    let reason = broken.borrow().clone().unwrap();
+    assert!(reason.contains(&format!("the database {} is damaged", damaged.display())), "{reason}");
+}
 
 /// Two tasks with two agents each. Every agent has a worktree. `idle-1` has done nothing in its worktree; `busy-2`
 /// has committed a file in its worktree.
