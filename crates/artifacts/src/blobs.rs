@@ -334,7 +334,8 @@ pub(crate) fn path_of(root: &Path, hash: &BlobHash) -> Option<PathBuf> {
 
 /// Opens the file of a blob. Fails if the file or its directory is a symbolic link.
 fn open(path: &Path) -> io::Result<File> {
-    // Every blob has a name of hexadecimal digits and a directory, so this error does not occur.
+    // The path of a blob always has a directory and a file name of hexadecimal digits, so `NotFound` is never returned
+    // here.
     let name = path.file_name().and_then(|name| name.to_str());
     let (Some(directory), Some(name)) = (path.parent(), name) else {
         return Err(io::ErrorKind::NotFound.into());

@@ -100,7 +100,7 @@ pub struct AgentRow {
 }
 
 impl AgentRow {
-    /// Converts the row to a [`Party`], the form that the rules take. The party gets the capabilities that the agent's
+    /// Converts the row to a [`Party`], the type that the rules work with. The party gets the capabilities that the agent's
     /// service has now.
     pub fn party(&self, catalogue: &Catalogue) -> Party {
         Party {

@@ -1,5 +1,6 @@
 //! The last question of the dialogue that `polity` without arguments leads: does the person want to chat, open the live
-//! view, or end? Chat and live view need a daemon. If none is running, this process starts one and ends it again.
+//! view, or leave? Chat and live view need a daemon. If none is running, this process starts one, and ends it when the
+//! person leaves.
 
 use super::Person;
 use crate::cli::{Arguments, Command};

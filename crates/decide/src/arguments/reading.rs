@@ -166,8 +166,8 @@ impl<'a> Reader<'a> {
                 let mut reading = Reading { catalogue: self.catalogue, ignored: Vec::new() };
                 let read = T::read(value, &mut reading);
                 self.ignored.extend(reading.ignored.into_iter().map(|field| match field.as_str() {
-                    // `from` names the sender of a message. The system sets the sender, so only the field name `from`
-                    // is reported, without its path.
+                    // `from` names the sender of a message. The system sets the sender, so models must not give it
+                    // anywhere. So `from` is reported without its path; the other fields are reported with theirs.
                     "from" => field,
                     field => path(name, field),
                 }));

@@ -24,7 +24,7 @@ pub struct Glimpses {
     looks: Interval,
 }
 
-/// The state of one conversation that the reader was last shown.
+/// What the reader was last shown of one conversation.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     doing: Option<Doing>,

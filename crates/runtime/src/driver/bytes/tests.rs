@@ -184,8 +184,8 @@ proptest! {
         }
     }
 
-    /// If the content of a `put_artifact` call is too large, the call is refused. Bytes in any other place that are
-    /// too large are left out. In both cases, no record contains the bytes.
+    /// If the content of a `put_artifact` call is too large, the call is refused. If there are too many bytes in any
+    /// other place, they are left out. In both cases, no record contains the bytes.
     #[test]
     fn what_is_too_large_is_recorded_nowhere(
         place in select(PLACES.to_vec()),
