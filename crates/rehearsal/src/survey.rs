@@ -19,7 +19,7 @@ const REPORT_NAME: &str = "polity-report";
 /// listing did not show the file.
 const MOST_NAMES_TRIED: usize = 3;
 
-/// Maximum number of names at the top of the workspace that the report mentions.
+/// Maximum number of top-level names of the workspace in the report.
 const MOST_NAMES_TOLD: usize = 8;
 
 /// Maximum number of kinds of files that the report mentions.

@@ -1,5 +1,5 @@
-//! Matches lines with the texts of `prompts/<language>/texts.toml` from which the system made them, to get back the
-//! values of the placeholders.
+//! Gets back the values that the system filled into a text of `prompts/<language>/texts.toml`, by matching a line with
+//! this text.
 
 use polity_society::text::{Language, TextKey, Texts};
 use std::collections::BTreeMap;

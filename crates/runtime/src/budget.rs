@@ -27,7 +27,8 @@ struct Budget {
     settled: Arc<Notify>,
 }
 
-/// What the task has spent, up to one of its calls. The rows of calls never change, so only later calls must be read.
+/// What the task has spent in its calls up to the call `through`. The rows of calls never change, so only the rows of
+/// later calls must be read.
 #[derive(Debug, Default)]
 struct Counted {
     spent: Spent,

@@ -11,8 +11,8 @@ use polity_store::{Bell, Conversation, Error, Store, apply, commands, messages, 
 use polity_view::in_full;
 use std::sync::Arc;
 
-/// Finds out which sandbox this machine offers for commands, and tells agents how the commands ended that an earlier
-/// process of polity had started. The society calls this function before agents work.
+/// Finds out which sandbox this machine offers for commands. If an earlier process of polity has started commands,
+/// tells the agents how these commands ended. The society calls this function before agents work.
 pub(crate) async fn begin(handles: &Handles) {
     let Some(commands) = handles.hands.commands() else { return };
     commands.machine().await;

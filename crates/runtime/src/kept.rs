@@ -66,7 +66,7 @@ impl Default for Kept {
 }
 
 impl Kept {
-    /// Returns these bytes in this form, if the result of this conversion is kept.
+    /// Returns the result of converting these bytes into this form; `None` if no such result is kept.
     pub(crate) fn get(&self, blob: &BlobHash, form: Form) -> Option<Made> {
         self.shelf().made.get(&(blob.clone(), form)).cloned()
     }

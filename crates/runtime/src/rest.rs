@@ -43,8 +43,8 @@ pub(crate) async fn after_waits(tx: &mut Tx, snapshot: &Snapshot) -> Result<(), 
     Ok(())
 }
 
-/// Does what is due for an agent at rest. If the agent is in a turn or has mail, this check is made later, at the end
-/// of its turn.
+/// Does what is due for an agent at rest. If the agent is in a turn or has mail, does nothing, because this function is
+/// called again at the end of the agent's turn.
 async fn look(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -98,7 +98,7 @@ async fn facts(tx: &mut Tx, of: &Conversation, cause: Cause) -> Result<RestFacts
     })
 }
 
-/// Sends the texts that were held for a request as one message. If this message answers other requests too, it also
+/// Sends, as one message, the texts that were held for a request. If this message answers other requests too, it also
 /// contains the texts that were held for those requests. Leaves out texts that the asker has already got.
 async fn deliver(
     tx: &mut Tx,

@@ -59,8 +59,8 @@ pub struct Parts {
     pub model: Arc<dyn ChatModel>,
     /// Tools that act outside the society, in addition to the society's own tools.
     pub hands: Hands,
-    /// The program that extracts text from documents. The program is called with `polity_media::EXTRACT_ARGUMENT`. If
-    /// it is `None`, models that accept no files get only descriptions of documents.
+    /// The program that extracts text from documents. The program is called with `polity_media::EXTRACT_ARGUMENT`.
+    /// Without a program, models that accept no files get only descriptions of documents.
     pub extractor: Option<PathBuf>,
 }
 

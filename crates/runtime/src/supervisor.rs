@@ -314,8 +314,8 @@ impl Supervisor {
         }
     }
 
-    /// Tells the agents of each deadlock once about the deadlock. If a later check finds the same deadlock, gives up
-    /// the newest request of the deadlock.
+    /// Finds deadlocks, and tells the agents of each deadlock once that they wait for each other. If a later check
+    /// finds the same deadlock, gives up the newest request of the deadlock.
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;
@@ -338,8 +338,8 @@ impl Supervisor {
                     let mut told = false;
                     for agent in &agents {
                         if !messages::was_told(&mut tx.connection, &task, agent, 0, &notice).await? {
-                            // The notice is about request A: the newest request to this agent. No other request was
-                            // made on behalf of A, so the agent can answer A at once.
+                            // The notice is about the newest request to this agent. No other request was made on
+                            // behalf of this request, so the agent can answer this request at once.
                             let owed = open.iter().rev().find(|request| request.to == *agent);
                             let about = owed.map(|request| request.id.clone());
                             apply::tell(tx, &snapshot, &task, agent, notice.clone(), about).await?;

@@ -129,8 +129,8 @@ impl World {
         self.store.write(job).await.unwrap()
     }
 
-    /// Waits until the writer has sent all signals of the earlier jobs: it sends them after it has answered a job, and
-    /// before it begins the next one.
+    /// Waits until the writer has sent all signals of the earlier jobs. The writer sends the signals of a job after it
+    /// has answered the job, and before it begins the next job.
     pub(crate) async fn settle_signals(&self) {
         self.write(|_| Box::pin(async { Ok(()) })).await;
     }

@@ -8,7 +8,7 @@ use polity_society::workspace::Access;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A tool, and the result that replaces its real result in plays in which something goes wrong.
+/// A tool, and the result that it gives instead of its real result, so that something goes wrong in a play.
 pub(crate) type Override = (&'static str, Value);
 
 /// The agents of a play, with their artifacts, roles and messages.

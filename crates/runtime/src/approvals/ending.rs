@@ -73,7 +73,7 @@ pub(crate) async fn expire(tx: &mut Tx) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes a permission, so that the person is asked again about the next call that it allowed.
+/// Removes a permission. The person is then asked again before each call that the permission would have allowed.
 pub(crate) async fn remove_permission(store: &Store, id: PermissionId) -> Result<(), PermissionError> {
     let write = store.write_unless_refused(move |tx| {
         Box::pin(async move {
@@ -98,7 +98,7 @@ async fn permit(tx: &mut Tx, approval: &Approval, answer: Answer) -> Result<(), 
     approvals::permit(tx, task, &asked.tool, &asked.role, &asked.remembered).await
 }
 
-/// Ends a question, records the judgement in the turn that waits for the answer, and rings the bell of its agent.
+/// Ends a question. Records the judgement in the turn that waits for it, and rings the bell of the turn's agent.
 async fn end(tx: &mut Tx, approval: &Approval, ending: &Ending, judgement: Judgement) -> Result<(), Error> {
     if !approvals::end(tx, &approval.id, ending).await? {
         return Ok(());

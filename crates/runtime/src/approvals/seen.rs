@@ -1,4 +1,4 @@
-//! Records from which outside sources (such as the web or an MCP server) each agent has got content.
+//! Notes the outside sources (such as the web or an MCP server) from which each agent has got content.
 
 use crate::tools::copied_from;
 use polity_llm::ToolCall;
@@ -11,9 +11,9 @@ use polity_store::{Conversation, Error, Tx};
 /// The code of a refusal whose reason was written by an MCP server.
 const SERVER_FAILED: &str = "mcp_failed";
 
-/// Records from which sources the agent got content through a call, and from which sources the call brought content
-/// into the workspace. `reaches` lists what the call reached; it is empty for a society tool. `refused` is the code of
-/// the refusal, if the call was refused.
+/// Notes the sources from which a call brought content to its agent, and the sources from which the call brought
+/// content into the workspace. `reaches` lists what the call reached; it is empty for a society tool. `refused` is the
+/// code of the refusal, if the call was refused.
 pub(crate) async fn note(
     tx: &mut Tx,
     caller: &Conversation,
@@ -48,8 +48,8 @@ async fn note_opened(tx: &mut Tx, caller: &Conversation, artifact: &ArtifactId) 
     seen::pass(tx, &caller.task, &from, &Holder::Agent(caller.agent.clone()), &step).await
 }
 
-/// The agents of a task share the files of the task's workspace. So an agent that reads the files gets the sources of
-/// the workspace, and the workspace gets the sources of an agent that changes the files.
+/// The agents of a task share the files of the task's workspace. So if an agent reads the files, the sources of the
+/// workspace are noted for the agent. If an agent changes the files, its sources are noted for the workspace.
 async fn note_files(tx: &mut Tx, caller: &Conversation, reaches: &[Reach]) -> Result<(), Error> {
     let agent = Holder::Agent(caller.agent.clone());
     let task = &caller.task;

@@ -7,13 +7,13 @@ use polity_view::{Doing, NextAttempt, Said, Silence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A server counts as silent if it has sent nothing for this many milliseconds. If half of the time that its timeouts
-/// allow is shorter, this half counts instead.
+/// A server counts as silent if it has sent nothing for this many milliseconds, or for half of the time that its
+/// timeouts allow, whichever is shorter.
 const SILENT_AFTER: i64 = 10_000;
 /// [`Tail`] keeps at least this many bytes of the end of a text, or the whole text if it is shorter. A client that
 /// reads four times per second misses nothing if the model writes at most this many bytes in a quarter of a second.
 const KEPT: usize = 2_048;
-/// Maximum number of tool names that are kept of one answer.
+/// Maximum number of tool names that are kept for one answer.
 const MOST_CALLS: usize = 64;
 
 /// An answer that is arriving. The client of the model passes each piece of the answer to [`Listener::hear`].
@@ -186,7 +186,8 @@ impl Heard {
 impl Tail {
     fn push(&mut self, piece: &str) {
         self.kept.push_str(piece);
-        // The text is cut only when it has twice the kept length. So the cost per byte is constant on average.
+        // Each cut moves the rest of the text. So cut only when the text is longer than twice `KEPT`: then the cost per
+        // byte is constant on average.
         if self.kept.len() > 2 * KEPT {
             let cut = self.kept.ceil_char_boundary(self.kept.len() - KEPT);
             self.kept.drain(..cut);

@@ -44,7 +44,7 @@ async fn the_time_of_a_task_runs_while_anybody_works_for_it() {
     assert_eq!(budgets.worked(&world.task), None);
 }
 
-/// What a task has spent is added up a few calls at a time, and each call counts once.
+/// The budget adds up what a task has spent, a few calls at a time. Each call counts once.
 #[tokio::test]
 async fn each_call_counts_once_whenever_it_is_counted() {
     let world = World::new().await;

@@ -39,7 +39,7 @@ impl Society {
         Ok(all.into_iter().map(permission).collect())
     }
 
-    /// Removes a permission, so that the person is asked again about the next call that it allowed.
+    /// Removes a permission. The person is then asked again before each call that the permission would have allowed.
     pub async fn remove_permission(&self, id: PermissionId) -> Result<(), PermissionError> {
         questions::remove_permission(&self.handles.store, id).await
     }

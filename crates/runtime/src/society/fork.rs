@@ -24,8 +24,8 @@ pub struct Fork {
     pub turn: i64,
     /// The service that the agent of this turn uses in the copy; `None` to keep its service.
     pub service: Option<ServiceId>,
-    /// The text that replaces the person's message with which this turn began: a prompt, or an answer to a question.
-    /// `None` to keep the text.
+    /// The new text of the message that began this turn; `None` to keep the text. Only a message of the person (a
+    /// prompt or an answer to a question) can get a new text.
     pub text: Option<String>,
     /// The idempotency key. Under the same key, the same fork is made only once.
     pub key: Option<String>,

@@ -13,7 +13,7 @@ use polity_view::{Event, RolePatch, RoleView};
 use serde_json::json;
 
 impl Society {
-    /// Changes a role. The changes take effect at the next model call of its agents.
+    /// Changes a role. For each agent of the role, the changes take effect at the agent's next model call.
     pub async fn patch_role(&self, id: &RoleId, patch: RolePatch) -> Result<RoleView, WriteError> {
         patch_role(&self.handles, id.clone(), patch).await
     }

@@ -159,7 +159,7 @@ async fn a_subtree_is_paused_with_all_below_it_and_the_others_go_on() {
     society.end().await;
 }
 
-/// Returns a world, and an answer of root that hires another agent.
+/// Returns a world, and an answer with which root hires another agent.
 async fn spawner() -> (World, Say) {
     let world = World::new().await;
     world.say("user", "root", json!("go")).await;

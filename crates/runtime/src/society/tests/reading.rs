@@ -25,8 +25,8 @@ struct Seed {
     calls: u64,
 }
 
-/// A random message. In `from` and `to`, 0 means the person, 1 means root, the last number means the system,
-/// and every other number means an agent.
+/// A random message. In `from` and `to`, 0 means the person, 1 means root, and every other number means an agent. In
+/// `from`, one more number after the numbers of the agents means the system.
 #[derive(Clone, Debug)]
 struct Mail {
     from: usize,

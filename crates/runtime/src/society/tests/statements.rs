@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::{app_registry, template};
 use serde_json::json;
 
-/// A society on a copy of an empty database, whose models do what a function says.
+/// Starts a society on a copy of an empty database. All its agents use `model`.
 async fn start(model: Arc<ScriptedModel>) -> (Society, tempfile::TempDir) {
     let (file, _kept) = template().await;
     let directory = tempfile::tempdir().unwrap();
@@ -14,7 +14,8 @@ async fn start(model: Arc<ScriptedModel>) -> (Society, tempfile::TempDir) {
     (Society::start(directory.path(), parts).await.unwrap(), directory)
 }
 
-/// Lets the society work until no task is open, and returns how many statements the society has run for it.
+/// Sends a prompt, lets the society work until no task is open, and returns how many statements the society has run.
+/// The statements with which this function reads the open tasks do not count.
 async fn cost(society: &Society, text: &str) -> u64 {
     let statements = || society.handles.store.statements();
     let before = statements();

@@ -82,7 +82,7 @@ fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     entries.map(|(sender, number)| (sender.parse().unwrap(), number.parse().unwrap())).collect()
 }
 
-/// Sends a message with one entry to root. Rings the bell of root's mailbox, as the door also does for the message.
+/// Sends a message with one entry to root. First rings the bell of root's mailbox, which the message also rings.
 async fn send(
     handles: &Handles,
     snapshot: &Arc<polity_registry::Snapshot>,

@@ -150,7 +150,7 @@ impl Society {
         answered || earlier.any(has_failed)
     }
 
-    /// Returns the request A on whose behalf `request` was made.
+    /// Returns the request on whose behalf `request` was made.
     fn asked_for(&self, request: &Message) -> Option<&String> {
         let mut named = request.named.iter().filter_map(|id| self.messages.get_key_value(id));
         // An agent cannot pass on a request that is over. If the agent names such a request, the new request counts
@@ -158,7 +158,7 @@ impl Society {
         let passed_on = named.find(|(id, _)| !self.was_over(id, &request.id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),
-            // Other agents passed the named request on before it reached the sender of `request`. So A is the request
+            // Other agents passed the named request on before it reached the sender of `request`. So find the request
             // to this sender that names the same request.
             Some((id, _)) => {
                 let mut of_sender =
