@@ -30,7 +30,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use strum::{IntoStaticStr, VariantArray};
 
-/// The name of the file in the configuration directory. Problems show the same name.
+/// The name of the file in the configuration directory. Messages about problems in the file use this name, too.
 pub(crate) const FILE: &str = "app.json";
 
 /// The content of `app.json`, with defaults for missing fields.

@@ -41,7 +41,7 @@ pub(crate) enum Separation {
     Landlock,
 }
 
-/// The facts that decide which calls seccomp refuses, in addition to the calls that it refuses to every command.
+/// Some calls seccomp refuses for every command. These facts decide which other calls it refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wall {
     pub(crate) sockets: Sockets,

@@ -17,8 +17,8 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Every agent with the facts that decide its state. Each parameter is the id of the task whose facts to read, or
-/// NULL for all tasks. Root and the person take part in every task.
+/// Every agent with the facts that decide its state. Each parameter is the id of a task: only facts of this task are
+/// read. NULL means all tasks. Root and the person take part in every task.
 const AGENTS: &str = "SELECT a.rowid AS place, a.id, a.task, a.parent, a.role, a.name, a.depth, a.ended_at, a.paused_at,
     a.created_at, r.name AS role_name, coalesce(r.service, (SELECT service FROM tasks WHERE id = ?)) AS service,
     EXISTS (SELECT 1 FROM holds WHERE agent = a.id AND task = coalesce(?, task)) AS parked,

@@ -158,8 +158,8 @@ impl Society {
         let passed_on = named.find(|(id, _)| !self.was_over(id, &request.id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),
-            // Other agents passed the named request on before it reached the sender of `request`. So find the request
-            // to this sender that names the same request.
+            // The named request reached the sender of `request` through other agents. So find the request to this
+            // sender that names the same request.
             Some((id, _)) => {
                 let mut of_sender =
                     self.messages.iter().filter(|(_, message)| message.receiver == request.sender);
