@@ -103,8 +103,8 @@ async fn connection(
 }
 
 /// Handles a failed `accept`. Ignores a connection that the client has already closed. For any other failure, closes
-/// the oldest connection without the token and waits before the next attempt, because an immediate attempt would only
-/// waste processor time.
+/// the oldest of the connections that have not shown the token, and waits before the next attempt: an immediate attempt
+/// would only waste processor time.
 async fn refused(error: &io::Error, crowd: &Crowd) {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     if !matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {

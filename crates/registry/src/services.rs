@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroUsize;
 
-/// The name of the file in the configuration directory. Problems show the same name.
+/// The name of the file in the configuration directory. Messages about problems in the file use this name, too.
 pub(crate) const FILE: &str = "llmservices.json";
 
 /// A model that the society can use, with its declared properties.

@@ -97,8 +97,8 @@ impl<'s, 'a> Survey<'s, 'a> {
         Ok(Surveyed { facts: facts.join("\n"), destination })
     }
 
-    /// Returns the call that writes the report into the workspace. If this call was made before, returns the lines
-    /// with which the answer begins.
+    /// Returns the first lines of the agent's answer if the report is written. Otherwise fails with the call that
+    /// writes the report into the workspace.
     pub(crate) fn written(&self, report: &str, taken: &[String]) -> Result<String, Call> {
         let tried: Vec<&Called<'_>> = self.edits("create").collect();
         let Some(last) = tried.last() else {

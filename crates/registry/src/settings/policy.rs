@@ -8,7 +8,7 @@ use polity_society::tool_group::{ServerName, ToolGroup};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The names that may follow `mcp:` in a rule: the names of the servers, and the names of their further groups.
+/// The names that may follow `mcp:` in a rule: the names of the servers, and of the groups that they declare.
 pub(super) type Servers = BTreeSet<ServerName>;
 
 /// Reads the rules.

@@ -203,8 +203,8 @@ pub struct RequestsOf {
     pub open: Vec<OpenRequest>,
     /// The requests that the agent cannot answer yet, because it waits for something itself.
     pub pending: Vec<Pending>,
-    /// The requests for which the agent has asked a question, if a queued message in its mailbox concerns this
-    /// question.
+    /// The requests for whose work the agent has asked others something, and about which a message is still queued in
+    /// its mailbox: an answer, a report or a notice.
     pub unheard: Vec<Pending>,
 }
 
