@@ -89,7 +89,7 @@ impl<'a> Inbound<'a> {
         inbound
     }
 
-    /// Adds the content of these parts of a request to the message.
+    /// Adds the content of these parts to the message.
     pub(crate) fn read_parts(&mut self, parts: &'a [Part], texts: &Texts) {
         for part in parts {
             match part {

@@ -60,8 +60,8 @@ pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
     if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }
 }
 
-/// Returns the part of the line that begins with the mark, if only punctuation stands before the mark. The system puts
-/// a sign before each line that begins with a bracket, and the mark begins with a bracket.
+/// Returns the line from the mark on; `None` if there is no mark, or if a letter or digit stands before it. The system
+/// puts a sign before each line that begins with a bracket, and the mark begins with a bracket.
 pub(crate) fn marked_part<'a>(line: &'a str, words: &Words) -> Option<&'a str> {
     let (before, marked) = line.split_at(line.find(&words.mark)?);
     (!before.contains(char::is_alphanumeric)).then_some(marked)

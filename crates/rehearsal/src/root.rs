@@ -44,7 +44,7 @@ pub(crate) fn known(scene: &Scene<'_>) -> String {
     if answers.is_empty() { words.say(&words.common.nothing_known, &[]) } else { answers.join("\n") }
 }
 
-/// A lead's request that root introduces it to an agent with a certain capability.
+/// A lead's request to root for an introduction to an agent with a certain capability.
 struct Wish<'s> {
     requester: &'s AgentId,
     capability: &'s str,
@@ -111,7 +111,7 @@ fn introduce(scene: &Scene<'_>, wish: &Wish<'_>) -> Call {
     Tool::SendMessage.with([("to", json!(wish.requester)), ("payload", payload)])
 }
 
-/// Returns the next call to hire a lead for the oldest prompt that has no lead yet.
+/// Returns the call that root makes next to hire a lead for the oldest prompt without a lead.
 fn hire(scene: &Scene<'_>) -> Option<Call> {
     let served = scene.calls(Tool::SpawnAgentWithTask.name()).count();
     let mut prompts = scene.heard().filter(|(_, inbound)| inbound.sender == Sender::Person);

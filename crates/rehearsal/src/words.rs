@@ -69,7 +69,7 @@ impl Words {
         self.marked(&phrase.fill(values))
     }
 
-    /// Puts the mark before each line of a text that does not have the mark yet.
+    /// Puts the mark before each line that does not have it yet.
     pub(crate) fn marked(&self, text: &str) -> String {
         let line = |line: &str| match line.starts_with(&self.mark) {
             true => line.to_owned(),
@@ -83,7 +83,7 @@ impl Words {
         lines.iter().map(|line| format!("{}{}{line}", self.mark, self.quote)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns the original line, if [`Self::quoted`] made this line.
+    /// Undoes [`Self::quoted`] for one line; returns `None` if the line is not quoted.
     pub(crate) fn unquoted<'a>(&self, line: &'a str) -> Option<&'a str> {
         line.strip_prefix(&self.mark)?.strip_prefix(&self.quote)
     }
@@ -195,7 +195,7 @@ pub(crate) struct WorkspaceWords {
     pub(crate) part: Phrase,
     /// Reports how many files the search found, and of which kinds.
     pub(crate) found: Phrase,
-    /// Reports how many files the search returned, and of which kinds, if the search has left out more files.
+    /// Reports how many files the search returned, and of which kinds, if it found more files than it returned.
     pub(crate) found_first: Phrase,
     /// Reports that the search found no file.
     pub(crate) found_nothing: Phrase,

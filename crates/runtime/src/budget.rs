@@ -1,5 +1,5 @@
 //! Keeps tasks within their limits (docs/contract.md, section 10). A model call is made only if the task stays within
-//! its limits even if every call in progress costs its full estimate ([`polity_decide::budget`]).
+//! its limits even when every call in progress costs its full estimate ([`polity_decide::budget`]).
 
 use polity_decide::budget::{Leave, Reached, is_bounded, judge, named};
 use polity_society::id::TaskId;

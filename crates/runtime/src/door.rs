@@ -101,7 +101,7 @@ pub(crate) async fn send(
 }
 
 /// Sends a draft as [`send`] does. `misfit` decides what happens to an answer that does not fit its schema. `requests`
-/// are the present requests of the sender.
+/// are the requests on which the draft can depend.
 pub(crate) async fn send_fitting(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -287,7 +287,7 @@ impl Society {
             .await
     }
 
-    /// Returns the unanswered questions of agents to the person in a task.
+    /// Returns the questions that agents have asked the person in a task, and that the person has not answered.
     pub async fn questions(&self, task: &TaskId) -> Result<Vec<MessageToUser>, Error> {
         let mut reader = self.handles.store.reader().await?;
         let questions = messages::questions(&mut reader, task).await?;

@@ -271,8 +271,8 @@ impl World {
         strings(&mut self.store.reader().await.unwrap(), sql).await
     }
 
-    /// Returns all rows of all tables, except the index of the search (`found`), and tables that only report what
-    /// happened, such as `events`.
+    /// Returns all rows of all tables, except the tables `events`, `records` and `found…` (the search index), and the
+    /// tables of the database itself.
     pub(crate) async fn dump(&self) -> BTreeMap<String, Vec<String>> {
         let mut dump = BTreeMap::new();
         let tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'

@@ -30,7 +30,7 @@ fn line(passed: &Passed) -> String {
     }
 }
 
-/// Returns a text about the reason why the person is asked about a call.
+/// Explains in words why the person is asked about a call.
 pub(super) fn why(reason: &Reason) -> String {
     match reason {
         Reason::Rule { index } => format!("rule {} of tools.policy in app.json says so", index + 1),

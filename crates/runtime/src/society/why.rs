@@ -89,7 +89,7 @@ impl Asking<'_> {
         }
     }
 
-    /// Returns the newest events of an agent with numbers below `number`, oldest first. Only events that can explain a
+    /// Returns the last events of an agent before the event `number`, oldest first. Only events that can explain a
     /// failure are returned.
     async fn before(
         &mut self,

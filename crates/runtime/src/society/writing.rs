@@ -295,7 +295,8 @@ fn invalid_message(problems: Vec<FieldProblem>) -> Refusal {
 
 /// Removes encoded files from the texts of a message, and puts references in their place.
 ///
-/// A message goes to models as text. A person who wants a text kept byte for byte can send it as a file.
+/// No text may contain binary data (docs/contract.md, section 3). A person who wants a text kept byte for byte can send
+/// it as a file.
 fn bytes_in(payload: &mut Payload) -> Vec<(ArtifactId, NewArtifact)> {
     let mut found = Vec::new();
     inline::replace_in_object(&mut payload.fields, &mut |written| {

@@ -26,7 +26,7 @@ struct Seed {
 }
 
 /// A random message. In `from` and `to`, 0 means the person, 1 means root, and every other number means an agent. In
-/// `from`, one more number after the numbers of the agents means the system.
+/// `from`, the number after the last agent means the system.
 #[derive(Clone, Debug)]
 struct Mail {
     from: usize,

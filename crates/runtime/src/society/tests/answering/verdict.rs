@@ -180,7 +180,7 @@ impl Society {
     }
 }
 
-/// Returns the violations at the end of a society.
+/// Checks a society at the end of its play, and returns all violations.
 pub(super) async fn violations(connection: &mut Connection) -> Vec<String> {
     let society = read(connection).await;
     let mut violations = Vec::new();
