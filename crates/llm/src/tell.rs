@@ -1,4 +1,4 @@
-//! Tells a listener the pieces of an answer, without credentials.
+//! Passes the pieces of an answer to a listener, after removing credentials from them.
 
 use crate::listen::{Listener, Piece};
 use crate::scrub::replace;

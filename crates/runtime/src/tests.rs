@@ -127,7 +127,7 @@ async fn what_was_said_in_the_oldest_tasks_that_are_over_goes_where_the_database
     assert_eq!(within(all - 50_000).await, 1);
     let talked = "SELECT DISTINCT task FROM messages ORDER BY task";
     assert_eq!(world.query(talked).await, ["t-1", "t-3", "t-4"]);
-    // Open tasks and the newest task are never forgotten, even if the database may have only one byte.
+    // Open tasks and the newest task are never forgotten, even if the size limit of the database is one byte.
     assert_eq!(within(1).await, 1);
     assert_eq!(within(1).await, 0);
     assert_eq!(world.query(talked).await, ["t-1", "t-4"]);

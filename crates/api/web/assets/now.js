@@ -23,8 +23,8 @@ export function stuckParts(t, item, who) {
 }
 
 /**
- * Gives an agent of the last read the state that the event stream has reported since. The details of the read count
- * only if they belong to that state: an agent that has come to rest no longer thinks.
+ * Gives an agent of the last read the state that the event stream has reported since. Keeps the details of the last
+ * read only if they belong to that state. So an agent that is idle by now is no longer shown as thinking.
  */
 export function asOfNow(read, known) {
   if (!known) return read;

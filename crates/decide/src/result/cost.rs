@@ -7,7 +7,7 @@
 
 use serde_json::{Map, Value};
 
-/// Maximum number of schemas inside one schema. The target of each reference counts once for each reference.
+/// Maximum number of schemas inside one schema. A schema counts again for each reference to it.
 const LARGEST: u64 = 20_000;
 
 /// Maximum length of a chain of references in which each leads to the next.

@@ -40,7 +40,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Returns whether the shell may expand the command `part` to a text that fits the pattern.
+/// Returns whether `part`, a part of a command, could fit the pattern after the shell has expanded it.
 fn could_fit(pattern: &Pattern, part: &Part) -> bool {
     let pattern: Vec<char> = pattern.as_str().chars().collect();
     // `places[n]` is true if the first `n` characters of the pattern can fit the pieces that were read so far.
