@@ -48,6 +48,11 @@ model sequences="5000":
 attack:
     tests/attack.sh
 
+# Tests the limits that the kernel enforces with control groups (version 2); needs systemd.
+groups:
+    cargo test --workspace --test sandbox --config \
+        "target.'cfg(unix)'.runner = ['systemd-run', '--user', '--scope', '--quiet', '--property=Delegate=yes']" -- groups::
+
 # Replaces the configuration 1,000 times in each way, while messages flow.
 swaps times="1000":
     POLITY_SWAPS={{times}} cargo test --package polity-tests --test daemon -- live::

@@ -19,6 +19,7 @@ pub async fn probe(_enter: &Enter) -> Machine {
         bubblewrap: None,
         proc: OwnProc::Absent,
         landlock: 0,
+        delegated: None,
         kernel: (0, 0),
         findings: vec![Finding::with_advice(
             "This system has no sandboxes, so agents get no commands.",

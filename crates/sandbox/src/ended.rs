@@ -89,6 +89,9 @@ pub enum How {
     TimedOut,
     /// The command used more memory than [`Limits::memory_bytes`](crate::Limits::memory_bytes).
     OutOfMemory,
+    /// The commands that share limits used more memory together than
+    /// [`Together::memory_bytes`](crate::Together::memory_bytes), and the kernel chose to end this command.
+    TogetherOutOfMemory,
     /// The command had more processes than [`Limits::processes`](crate::Limits::processes).
     TooManyProcesses,
     /// The command wrote more output than [`Limits::output_bytes`](crate::Limits::output_bytes).

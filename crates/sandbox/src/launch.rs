@@ -9,14 +9,14 @@ use crate::ended::{Error, LONGEST_COMMAND};
 use crate::environment::{self, Directories, environment};
 use crate::hidden::{Hidden, Kind};
 use crate::host::Host;
-use crate::limits::Limits;
+use crate::limits::{Limits, threads};
 use crate::machine::{Level, Machine};
-use crate::message::{Guard, Inside, Launch, ProcessLimits, WayOut};
+use crate::message::{Guard, Inside, Launch, Place, ProcessLimits, WayOut};
 use crate::parts::INSIDE;
 use crate::plan::{Access, Enter, Network, Plan};
 use crate::supervise::leash::Leash;
 use crate::view::{self, Names, Places};
-use crate::{bubblewrap, forward, walls};
+use crate::{bubblewrap, forward, groups, walls};
 
 /// The first kernel version that counts the processes of a user per user namespace.
 const COUNTS_PER_NAMESPACE: (u32, u32) = (5, 14);
@@ -127,6 +127,13 @@ fn decide(
             (enter.program.clone(), inside_arguments.collect())
         }
     };
+    let place = machine.delegated.as_ref().and_then(|delegated| match groups::prepare(delegated) {
+        Ok(()) => Some(Place { delegated: delegated.clone(), together: plan.together.clone() }),
+        Err(error) => {
+            tracing::warn!(%error, "the control group cannot be used, so samples alone limit the command");
+            None
+        }
+    });
     let guard = match plan.access {
         Access::ReadWrite => Some(Guard { workspace: places.workspace.clone(), paths: unpinned }),
         Access::ReadOnly => None,
@@ -147,6 +154,7 @@ fn decide(
         environment,
         limits: plan.limits.clone(),
         growing,
+        place,
         leash: Leash::of(machine),
         guard,
         inside,
@@ -164,9 +172,7 @@ fn process_limits(limits: &Limits, machine: &Machine) -> ProcessLimits {
     ProcessLimits {
         memory_bytes: limits.memory_bytes,
         file_bytes: limits.disk_bytes,
-        // This limit is above the supervisor's limit. So the supervisor ends the command and reports the reason,
-        // before the kernel makes `fork` fail.
-        processes: counts.then(|| limits.processes.saturating_mul(2).saturating_add(64)),
+        processes: counts.then(|| threads(limits.processes)),
     }
 }
 

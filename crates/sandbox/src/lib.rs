@@ -55,6 +55,12 @@ mod walls;
 mod message;
 
 #[cfg(target_os = "linux")]
+mod tree;
+
+#[cfg(target_os = "linux")]
+mod groups;
+
+#[cfg(target_os = "linux")]
 mod guard;
 
 #[cfg(target_os = "linux")]
@@ -96,7 +102,7 @@ pub use guarded::guarded_paths;
 pub use limits::Limits;
 pub use machine::{Finding, Level, Machine, OwnProc};
 pub use output::Output;
-pub use plan::{Access, Enter, Excerpt, Network, Plan};
+pub use plan::{Access, Enter, Excerpt, Network, Plan, Together};
 #[cfg(target_os = "linux")]
 pub use probe::probe;
 #[cfg(target_os = "linux")]

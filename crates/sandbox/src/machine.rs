@@ -39,6 +39,9 @@ pub struct Machine {
     pub proc: OwnProc,
     /// Version of the kernel's Landlock interface; 0 means none.
     pub landlock: u32,
+    /// The control group that the system has delegated to this process, if there is one. In it, the kernel enforces
+    /// limits on memory and processes.
+    pub delegated: Option<PathBuf>,
     /// Version of the kernel, such as `(6, 8)`.
     pub kernel: (u32, u32),
     /// What the person should know: what is missing, and how to raise the level.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ended::Usage;
 use crate::limits::Limits;
 use crate::machine::Level;
+use crate::plan::Together;
 use crate::supervise::leash::Leash;
 use crate::walls::Wall;
 use crate::walls::landlock::Rule;
@@ -23,12 +24,24 @@ pub(crate) struct Launch {
     pub(crate) limits: Limits,
     /// Directories whose growth counts as disk use.
     pub(crate) growing: Vec<PathBuf>,
+    /// Where the supervisor makes the control group of the command; absent if the system has delegated none to the
+    /// daemon.
+    pub(crate) place: Option<Place>,
     /// How the supervisor kills all processes of the command at the same time.
     pub(crate) leash: Leash,
     /// The guarded paths to restore; absent if the command cannot change the workspace.
     pub(crate) guard: Option<Guard>,
     /// The message that the supervisor passes on to the process inside the sandbox.
     pub(crate) inside: Inside,
+}
+
+/// Where the supervisor makes the control group of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    /// The control group that the system has delegated to the daemon.
+    pub(crate) delegated: PathBuf,
+    /// The limits that the command shares with other commands.
+    pub(crate) together: Option<Together>,
 }
 
 /// The guarded paths that the supervisor restores when the command has ended.
@@ -116,7 +129,7 @@ pub(crate) enum Why {
     Exceeded(Exceeded),
 }
 
-/// The limits that the supervisor watches.
+/// The limits that the supervisor or the kernel enforces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Exceeded {
@@ -124,4 +137,7 @@ pub(crate) enum Exceeded {
     Memory,
     Processes,
     Disk,
+    /// The memory limit of all commands together. Only the kernel enforces it here; without control groups, the daemon
+    /// adds up the samples of all commands.
+    TogetherMemory,
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::Limits;
 
 /// One command and everything that it may use.
@@ -41,11 +43,26 @@ pub struct Plan {
     pub environment: BTreeMap<String, String>,
     /// Limits on time, memory, processes, output and disk.
     pub limits: Limits,
+    /// The limits that the command shares with other commands, if any.
+    pub together: Option<Together>,
     /// The file for the whole output. The file is created, or emptied if it exists. It must be in a directory that
     /// the command cannot change.
     pub output: PathBuf,
     /// The parts of the output that are kept in memory.
     pub excerpt: Excerpt,
+}
+
+/// Limits on several commands together: those of one task. This crate enforces them only if the system has delegated a
+/// control group to the daemon. The caller enforces them on every system, with the usage that
+/// [`Viewer`](crate::Viewer) shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Together {
+    /// Commands with the same name share the limits.
+    pub name: String,
+    /// Bytes of memory of all processes of the commands.
+    pub memory_bytes: u64,
+    /// Number of processes of the commands.
+    pub processes: u64,
 }
 
 /// Whether the command may change the workspace.

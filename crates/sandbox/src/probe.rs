@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use crate::groups;
 use crate::machine::{Finding, Level, Machine, OwnProc};
 use crate::parts::PROBE;
 use crate::plan::Enter;
@@ -27,7 +28,7 @@ pub async fn probe(enter: &Enter) -> Machine {
     };
     let walls = try_walls(enter).await;
     let facts = Facts::read();
-    advice::conclude(program, tried, walls, &facts)
+    advice::conclude(program, tried, walls, groups::find(), &facts)
 }
 
 /// Finds a program in the usual directories of the system. `PATH` is not used, because it may name a directory that

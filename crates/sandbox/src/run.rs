@@ -286,6 +286,7 @@ fn how(report: &Report, stopped: Option<How>) -> How {
         Why::Stopped => stopped.unwrap_or(How::Lost),
         Why::Exceeded(Exceeded::Time) => How::TimedOut,
         Why::Exceeded(Exceeded::Memory) => How::OutOfMemory,
+        Why::Exceeded(Exceeded::TogetherMemory) => How::TogetherOutOfMemory,
         Why::Exceeded(Exceeded::Processes) => How::TooManyProcesses,
         Why::Exceeded(Exceeded::Disk) => How::TooMuchDisk,
     }

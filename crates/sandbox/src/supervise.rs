@@ -12,8 +12,6 @@ mod disk;
 
 pub(crate) mod leash;
 
-mod tree;
-
 mod verdict;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -27,8 +25,10 @@ use rustix::net::SendFlags;
 use rustix::process::{Pid, PidfdFlags, WaitOptions, WaitStatus};
 
 use crate::ended::Usage;
+use crate::groups;
 use crate::guard::Snapshot;
 use crate::message::{FromInside, FromSupervisor, Launch, Report, Why};
+use crate::tree;
 use leash::Leash;
 
 /// Time between two checks of the number of threads of the machine.
@@ -112,6 +112,8 @@ struct Supervisor<'a> {
     started: Instant,
     snapshot: Option<Snapshot>,
     leash: Leash,
+    /// The control group of the command, if the system has delegated one to the daemon.
+    group: Option<groups::Command>,
     /// Bytes from the process inside the sandbox that are not a whole line yet.
     said: Vec<u8>,
     readiness: Readiness,
@@ -145,16 +147,25 @@ impl<'a> Supervisor<'a> {
             .transpose()
             .map_err(|error| format!("failed to note the guarded paths: {error}"))?;
 
+        let group = launch.place.as_ref().map(|place| groups::Command::make(place, &launch.limits));
+        let group = group.transpose().map_err(failed("make a control group"))?;
         let leash = launch.leash.put_on();
         let (ours, theirs) = UnixStream::pair().map_err(failed("make a connection to the command"))?;
         let started = Instant::now();
+        if let Some(group) = &group {
+            group.enter().map_err(failed("enter the control group"))?;
+        }
         let program = Command::new(&launch.program)
             .args(&launch.arguments)
             .env_clear()
             .envs(&launch.environment)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .spawn()
-            .map_err(|error| format!("failed to start {}: {error}", launch.program.display()))?;
+            .spawn();
+        if let Some(group) = &group {
+            group.leave().map_err(failed("leave the control group"))?;
+        }
+        let program =
+            program.map_err(|error| format!("failed to start {}: {error}", launch.program.display()))?;
         let child =
             i32::try_from(program.id()).ok().and_then(Pid::from_raw).ok_or("the child has no number")?;
         let handle = rustix::process::pidfd_open(child, PidfdFlags::empty())
@@ -175,6 +186,7 @@ impl<'a> Supervisor<'a> {
             started,
             snapshot,
             leash,
+            group,
             said: Vec::new(),
             readiness: Readiness::Waiting,
         })
@@ -192,7 +204,12 @@ impl<'a> Supervisor<'a> {
             // Read the messages before anything else: the messages tell whether the sandbox was built, even if the
             // process inside the sandbox has ended already.
             self.listen();
-            if let Some(code) = self.reap() {
+            let code = self.reap();
+            // Look at the control group after `reap`: if the kernel killed the command, the exit code does not say why.
+            if let Some(exceeded) = self.group.as_ref().and_then(groups::Command::exceeded) {
+                break Why::Exceeded(exceeded);
+            }
+            if let Some(code) = code {
                 break Why::Exited(code);
             }
             if events.daemon_is_gone {
@@ -227,7 +244,7 @@ impl<'a> Supervisor<'a> {
             }
             next = Instant::now() + SAMPLE_PAUSE.max(begin.elapsed() * SHARE);
         };
-        let left = self.leash.kill_all(self.child);
+        let left = self.leash.kill_all(self.child, self.group.as_ref());
         self.listen();
         let restored = self.snapshot.as_ref().map(Snapshot::restore).unwrap_or_default();
         match (&self.readiness, why) {

@@ -56,6 +56,7 @@ mod tests {
             bubblewrap: None,
             proc: OwnProc::Absent,
             landlock: 0,
+            delegated: None,
             kernel: (6, 8),
             findings: vec![found],
         }

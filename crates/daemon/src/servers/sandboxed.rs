@@ -112,6 +112,7 @@ fn plan(process: &Process, settings: Settings, own: &Path, hidden: Vec<PathBuf>)
         network,
         environment: std::env::vars().collect(),
         limits: Limits { timeout_ms: TIMEOUT_MS, ..limits },
+        together: None,
         output: own.join("output"),
         excerpt: Excerpt::default(),
     }
@@ -202,7 +203,7 @@ fn in_words(ended: Result<Ended, Error>) -> String {
         Err(error) => return format!("was not started: {error}"),
         Ok(How::Cancelled) => return "was ended".to_owned(),
         Ok(How::TimedOut) => "it ran too long",
-        Ok(How::OutOfMemory) => "it used too much memory",
+        Ok(How::OutOfMemory | How::TogetherOutOfMemory) => "it used too much memory",
         Ok(How::TooManyProcesses) => "it had too many processes",
         Ok(How::TooMuchOutput) => "it wrote too much",
         Ok(How::TooMuchDisk) => "it used too much disk",

@@ -168,7 +168,7 @@ impl Commands {
         let disk_bytes = disk_left(&settings.task_limits, limits.disk_bytes, used);
         let settings = Settings { limits: Limits { disk_bytes, ..limits }, ..settings };
         let own = Directories { home, temporary, output, hidden: &self.hidden };
-        let plan = plan(command, opened, settings, own);
+        let plan = plan(command, &caller.task, opened, settings, own);
         let running = polity_sandbox::spawn(plan, machine, &self.enter, &cancel, report).await;
         let running = running.map_err(|error| failed(BASH, error.to_string()))?;
         let seat = self.live.seat(Owner::of(caller), running.viewer(), cancel);

@@ -109,6 +109,7 @@ pub(super) fn end_of(how: How, exceeded: Option<CommandLimit>) -> CommandEnd {
         How::Exited(code) => CommandEnd::Exited { code },
         How::TimedOut => limited(CommandLimit::Time),
         How::OutOfMemory => limited(CommandLimit::Memory),
+        How::TogetherOutOfMemory => limited(CommandLimit::TaskMemory),
         How::TooManyProcesses => limited(CommandLimit::Processes),
         How::TooMuchOutput => limited(CommandLimit::Output),
         How::TooMuchDisk => limited(CommandLimit::Disk),

@@ -2,7 +2,8 @@
 
 use crate::call::Access;
 use polity_sandbox::Settings;
-use polity_sandbox::{Excerpt, Plan, guarded_paths};
+use polity_sandbox::{Excerpt, Plan, Together, guarded_paths};
+use polity_society::id::TaskId;
 use polity_workspaces::Opened;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,10 +18,16 @@ pub(super) struct Directories<'a> {
     pub(super) hidden: &'a [PathBuf],
 }
 
-/// Makes the plan of a command for the sandbox. `opened` is the workspace of the agent.
-pub(super) fn plan(command: String, opened: Opened, settings: Settings, own: Directories<'_>) -> Plan {
+/// Makes the plan of a command of a task for the sandbox. `opened` is the workspace of the agent.
+pub(super) fn plan(
+    command: String,
+    task: &TaskId,
+    opened: Opened,
+    settings: Settings,
+    own: Directories<'_>,
+) -> Plan {
     let Opened { directory, access, git } = opened;
-    let Settings { network, read, limits, .. } = settings;
+    let Settings { network, read, limits, task_limits, .. } = settings;
     let (inside, outside): (Vec<PathBuf>, Vec<PathBuf>) =
         git.into_iter().flat_map(|git| git.read_only).partition(|path| path.starts_with(&directory));
     let within = inside.iter().filter_map(|path| path.strip_prefix(&directory).ok().map(Path::to_owned));
@@ -41,6 +48,11 @@ pub(super) fn plan(command: String, opened: Opened, settings: Settings, own: Dir
         network,
         environment: std::env::vars().collect::<BTreeMap<_, _>>(),
         limits,
+        together: Some(Together {
+            name: task.to_string(),
+            memory_bytes: task_limits.memory_bytes,
+            processes: task_limits.processes,
+        }),
         output: own.output,
         excerpt: Excerpt::default(),
     }

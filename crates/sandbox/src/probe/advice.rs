@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Finding, LANDLOCK_LEAST, Level, Machine, OwnProc};
+use crate::groups::Missing;
 use crate::walls::LANDLOCK_SCOPES;
 
 /// Version of a kernel, such as `(6, 8)`.
@@ -87,6 +88,7 @@ pub(super) fn conclude(
     program: Option<PathBuf>,
     bubblewrap: Result<OwnProc, String>,
     walls: Result<u32, String>,
+    delegated: Result<PathBuf, Missing>,
     facts: &Facts,
 ) -> Machine {
     let mut findings = Vec::new();
@@ -150,14 +152,35 @@ pub(super) fn conclude(
             "There is no sandbox, so agents get no commands unless tools.sandbox.allowNone is set.",
         )),
     }
-    findings.push(Finding::note(
-        "Limits on memory, processes and disk are enforced by resource limits of each process and by sums over all processes of a command and of all commands of a task, taken up to 40 times a second; control groups are not used.",
-    ));
+    findings.push(Finding::note(limits(&delegated)));
     let (bubblewrap, proc) = match bubblewrap {
         Ok(proc) => (program, proc),
         Err(_) => (None, OwnProc::Absent),
     };
-    Machine { level, bubblewrap, proc, landlock, kernel: facts.kernel, findings }
+    Machine { level, bubblewrap, proc, landlock, delegated: delegated.ok(), kernel: facts.kernel, findings }
+}
+
+/// Says how limits on memory and processes are enforced.
+fn limits(delegated: &Result<PathBuf, Missing>) -> String {
+    const SAMPLES: &str = "Limits on memory and processes are enforced by resource limits of each process and by sums \
+        over all processes of a command and of all commands of a task, taken up to 40 times a second.";
+    let why = match delegated {
+        Ok(group) => {
+            return format!(
+                "The kernel enforces the limits on memory and processes, with control groups below {}.",
+                group.display()
+            );
+        }
+        Err(Missing::Controllers) => {
+            return format!("{SAMPLES} This system offers no control groups of version 2 that could do it.");
+        }
+        Err(Missing::Rights) => "polity may not change its control group",
+        Err(Missing::Shared) => "other programs are in the control group of polity",
+    };
+    format!(
+        "{SAMPLES} The kernel could do it with control groups, but {why}. To change that, start polity like this: \
+         systemd-run --user --scope --property=Delegate=yes polity serve"
+    )
 }
 
 /// Explains why bubblewrap could not make its namespaces.

@@ -6,8 +6,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
-use super::tree;
+use crate::groups;
 use crate::machine::{Level, Machine};
+use crate::tree;
 use crate::walls::LANDLOCK_SCOPES;
 
 /// Time limit for killing all processes. Only a process that the kernel cannot interrupt takes longer.
@@ -63,9 +64,12 @@ impl Leash {
     /// killed; 0 if none is left.
     ///
     /// A process whose parent dies becomes a child of the supervisor, so no process escapes.
-    pub(super) fn kill_all(self, child: Pid) -> u64 {
+    pub(super) fn kill_all(self, child: Pid, group: Option<&groups::Command>) -> u64 {
         let begin = Instant::now();
         loop {
+            if let Some(group) = group {
+                group.kill();
+            }
             match self {
                 // The bubblewrap process outside the namespace has one child, the first process of the namespace. When
                 // this child is killed, the kernel kills the whole namespace.

@@ -16,3 +16,5 @@ mod basics;
 mod hostile;
 
 mod domains;
+
+mod groups;

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use super::{Facts, conclude, install, kernel};
+use super::{Facts, Missing, conclude, install, kernel};
 use crate::machine::{Level, Machine, OwnProc};
 
 fn of(
@@ -9,10 +9,21 @@ fn of(
     walls: Result<u32, &str>,
     facts: &Facts,
 ) -> (Machine, String) {
+    with_groups(program, bubblewrap, walls, Err(Missing::Controllers), facts)
+}
+
+fn with_groups(
+    program: Option<&str>,
+    bubblewrap: Result<OwnProc, &str>,
+    walls: Result<u32, &str>,
+    delegated: Result<PathBuf, Missing>,
+    facts: &Facts,
+) -> (Machine, String) {
     let machine = conclude(
         program.map(PathBuf::from),
         bubblewrap.map_err(str::to_owned),
         walls.map_err(str::to_owned),
+        delegated,
         facts,
     );
     let text = machine
@@ -40,6 +51,19 @@ fn the_level_follows_from_what_works() {
     check(Err("refused"), Ok(0), Level::None);
     // Without seccomp, namespaces alone do not count as a sandbox: the command could make further namespaces.
     check(Ok(OwnProc::Mounted), Err("seccomp"), Level::None);
+}
+
+#[test]
+fn the_person_learns_how_limits_are_enforced_and_how_the_kernel_could() {
+    let check = |delegated, wanted: &str, unwanted: &str| {
+        let facts = Facts::default();
+        let (_, text) = with_groups(None, Ok(OwnProc::Mounted), Ok(7), delegated, &facts);
+        assert!(text.contains(wanted) && !text.contains(unwanted), "{text}");
+    };
+    check(Ok(PathBuf::from("/sys/fs/cgroup/x")), "with control groups below /sys/fs/cgroup/x", "systemd-run");
+    check(Err(Missing::Controllers), "This system offers no control groups", "systemd-run");
+    check(Err(Missing::Rights), "may not change its control group. To change that", "The kernel enforces");
+    check(Err(Missing::Shared), "--property=Delegate=yes polity serve", "The kernel enforces");
 }
 
 #[test]

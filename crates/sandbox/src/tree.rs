@@ -15,26 +15,26 @@ const DESCRIPTORS: usize = 4096;
 
 /// The processes of a command at one moment, and their memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Sample {
-    pub(super) processes: Vec<i32>,
-    pub(super) memory_bytes: u64,
+pub(crate) struct Sample {
+    pub(crate) processes: Vec<i32>,
+    pub(crate) memory_bytes: u64,
 }
 
 /// The number of threads of the whole machine. If this number grows, a command may be making many processes. Reading
 /// this number is cheap.
 #[derive(Debug)]
-pub(super) struct Threads {
+pub(crate) struct Threads {
     least: u64,
 }
 
 impl Threads {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { least: threads().unwrap_or(0) }
     }
 
     /// Returns whether the number of threads of the machine has grown by more than `number / 2` above its lowest value
     /// so far.
-    pub(super) fn grew_by(&mut self, number: u64) -> bool {
+    pub(crate) fn grew_by(&mut self, number: u64) -> bool {
         let now = threads().unwrap_or(u64::MAX);
         self.least = self.least.min(now);
         now - self.least > number / 2
@@ -52,7 +52,7 @@ fn threads_of(text: &str) -> Option<u64> {
 
 /// Samples all descendants of a process. If there are `most` or more descendants, their memory is not measured,
 /// because the number of processes already exceeds its limit.
-pub(super) fn sample(root: Pid, most: u64) -> Sample {
+pub(crate) fn sample(root: Pid, most: u64) -> Sample {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let processes = descendants(root, most);
     if processes.len() >= most {
@@ -64,13 +64,13 @@ pub(super) fn sample(root: Pid, most: u64) -> Sample {
 }
 
 /// Returns the descendants of a process. Stops soon after it has found `most` of them.
-pub(super) fn descendants(root: Pid, most: usize) -> Vec<i32> {
+pub(crate) fn descendants(root: Pid, most: usize) -> Vec<i32> {
     let root = root.as_raw_nonzero().get();
     children_by_task(root, most).unwrap_or_else(|| below(root, &all_parents()))
 }
 
 /// Returns the children of a process.
-pub(super) fn children(process: i32) -> Vec<i32> {
+pub(crate) fn children(process: i32) -> Vec<i32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     tasks
         .flatten()
@@ -166,7 +166,7 @@ fn memory_files(processes: &[i32]) -> u64 {
 
 /// Returns the total size in bytes of the deleted files on disk that a process still holds open. Such files still
 /// take space, but no walk over a directory finds them.
-pub(super) fn deleted_bytes(processes: &[i32]) -> u64 {
+pub(crate) fn deleted_bytes(processes: &[i32]) -> u64 {
     open_files(processes, |target| target.ends_with(" (deleted)") && !target.starts_with("/memfd:"))
 }
 

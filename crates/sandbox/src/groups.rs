@@ -1,0 +1,89 @@
+//! Control groups (version 2), with which the kernel itself limits the memory and the processes of all processes of a
+//! command together, and those of all commands of a task together.
+//!
+//! The samples of the supervisor see a command up to 40 times a second. A control group has no such gap, also counts
+//! what a process hides from `/proc`, and can kill all processes of a command at once.
+//!
+//! A control group can be used only if the system has delegated it to the daemon: the daemon may write to it, and no
+//! other program is in it. This is the layout below the delegated control group:
+//!
+//! ```text
+//! polity-daemon        the daemon and the supervisors: a control group with children must not contain processes itself
+//! task-NAME            the commands of one task together
+//!   command-PID        one command, named after its supervisor
+//! command-PID          a command without a task, such as an MCP server
+//! ```
+
+mod command;
+
+mod find;
+
+pub(crate) use command::Command;
+pub(crate) use find::{Missing, find};
+
+use std::io;
+use std::path::Path;
+
+/// The control group of the daemon and the supervisors.
+const DAEMON: &str = "polity-daemon";
+
+/// The parts of the kernel that enforce the limits.
+const CONTROLLERS: [&str; 2] = ["memory", "pids"];
+
+/// Maximum number of attempts to empty the delegated control group. While the daemon moves its processes, one of them
+/// may start another.
+const ATTEMPTS: usize = 100;
+
+/// Moves the daemon and its processes into a control group of their own, so that the delegated control group can have
+/// children with limits. Does nothing if this was done before.
+pub(crate) fn prepare(delegated: &Path) -> io::Result<()> {
+    if enabled(delegated) {
+        return Ok(());
+    }
+    let daemon = delegated.join(DAEMON);
+    make(&daemon)?;
+    for _ in 0..ATTEMPTS {
+        for process in processes(delegated)? {
+            // Ignore an error: the process may have ended. If it is still there, the next step fails.
+            let _ = std::fs::write(daemon.join("cgroup.procs"), process.to_string());
+        }
+        match enable(delegated) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {}
+            result => return result,
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+/// Lets the children of a control group have limits on memory and processes.
+fn enable(group: &Path) -> io::Result<()> {
+    std::fs::write(group.join("cgroup.subtree_control"), "+memory +pids")
+}
+
+/// Returns whether the children of a control group can have limits on memory and processes.
+fn enabled(group: &Path) -> bool {
+    lists_controllers(&group.join("cgroup.subtree_control"))
+}
+
+/// Returns whether a file such as `cgroup.controllers` names all [`CONTROLLERS`].
+fn lists_controllers(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    CONTROLLERS.iter().all(|needed| text.split_whitespace().any(|name| name == *needed))
+}
+
+/// Returns the processes that are directly in a control group.
+fn processes(group: &Path) -> io::Result<Vec<i32>> {
+    let text = std::fs::read_to_string(group.join("cgroup.procs"))?;
+    Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
+}
+
+/// Makes a control group, unless it exists.
+fn make(group: &Path) -> io::Result<()> {
+    match std::fs::create_dir(group) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Tests the limits that the kernel enforces with control groups. Each test is skipped unless the system has delegated
+//! a control group to the test program; `just groups` starts it in one.
+
+use polity_sandbox::{How, Level, Together};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+
+use crate::bench::{Bench, PATIENCE, exists, text};
+
+const MIB: u64 = 1 << 20;
+
+/// A program that takes 80 MiB of memory shared with its children, and keeps the memory for a minute. `/proc` shows
+/// such memory as shared by everybody, so samples do not count it.
+const SHARED: &str =
+    "python3 -c 'import mmap, time; m = mmap.mmap(-1, 80 << 20); m.write(bytes(80 << 20)); time.sleep(60)'";
+
+/// Returns benches at all levels at which the machine can run commands in control groups.
+async fn benches() -> Vec<(Bench, PathBuf)> {
+    let mut found = Vec::new();
+    for level in [Level::None, Level::Partial, Level::Full] {
+        let Some(bench) = Bench::at(level).await else { continue };
+        match bench.machine.delegated.clone() {
+            Some(delegated) if exists("/usr/bin/python3".as_ref()) => found.push((bench, delegated)),
+            Some(_) => println!("skipped: no python3"),
+            None => {
+                println!("skipped: the system has delegated no control group: {:?}", bench.machine.findings)
+            }
+        }
+    }
+    found
+}
+
+/// Waits until a condition holds.
+async fn until(holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < PATIENCE, "this took too long");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kernel_limits_memory_that_samples_do_not_count() {
+    for (mut bench, _) in benches().await {
+        bench.plan.limits.memory_bytes = 200 * MIB;
+        let ended = bench.run(&format!("{SHARED} & {SHARED} & {SHARED} & {SHARED} & wait")).await;
+        assert_eq!(ended.how, How::OutOfMemory, "{:?}: {}", bench.machine.level, text(&ended));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kernel_ends_the_largest_command_if_all_commands_of_a_task_use_too_much_memory() {
+    for (mut small, delegated) in benches().await {
+        let level = small.machine.level;
+        let mut large = Bench::at(level).await.unwrap();
+        let name = format!("memory-{}", small.mark);
+        let together = Together { name: name.clone(), memory_bytes: 200 * MIB, processes: 1_000 };
+        small.plan.together = Some(together.clone());
+        large.plan.together = Some(together);
+        let cancel = CancellationToken::new();
+        let running = small.spawn("touch ready; while ! [ -e go ]; do sleep 0.01; done", &cancel).await;
+        until(|| small.path("ws/ready").exists()).await;
+        let ended = large.run(&format!("{SHARED} & {SHARED} & {SHARED} & wait")).await;
+        assert_eq!(ended.how, How::TogetherOutOfMemory, "{level:?}: {}", text(&ended));
+        std::fs::write(small.path("ws/go"), "").unwrap();
+        assert_eq!(running.ended().await.unwrap().how, How::Exited(0), "{level:?}");
+        until(|| !delegated.join(format!("task-{name}")).exists()).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kernel_limits_threads() {
+    for (mut bench, _) in benches().await {
+        bench.plan.limits.processes = 50;
+        let threads = "import threading, time\n\
+                       for _ in range(1000): threading.Thread(target=time.sleep, args=(60,)).start()";
+        let ended = bench.run(&format!("printf '{threads}' > a.py; python3 a.py")).await;
+        assert_eq!(ended.how, How::TooManyProcesses, "{:?}: {}", bench.machine.level, text(&ended));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_command_leaves_no_control_group() {
+    for (mut bench, delegated) in benches().await {
+        let name = format!("stopped-{}", bench.mark);
+        bench.plan.together =
+            Some(Together { name: name.clone(), memory_bytes: 200 * MIB, processes: 1_000 });
+        let group = delegated.join(format!("task-{name}"));
+        let cancel = CancellationToken::new();
+        let running = bench.spawn("touch ready; setsid sleep 9@MARK & wait", &cancel).await;
+        until(|| bench.path("ws/ready").exists()).await;
+        assert!(group.exists(), "{:?}", bench.machine.level);
+        cancel.cancel();
+        assert_eq!(running.ended().await.unwrap().how, How::Cancelled);
+        assert!(!group.exists(), "{:?}: the control group is still there", bench.machine.level);
+    }
+}
