@@ -117,7 +117,8 @@ if [ -n "$node" ]; then
     step "MCP's client for JavaScript, polity mcp beside the daemon" node "$modules/mcp_client.mjs" stdio
 fi
 if [ -n "$python" ]; then
-    # The program schemathesis leaves a cache in its working directory. It must not shut the daemon down.
+    # schemathesis writes a cache into its working directory, so run it in a temporary directory. It leaves out the path
+    # that shuts the daemon down.
     cd "$work"
     step "requests generated from the OpenAPI document" "$python" -m schemathesis.cli run \
         "$POLITY_URL/api/openapi.json" --header "Authorization: Bearer $POLITY_TOKEN" \

@@ -1,4 +1,5 @@
-//! Tests of the commands that call a daemon, with a real daemon, and of the commands that read without a daemon.
+//! Tests of the commands that call a daemon, and of the commands that read a data directory without a daemon. All
+//! daemons are real.
 
 mod lists;
 mod offline;

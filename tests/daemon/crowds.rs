@@ -36,8 +36,8 @@ fn whoever_has_no_token_keeps_nobody_out() {
     const MANY: u64 = 1_500;
     allow_connections(MANY);
     let (_server, _polity, serving) = serving(|| Answer::say("42"));
-    // This connection sends a request with the token before the connections without a token open. The daemon must keep
-    // this connection open.
+    // This connection sends a request with the token. The connections without a token begin later. The daemon must not
+    // close this connection for them.
     let mut known = serving.connect();
     let healthz = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let ask = |stream: &mut TcpStream| {

@@ -93,8 +93,8 @@ fn a_picture_that_is_too_large_for_the_service_is_scaled_and_the_original_stays(
     );
 }
 
-/// Returns the two descriptions that a model gets of an attachment that is not sent: in the message, and from
-/// `get_artifact`.
+/// Sends an attachment that the model cannot get. Returns what the model is told about it: first in the message, then
+/// in the result of `get_artifact`.
 #[track_caller]
 fn told_of(service_fields: &serde_json::Value, name: &str, bytes: &[u8]) -> [String; 2] {
     let server = ScriptedServer::start(|asked| {
@@ -162,7 +162,7 @@ fn attachments_that_are_too_large_together_are_told_so() {
     assert!(!text.contains("较早的附件"), "{text}");
 }
 
-/// Returns damaged versions of the file of an artifact, as a broken disk or a person may leave it.
+/// Returns damaged versions of an artifact's file. A broken disk or a person may leave such a file.
 fn damages() -> [Vec<u8>; 4] {
     let mut flipped = PICTURE.to_vec();
     *flipped.last_mut().expect("bytes") ^= 1;

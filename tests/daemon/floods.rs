@@ -21,8 +21,8 @@ const MOST_MEMORY: u64 = 300;
 /// Number of bytes after which the test's server stops sending. The daemon's limit for an answer is much lower.
 const FAR_TOO_MUCH: usize = 256 << 20;
 
-/// Starts a server that answers every request with `begin` and then with `again` until the client closes the
-/// connection. Returns its base URL.
+/// Starts a server that answers every request with `begin`, and then repeats `again` until the client closes the
+/// connection or the answer has [`FAR_TOO_MUCH`] bytes. Returns the base URL of the server.
 fn server(content_type: &'static str, begin: Vec<u8>, again: Vec<u8>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/v1", listener.local_addr().expect("an address"));

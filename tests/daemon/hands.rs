@@ -1,5 +1,5 @@
-//! Tools that act outside the society: they change files and run commands in the workspaces of agents. Both must
-//! survive `kill -9`.
+//! Tools that act outside the society: they change files and run commands in the workspaces of agents. After a
+//! `kill -9`, no change may be lost and nothing may be done twice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ fn a_workspace_apart_from_polity_is_demanded() {
     assert!(server.requests().is_empty());
 }
 
-/// An agent runs a command that tries forbidden things. Checks the shell's answer to each of them.
+/// An agent runs three commands that try forbidden things. Checks the output of each command.
 #[test]
 fn a_command_reaches_nothing_but_its_workspace() {
     let script = |asked: &Conversation| match asked.results_of("bash").as_slice() {

@@ -105,7 +105,7 @@ fn script(asked: &Conversation) -> Answer {
     }
 }
 
-/// Creates a git repository of the user that contains the bug. Returns `None` if git is not installed.
+/// Creates a git repository with the program that has the bug. Returns `None` if git is not installed.
 fn repository(polity: &Polity) -> Option<PathBuf> {
     let directory = polity.home().join("project");
     fs::create_dir(&directory).expect("a directory");
@@ -123,7 +123,7 @@ fn repository(polity: &Polity) -> Option<PathBuf> {
     Some(directory)
 }
 
-/// Runs tests of the program that no agent has seen.
+/// Tests the program with numbers that no agent has seen, and checks that both edits are in the program.
 fn hidden_tests(project: &Path) {
     let add = |one: &str, other: &str| {
         let output = Command::new("sh").args(["add.sh", one, other]).current_dir(project).output();

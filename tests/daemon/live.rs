@@ -55,7 +55,7 @@ fn replaced_by(replace: fn(&Path, &str, u32)) {
         if !is_whole {
             return Answer::say("mixed up");
         }
-        // Check that all messages that were sent before the change have arrived exactly once.
+        // Each turn before this one sent a message. Check that all these messages have arrived exactly once.
         if said(asked, "message number") != turn as usize {
             return Answer::say("a message was lost or doubled");
         }
@@ -194,7 +194,8 @@ fn conversation(
     asked_by(&server, "root")
 }
 
-/// Counts the user messages in a request that contain `words`, with headers in any language.
+/// Counts the messages of a request that have the role `user` and contain `words`, whatever language their headers
+/// have.
 fn said(asked: &Conversation, words: &str) -> usize {
     let messages = asked.messages().iter().filter(|message| message["role"] == "user");
     messages.filter(|message| message["content"].to_string().contains(words)).count()

@@ -233,8 +233,8 @@ fn one_mailbox(messages: i64) {
             return Answer::say("42");
         }
         noted.note(asked);
-        // From here on, the agent with the large mailbox has begun to read its messages. The test answers the next
-        // request of this agent only after another agent has called a model.
+        // If the agent with the large mailbox is in the middle of its messages, answer it only after another agent has
+        // called a model.
         if noted.total.load(Ordering::SeqCst) > PER_REQUEST {
             gate.pass();
         }

@@ -54,7 +54,7 @@ fn waits_a_minute(asked: &Conversation) -> Answer {
 
 /// Sets the wall clock wrong by `wall`, and checks that a delayed message arrives once.
 ///
-/// Returns how many seconds passed until then, by the monotonic clock.
+/// Returns how many seconds passed until it arrived, by the monotonic clock.
 #[track_caller]
 fn check_delay(wall: i64) -> i64 {
     let server = ScriptedServer::start(waits_a_minute);
@@ -65,7 +65,7 @@ fn check_delay(wall: i64) -> i64 {
     running.stdout_line("waiting");
     let mut passed = 0;
     while !running.has_ended() {
-        // The daemon reads the clock at least every thirty seconds, so each step of 31 seconds makes it look.
+        // The daemon reads the clock at least every thirty seconds, so it notices each step of 31 seconds.
         passed += 31;
         assert!(passed < 31 * STEPS, "the message has not arrived");
         set_clocks(&layer, &running, wall + passed * SECOND, passed * SECOND);

@@ -1,5 +1,5 @@
-//! The file `daemon.json`: a daemon writes its address into it, so that other programs of the same user find the
-//! daemon. If the daemon crashes, the file stays.
+//! The file `daemon.json`: a daemon writes its address into this file, so that other programs of the same user find
+//! the daemon. If the daemon crashes, the file stays.
 
 use std::net::TcpListener;
 

@@ -42,7 +42,7 @@ const DATA: &str = "data/society";
 pub(crate) struct Disturbance {
     /// The fault begins when the server has received this many requests, before it answers the last of them.
     pub(crate) after: usize,
-    /// The orders to the library of `tests/layer`, such as to fail the next writes.
+    /// The orders to the library of `tests/layer`, such as an order to make the next writes fail.
     pub(crate) orders: &'static [(Order, i64)],
 }
 

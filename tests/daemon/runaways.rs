@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::support::hiring::{brief, hire, hired};
 use crate::support::{another_call, events, home, json_lines, letters, run};
 
-/// A script in which root hires two agents, one played by `runaway` and an honest worker, and repeats the worker's
+/// A script in which root hires an agent that `runaway` plays, and an honest worker. Root then repeats the worker's
 /// answer.
 fn beside_a_worker(
     runaway: impl Fn(&Conversation) -> Answer + Send + Sync + 'static,

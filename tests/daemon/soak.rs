@@ -26,7 +26,7 @@ const SAMPLE: Duration = Duration::from_secs(1);
 const PARTS: u32 = 6;
 /// Maximum growth from the second part to the last, in percent.
 const GROWTH: u64 = 10;
-/// Clock ticks per second in `/proc/<pid>/stat`. Linux shows programs this number on every machine.
+/// Clock ticks per second in `/proc/<pid>/stat`. For programs, this number is the same on every Linux machine.
 const TICKS: u64 = 100;
 
 /// Answers a request as `play` does, but gives three of a hundred requests a faulty answer.

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The number of agents that root hires.
 const WORKERS: usize = 33;
 
-/// Holds the requests of workers at the server until the test lets one request go.
+/// Holds the requests of workers at the server. The test lets them go one by one.
 #[derive(Clone, Default)]
 struct Turnstile(Arc<(Mutex<Held>, Condvar)>);
 
@@ -113,8 +113,8 @@ fn until(serving: &Serving, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     }
 }
 
-/// Root and 33 workers use one server, which takes one request at a time. Whenever the test looks, exactly the agent
-/// whose request is at the server is thinking.
+/// Root and 33 workers use one service, which takes one request at a time. At every check, the only agent that is
+/// thinking is the agent whose request the server holds.
 #[test]
 fn as_many_agents_think_as_requests_are_at_the_server() {
     let turnstile = Turnstile::default();

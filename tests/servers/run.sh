@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests polity's MCP client with official servers, unmodified: filesystem, memory, sequential-thinking and everything
-# for JavaScript; git, time and fetch for Python. TRY_SERVER names the program that connects to a server [default:
-# target/debug/examples/try_server]; it also kills a server during a call. Packages are installed into SERVERS_CACHE
-# [default: target/servers]. If Python, Node or their registries are missing, the script reports that and skips the part
-# that needs them; with SERVERS=required it fails instead.
+# Tests polity's MCP client with unmodified official servers. In JavaScript: `filesystem`, `memory`,
+# `sequential-thinking` and `everything`. In Python: `git`, `time` and `fetch`. TRY_SERVER names the program that
+# connects to a server [default: target/debug/examples/try_server]; this program also kills a server during a call.
+# Packages are installed into SERVERS_CACHE [default: target/servers]. If Python, Node or their registries are missing,
+# the script reports that and skips the part that needs them; with SERVERS=required it fails instead.
 set -euo pipefail
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
 root="$(cd "$here/../.." && pwd)"

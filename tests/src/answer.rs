@@ -191,7 +191,7 @@ impl Answer {
         self
     }
 
-    /// Returns the names of the fields in the assistant message that the API does not define.
+    /// Returns the names of non-standard fields: fields of the assistant message that the API does not define.
     pub(crate) fn own_fields(&self) -> impl Iterator<Item = &str> {
         let fields = match &self.0 {
             Kind::Reply(reply) => Some(&reply.fields),

@@ -18,8 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// An order to the library. The control file contains one number for each order, at the index `order as u64`.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
-    /// Make every write to a file fail with this error number. For this order and the next three, the number 0 lets
-    /// the calls succeed again.
+    /// Make every write to a file fail with this error number. For `Write`, `Change`, `Sync` and `Descriptor`, the
+    /// number 0 lets the calls succeed again.
     Write = 0,
     /// Make calls fail that create, rename or remove a file or directory, or open a file for writing.
     Change = 1,
@@ -87,7 +87,7 @@ impl Layer {
     /// Waits until the library has made `count` calls fail.
     ///
     /// # Panics
-    /// If it has made fewer calls fail after a minute.
+    /// If the library has not made `count` calls fail within a minute.
     #[track_caller]
     pub fn wait_for_refusals(&self, count: i64) {
         let deadline = Instant::now() + PATIENCE;

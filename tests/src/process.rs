@@ -20,7 +20,7 @@ const GLANCE: Duration = Duration::from_millis(5);
 /// Maximum wait until the output of an ended process closes. Programs that the process has started may still keep the
 /// output open.
 const LAST_WORDS: Duration = Duration::from_secs(30);
-/// What is written to a terminal after the end of its process. No program writes this.
+/// The bytes that [`Running::on_terminal`] writes to a terminal after its process has ended. No program writes them.
 const MARK: &[u8] = b"\0the process has ended\0";
 
 /// A home for one daemon: a temporary directory with `config/` and `data/`. All commands of this home run in this
@@ -292,8 +292,8 @@ impl Running {
         Self { child, stdout, stderr }
     }
 
-    /// Collects what a terminal shows. Keeps the program's side of the terminal open until everything has arrived that
-    /// the process wrote: Linux sometimes drops the last output of a process whose end closes the terminal.
+    /// Collects what a terminal shows. Keeps the program's side of the terminal open until all output of the process
+    /// has arrived: if the terminal closes because its process ends, Linux sometimes drops the last output.
     fn on_terminal(child: Child, screen: File, mut terminal: File) -> Self {
         let stdout = Written::collect(screen);
         let collected = Arc::clone(&stdout);
@@ -386,7 +386,7 @@ impl Running {
         }
     }
 
-    /// Waits for a line on the standard output that contains `text`, and returns the line without its line break.
+    /// Waits for a complete line with `text` on the standard output, and returns the line without its line break.
     ///
     /// # Panics
     /// If the process ends, or two minutes pass, without such a line. The message contains the output of the process.
@@ -698,9 +698,9 @@ mod tests {
         assert_eq!((ended.code, ended.stdout.as_str()), (None, "ready\n"));
     }
 
-    /// Makes children of this process begin without ignored interrupts. A shell starts its background jobs with
-    /// interrupts ignored, and a shell that begins so cannot trap them. A signal that is handled here has its default
-    /// effect in children.
+    /// Makes sure that child processes do not ignore interrupts. A shell makes its background jobs ignore interrupts;
+    /// if this test is such a job, its children ignore them too, and a script cannot trap them. But if this process
+    /// handles interrupts, they have their default effect in its children.
     fn handle_interrupts() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
         let _entered = runtime.enter();

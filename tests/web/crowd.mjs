@@ -1,4 +1,5 @@
-// Checks that the view counts the agents of a society truly: 34 agents use one service, which has one place.
+// Checks that the view counts the agents in each state correctly: 34 agents use one service, which takes one request at
+// a time.
 
 import assert from "node:assert/strict";
 import { open } from "./support/browser.mjs";
@@ -56,7 +57,7 @@ async function counts(page, daemon, model, says) {
   for (let gone = 0; gone < WORKERS; gone += 1) {
     await until(`the server holds request ${gone + 1}`, () => model.held().length === 1);
     const [agent] = model.held();
-    // The server's own count is one now, and stays so until the request is let go.
+    // The model server now holds one request, and gets no other request until the test lets this one go.
     await page.locator(`.now-card.is-thinking[data-key="${agent}"]`).waitFor();
     assert.equal(await page.locator(".now-card.is-thinking").count(), 1);
     const now = (await counted(page)).at(-1);

@@ -1,4 +1,4 @@
-// Checks that the message box tells what will not work before the message is sent.
+// Checks that the message box warns the user, before a message is sent, of what will not work.
 
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";

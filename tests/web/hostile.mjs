@@ -12,7 +12,7 @@ const MESSAGES = 1000;
 const ARTIFACTS = 800;
 const AGENTS = 200;
 const AT_ONCE = 40;
-/** Number of messages per read of the page. The page holds at most `PART` messages. */
+/** Number of messages that the page reads with one request. The page holds at most `PART` messages. */
 const PAGE = 40;
 const PART = 200;
 /** The file name extensions and MIME types of the artifacts. */
@@ -44,7 +44,7 @@ async function each(items, run) {
 }
 
 /**
- * Records scripts that run and violations of the content security policy, in every frame. This function runs in the
+ * Records violations of the content security policy, and scripts that run, in every frame. This function runs in the
  * page.
  */
 function watch() {

@@ -15,10 +15,10 @@ const CHART = fileURLToPath(new URL("../../examples/picture.png", import.meta.ur
 const BINARY = process.env.POLITY_BIN ?? fileURLToPath(new URL("../../target/debug/polity", import.meta.url));
 const TO = process.env.POLITY_PICTURES ?? fileURLToPath(new URL("../../docs/pictures/", import.meta.url));
 const WIDE = { width: 1280, height: 800 };
-/** The largest picture in bytes. Larger ones make the repository heavy. */
+/** Maximum size of a picture, in bytes. Larger pictures would make the repository heavy. */
 const MOST_BYTES = 200_000;
 
-/** Saves what the page shows, when its notes have gone and its pictures are there. */
+/** Waits until the page's toasts have disappeared and its images are loaded, and saves a picture of the page. */
 async function take(page, name) {
   await until("all notes have gone", async () => (await page.locator(".toast").count()) === 0);
   await until("all pictures are there", () => page.evaluate(() => [...document.images].every((image) => image.complete || !image.checkVisibility())));
@@ -48,7 +48,7 @@ async function opened(browser, context, daemon, options) {
   return page;
 }
 
-/** Returns the agents by their roles. */
+/** Returns an object that contains each agent under the name of its role. */
 async function byRole(daemon) {
   const { agents } = await daemon.get("/api/agents");
   return Object.fromEntries(agents.map((agent) => [agent.role, agent]));

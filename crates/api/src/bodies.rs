@@ -41,7 +41,7 @@ pub(crate) fn budget() -> Budget {
     Budget::new(ALL_BODIES)
 }
 
-/// Serves a request once there is memory for its body.
+/// Waits until there is memory for the body of a request, and then serves the request.
 pub(crate) async fn bound(State(budget): State<Budget>, request: Request, next: Next) -> Response {
     if request.body().is_end_stream() {
         return next.run(request).await;
@@ -137,7 +137,7 @@ impl Meter {
 struct Metered {
     body: BodyDataStream,
     meter: Meter,
-    /// Gets the reason if the budget has no memory for a piece of the body.
+    /// Holds the reason if the budget had no memory for a piece of the body.
     refused: Arc<OnceLock<Full>>,
 }
 

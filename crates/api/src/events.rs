@@ -87,7 +87,8 @@ async fn events(
     Ok(Json(page).into_response())
 }
 
-/// Parses the kinds of a query. A kind that does not exist would select nothing, and the client would wait for ever.
+/// Parses the kinds of a query. Refuses a kind that does not exist: it would select nothing, and the client would wait
+/// for ever.
 fn kinds(wanted: &str) -> Result<Vec<String>, Problem> {
     let known = || EventKind::ALL.iter().map(|kind| kind.as_str());
     let wanted = wanted.split(',').map(str::trim).filter(|kind| !kind.is_empty());

@@ -109,8 +109,8 @@ impl Guard {
 
 /// Whether our page or the person sent the request, or the person followed a link. The browser tells this in the
 /// headers `Sec-Fetch-Site` and `Sec-Fetch-Dest`. Also returns `true` if `Sec-Fetch-Site` is missing. The check is
-/// needed because browsers treat a page on another port of this machine as the same *site*, and attach our cookie to
-/// the requests of that page.
+/// needed because browsers treat a page on another port of this machine as the same *site*. So they attach our cookie
+/// to the requests of such a page.
 fn is_of_our_page(headers: &HeaderMap) -> bool {
     let says = |name: &'static str| headers.get(name).map(HeaderValue::as_bytes);
     match says("sec-fetch-site") {
@@ -119,7 +119,7 @@ fn is_of_our_page(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Returns the value of a header that occurs exactly once.
+/// Returns the value of a header, if the header occurs exactly once.
 fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut all = headers.get_all(name).iter();
     let value = all.next()?.to_str().ok()?;

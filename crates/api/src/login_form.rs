@@ -3,8 +3,8 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 
-/// The content security policy of the form. It allows only one style, which it names by its hash: [`STYLE`]. A test
-/// compares the hash with the style.
+/// The content security policy of the form. It allows only the style [`STYLE`], and contains the hash of this style. A
+/// test compares the hash with the style.
 const FORM_POLICY: &str = "default-src 'none'; style-src 'sha256-Yyi1iU3QV01ExvBXyCPdYitHNEFXC2I4lmzn5Qu8b40='; \
                            form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 /// The style of the page. It is part of the page, because a browser without a session gets no other file.

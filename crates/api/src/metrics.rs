@@ -140,7 +140,7 @@ impl Figures {
     }
 
     fn spent(&self, out: &mut Exposition) {
-        // Usage is deleted together with its task, so these values can decrease and are gauges.
+        // Usage is deleted together with its task, so these values can decrease. Therefore they are gauges.
         let spent = &self.usage.by_service;
         out.family(
             "polity_model_calls",

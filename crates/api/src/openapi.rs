@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The routes, and their descriptions if somebody wants to read them.
+/// The routes. Their descriptions are collected only for the OpenAPI document.
 pub(crate) struct Routes {
     router: Router<Arc<Shared>>,
     described: Option<Described>,
@@ -53,13 +53,13 @@ pub(crate) struct Operation<'a> {
 }
 
 impl Routes {
-    /// Returns no routes. Routes that are added are not described, because the descriptions of all routes take most of
-    /// the time that it takes to build a router.
+    /// Returns an empty list of routes. Routes that are added to it get no descriptions: to build the descriptions
+    /// takes much longer than to build the router.
     pub(crate) fn to_serve() -> Self {
         Self { router: Router::new(), described: None }
     }
 
-    /// Returns no routes. Routes that are added are described.
+    /// Returns an empty list of routes. Routes that are added to it get descriptions.
     pub(crate) fn to_describe() -> Self {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
             settings.definitions_path = "/components/schemas".into();

@@ -1,9 +1,9 @@
-//! The last result of the readiness check, which is reused for a second.
+//! The last result of the readiness check. It is reused for one second.
 
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// How long a result is reused, because each check writes to the disk and waits for it.
+/// How long a result is reused. Each check writes to the disk and waits for the disk, so checks must be rare.
 const COUNTS_FOR: Duration = Duration::from_secs(1);
 
 /// The last result of the check whether the data directory is writable.

@@ -17,7 +17,8 @@ pub(crate) fn make_inner_directory(path: &Path) -> io::Result<()> {
     if std::fs::symlink_metadata(path)?.is_symlink() { Err(polity_disk::Unfit::Link.into()) } else { Ok(()) }
 }
 
-/// Syncs a directory. After that, a power cut cannot undo that files in it were created, renamed or removed.
+/// Syncs a directory, so that a power cut cannot undo earlier changes in it: files that were created, renamed or
+/// removed.
 pub(crate) fn sync(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }

@@ -123,7 +123,7 @@ pub async fn adopt(
     Ok(())
 }
 
-/// Returns text artifacts whose content was never read for the search, with their blobs, at most `limit`.
+/// Returns at most `limit` text artifacts whose content was never read for the search, each with its blob.
 pub async fn unread(
     conn: &mut Connection,
     limit: u32,
@@ -167,7 +167,7 @@ pub async fn may_open(
     Ok(artifacts.iter().filter(|id| granted.contains(id.as_str())).cloned().collect())
 }
 
-/// Lists the artifacts of a task that the agent may open, newest first, at most `limit`.
+/// Lists at most `limit` artifacts of a task, newest first. Lists only artifacts that the agent may open.
 pub async fn list(
     conn: &mut Connection,
     agent: &AgentId,

@@ -52,8 +52,8 @@ pub async fn prepare(
     let NewArtifact { bytes, declared_mime, filename, label, mut meta } = new;
     let filename = filename.as_deref().and_then(plain_filename);
     let (looked_at, name) = (bytes.clone(), filename.clone());
-    // Use a thread for blocking work: to search 64 MiB of text for an invalid byte takes too long for an async
-    // thread.
+    // Use a thread for blocking work: the search for an invalid byte in 64 MiB of text would block an async thread for
+    // too long.
     let look = move || detect(declared_mime.as_deref(), name.as_deref(), &looked_at, Extent::Whole);
     let detected = tokio::task::spawn_blocking(look).await.map_err(BlobError::CutOff)?;
     let beginning = bytes.slice(..bytes.len().min(WORDS_BYTES));
@@ -71,8 +71,8 @@ pub async fn prepare(
     Ok(Prepared { artifact, blob, words })
 }
 
-/// The number of bytes at the beginning of a text artifact that a search can find. The limit keeps the transaction
-/// that writes the row short.
+/// A search sees only this many bytes at the beginning of a text artifact. The limit keeps the transaction that writes
+/// the row short.
 pub const WORDS_BYTES: usize = 16 * 1024;
 
 /// Returns the text by which a search finds an artifact with this content; empty if the content is no text. Only the

@@ -1,5 +1,5 @@
 //! The directories of the blobs, one for each first byte of a hash. A directory is created when its first blob is
-//! stored. To create all 256 directories would take most of the time of a start.
+//! stored. If the daemon created all 256 directories at its start, this would take most of the time of the start.
 
 use crate::directory::{make_inner_directory, sync};
 use std::collections::HashSet;

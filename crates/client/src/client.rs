@@ -372,7 +372,7 @@ impl Client {
         self.transport.ask(&Asked::new(Method::POST, &["api", "tasks", id.as_str(), "stop"])).await
     }
 
-    /// Fetches a page of questions whether an agent may make a call, newest first.
+    /// Fetches a page of questions, newest first. Each question asks whether an agent may make a call.
     pub async fn approvals(&self, filter: &ApprovalFilter) -> Result<ApprovalPage, Error> {
         self.get(&["api", "approvals"], filter).await
     }

@@ -98,7 +98,8 @@ impl Transport {
         Ok(Self { http: http(reqwest::Client::builder())?, ..self.clone() })
     }
 
-    /// Sends a request that is safe to repeat, retries it, and parses the answer.
+    /// Sends a request that is safe to repeat, and parses the answer. After a failed attempt, [`pause`] decides whether
+    /// to try again.
     pub(crate) async fn ask<T: DeserializeOwned>(&self, asked: &Asked<'_>) -> Result<T, Error> {
         let mut attempt = 1;
         let mut lost = None;

@@ -23,8 +23,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Give the root agent a prompt, and wait for the answer.
     ///
-    /// Prints messages to you on standard output as they arrive. On a terminal, it also shows on standard error what
-    /// the agents do.
+    /// Prints messages to you on standard output as they arrive. On a terminal, the command also shows on standard
+    /// error what the agents do.
     ///
     /// Exit codes: 0 answered; 2 bad usage, configuration or data directory; 3 no answer; 4 a limit stopped the task;
     /// 5 no model could be reached; 6 an agent waits for your answer, or asks whether it may make a call; 124
@@ -44,10 +44,10 @@ pub(crate) enum Command {
     ///
     /// Exit codes: 0 accepted; 2 bad usage, no daemon, or refused; with --wait the exit codes of `polity run`.
     Send(remote::send::Arguments),
-    /// Begin a new task that has everything of a task up to a turn, and begin this turn again: with another service,
-    /// another prompt or another answer.
+    /// Copy a task up to a turn, and begin this turn again in the copy: with another service, another prompt or another
+    /// answer.
     ///
-    /// The task itself stays unchanged. Needs a daemon: polity serve.
+    /// The original task stays unchanged. Needs a daemon: polity serve.
     Fork(remote::fork::Arguments),
     /// Talk with root: root gets the lines that you write, and messages to you are shown as they arrive.
     ///
@@ -60,7 +60,7 @@ pub(crate) enum Command {
     Watch(remote::watch::Arguments),
     /// Show which daemon serves the data directory, who is at work, and what is stuck and how to help.
     ///
-    /// Without a daemon, it says so, and shows what is left to do.
+    /// If there is no daemon, the command says so, and shows what is left to do.
     Status(remote::status::Arguments),
     /// List the agents as a tree.
     Agents(remote::agents::Arguments),
@@ -85,7 +85,7 @@ pub(crate) enum Command {
     Events(remote::events::Arguments),
     /// Explain why something is as it is: a described artifact, a failure, a parked agent, a task without an answer.
     ///
-    /// Names the reasons as a chain of facts, and what can be done about it.
+    /// Prints the reasons as a chain of facts, and then what you can do.
     Why(remote::why::Arguments),
     /// Write a whole task into one file, as Markdown for people or as JSON for programs.
     ///
@@ -116,7 +116,8 @@ pub(crate) enum Command {
     /// Check or back up the stored data.
     #[command(subcommand)]
     Db(db::DbCommand),
-    /// Free disk space. If a daemon serves the data directory, the daemon does it; no `polity run` may use the directory.
+    /// Free disk space. If a daemon serves the data directory, the daemon does it. The command fails while
+    /// `polity run` uses the directory.
     ///
     /// Removes stored bytes that no artifact needs, and events beyond the limits of `retention` in app.json. With
     /// --older-than, the command also removes artifacts. The command removes what agents and people have said only if

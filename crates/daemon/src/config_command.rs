@@ -19,7 +19,8 @@ pub(crate) enum ConfigCommand {
         /// Where app.json and llmservices.json are [default: the directory of the daemon that serves the data directory;
         /// without a daemon, as for `polity run`].
         dir: Option<PathBuf>,
-        /// The data directory whose daemon is looked at [default: `polity` in your user data directory].
+        /// The data directory of the daemon whose configuration is checked [default: `polity` in your user data
+        /// directory].
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
     },

@@ -105,7 +105,7 @@ fn tell(text: &str) -> Result<(), Failure> {
     print(&broken(text, 0))
 }
 
-/// Breaks lines that are wider than the terminal without the columns in `taken`, which are for something else.
+/// Breaks lines so that at least `taken` columns of the terminal stay free for other text.
 fn broken(text: &str, taken: usize) -> String {
     match width() {
         Some(columns) => wrapped(&harmless(text), columns.saturating_sub(taken)),

@@ -22,7 +22,7 @@ pub(crate) struct GcArguments {
     #[arg(long, value_name = "DURATION", value_parser = age)]
     pub(crate) older_than: Option<Duration>,
 
-    /// Also remove what is in the trash. Otherwise stored bytes stay there for a week after they were removed.
+    /// Also empty the trash. Otherwise, removed bytes stay in the trash for a week.
     #[arg(long)]
     pub(crate) empty_trash: bool,
 

@@ -73,8 +73,8 @@ impl Shape {
         if self.json { Form::Json } else { Form::Text }
     }
 
-    /// Prints a list. In JSON form, each row is a line. In text form, prints what `words` returns; if the list is
-    /// empty, prints the text `nothing` on standard error instead.
+    /// Prints a list. In JSON form, each row is a line. In text form, prints what `words` returns. If the list is
+    /// empty, prints the text in the parameter `nothing` on standard error instead.
     fn list<T: Serialize>(
         &self,
         rows: &[T],

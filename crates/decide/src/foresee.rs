@@ -53,8 +53,8 @@ pub fn foresee(asked: Asked<'_>, catalogue: &Catalogue, prompts: &Prompts) -> Ve
     foreseen
 }
 
-/// Estimates the tokens of the rules in the system message of root, which every request to root's model contains. The
-/// definitions of tools are not included.
+/// Estimates the tokens of the rules that the system message contains in every request to root's model. The definitions
+/// of tools are not included.
 fn rules(root: &Service, prompts: &Prompts) -> u64 {
     let parts = match root.context_window {
         Some(window) if is_small(window) => [prompts.small.as_str(), &prompts.root_small, ""],

@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 /// How the copy differs from the original task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Change {
-    /// The new service of the agent whose turn the copy begins again.
+    /// The new service of the agent whose turn begins again in the copy.
     pub service: Option<String>,
     /// The new text of the person's message with which that turn begins.
     pub text: Option<String>,
@@ -34,7 +34,7 @@ pub enum Refused {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept {
     pub rows: Rows,
-    /// The agent whose turn the copy begins again.
+    /// The agent whose turn begins again in the copy.
     pub agent: String,
     /// The message with which the turn begins. In the copy, this message is queued again.
     pub message: String,
@@ -78,7 +78,7 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
         seen,
     } = rows;
 
-    // The copy contains the records before the cut, the place where the copied turn begins. A turn ends in the
+    // The copy contains the records before the cut: the first record of the turn that begins again. A turn ends in the
     // transaction that writes its last record. So a turn whose last record comes after the cut was still open at the
     // cut.
     let last: HashMap<i64, i64> = records.iter().map(|row| (row.turn, row.seq)).collect();
@@ -220,8 +220,8 @@ fn as_it_stood(
     .to_owned();
 }
 
-/// Gives an agent another service. The service of root is stored in the task, the service of any other agent in its
-/// role.
+/// Gives an agent another service. The row of the task contains the service of root. The row of a role contains the
+/// service of the agents of this role.
 fn give_service(rows: &mut Rows, agent: &str, service: &str) {
     if agent == ROOT {
         rows.task.service = Some(service.to_owned());

@@ -13,8 +13,8 @@ pub const FOUND: &str = "tools";
 
 /// Returns the names of the tools that an agent has found by a search, or has called.
 ///
-/// If there are many MCP tools, requests to the model contain the definitions of only these tools. The names of the
-/// found tools are stored only in the records, so they survive a restart.
+/// If there are many MCP tools, a request to the model contains only those MCP tools whose names this function returns.
+/// The function reads the names from the records. So an agent does not have to search again after a restart.
 pub fn found_tools(records: &[(TurnId, Record)]) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     let mut called: HashMap<&str, &str> = HashMap::new();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     proptest! {
-        /// An MCP server may return a result that looks like the result of a search. Only a real search must decide
+        /// An MCP server may return a result that looks like the result of a search. Such a result must not decide
         /// which tools an agent is offered.
         #[test]
         fn only_a_search_finds(tool in "[a-z]{1,4}__[a-z]{1,4}", listed in "[a-z]{5}__[a-z]{5}") {

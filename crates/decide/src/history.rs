@@ -74,7 +74,7 @@ impl History {
 pub struct VisibleHistory<'h> {
     /// The newest summary.
     pub summary: Option<&'h str>,
-    /// The messages that are not answered yet, although the summary replaces the records around them.
+    /// The open requests that the model still sees, although the summary replaces the records around them.
     pub pinned: Vec<&'h Record>,
     /// The records that the summary does not replace. The model is shown these records in full.
     pub records: &'h [(TurnId, Record)],
@@ -154,8 +154,8 @@ pub fn fitting(records: &[(TurnId, Record)], costs: &[u64], room: u64) -> Option
 /// The maximum number of characters of one entry in a transcript. The limit is halved until the transcript fits.
 const ENTRY_CHARS: usize = 4_000;
 
-/// Writes the newest summary and the first `drop` records as text to sum up, one entry per line. Shortens every entry
-/// until the text is estimated at no more than `tokens`. If that is not enough, drops the oldest lines of the text.
+/// Returns the text that a model sums up: the newest summary and the first `drop` records, one entry per line. Shortens
+/// every entry until the text is estimated at no more than `tokens`. If that is not enough, drops the oldest lines.
 pub fn transcript(
     told: &VisibleHistory<'_>,
     drop: usize,
@@ -244,7 +244,7 @@ fn beginning(text: &str, characters: usize) -> String {
     }
 }
 
-/// Returns the last lines of a text that together are estimated at no more than `tokens`.
+/// Returns the last lines of a text: as many lines as fit into `tokens` tokens, by estimate.
 pub fn end(text: &str, tokens: u64) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut taken = 0;

@@ -195,7 +195,7 @@ pub fn leave_out_in(value: &mut Value) {
 }
 
 /// Returns a text without bytes and without long runs that may be base64. The runtime uses this function for
-/// arguments that should be base64 and cannot be decoded, and for texts that quote such arguments.
+/// arguments that should be base64 but cannot be decoded, and for texts that quote such arguments.
 pub fn leave_out(text: &str) -> String {
     let text = without_bytes(text.to_owned());
     let text = text.as_str();
@@ -225,7 +225,7 @@ fn long_runs(text: &str) -> Vec<Range<usize>> {
     runs
 }
 
-/// Parses the head of a data URL, `data:image/png;base64,`: returns the MIME type, and where the data begin.
+/// Parses the head of a data URL, such as `data:image/png;base64,`. Returns the MIME type, and where the data begin.
 fn head(text: &str) -> Option<(Option<String>, usize)> {
     let rest = text.strip_prefix("data:")?;
     let comma = rest.bytes().take(HEAD).position(|byte| byte == b',')?;

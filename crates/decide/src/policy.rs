@@ -15,7 +15,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15 * 60);
 /// for absurd pauses.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// How often a call may send its request again to one service with a line that explains how to call tools.
+/// How often a call may repeat its request to one service, each time with one more line that explains how to call
+/// tools.
 const MOST_REWORDED: u32 = 2;
 
 /// What one model call has tried so far. This includes all attempts of the call, also after a change to another
@@ -109,9 +110,9 @@ impl Tried {
             (failure.kind != FailureKind::ContextOverflow).then_some(Suspected { media, revision });
     }
 
-    /// Returns the suspected media and forgets them. The caller calls this after the service has answered a request
-    /// without these media, which shows that the service refuses them. Returns no media if the catalogue has another
-    /// revision by now.
+    /// Returns the suspected media and forgets them. Call this function when the service has answered a request without
+    /// these media: the answer shows that the service had refused the media. Returns no media if `revision` is not the
+    /// revision for which the refused request was made.
     pub fn convicted(&mut self, revision: u64) -> Vec<ArtifactId> {
         let suspected = self.suspected.take().filter(|suspected| suspected.revision == revision);
         suspected.map(|suspected| suspected.media).unwrap_or_default()

@@ -267,7 +267,7 @@ impl Turn {
         if is_over { Tools::Withheld } else { Tools::Offered }
     }
 
-    /// Returns what to do next. `max_rounds` bounds the answers with tool calls in one turn.
+    /// Returns what to do next. `max_rounds` is the maximum number of answers with tool calls in one turn.
     pub fn next(&self, max_rounds: u64) -> Step {
         match &self.phase {
             Phase::Ended => Step::Ended,
@@ -460,10 +460,10 @@ impl Turn {
         };
     }
 
-    /// Returns the phase after a reply of the model that contains only thoughts. Such a reply may end the turn if the
-    /// turn owes no answer, or if the model gave its answer before a notice made the turn continue. A model that has
-    /// called tools may have answered with a message. If it was already told that thoughts are no answer, such a reply
-    /// ends its turn, too.
+    /// Returns the phase after a reply of the model that contains only thoughts. Such a reply ends the turn if the turn
+    /// owes no answer, or if the model gave its answer before a notice made the turn continue. It also ends the turn if
+    /// the model has called tools and was already told that thoughts are no answer: then the model may have answered
+    /// with a message.
     fn after_thoughts(&mut self) -> Phase {
         let has_acted = self.rounds > 0 && self.no_answer_told == WasTold::Yes;
         if has_acted || self.before_reminder.is_some() || self.beginning == Expects::Nothing {

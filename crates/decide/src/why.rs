@@ -7,7 +7,7 @@ use polity_view::{Because, Event, Fact, NextAttempt, Outcome, SentRequest, Shown
 /// Maximum length of three lists in one explanation: remedies of one kind, failed attempts, and open requests.
 const MOST: usize = 3;
 
-/// An agent's model does not take some content. These facts show how the agent could get help with it now.
+/// The facts that show how an agent could get help now with content that its model does not take.
 #[derive(Clone, Debug, Default)]
 pub struct Help {
     /// The role of the agent; root has none.

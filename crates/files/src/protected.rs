@@ -19,9 +19,9 @@ const fn protected(names: &'static [&'static str], reason: &'static str) -> Prot
 /// All paths that agents' tools never write. For shell commands, `guarded_paths` in the crate `sandbox` has a list of
 /// its own, which differs from this list.
 pub const PROTECTED: &[Protected] = &[
-    // Git runs hooks, and programs that its configuration names (core.fsmonitor, core.sshCommand, filters, aliases). A
-    // forged index or object would also falsify later commits. In a worktree, `.git` is a file that names the git
-    // directory, so a changed file could lead git to another repository.
+    // Git runs hooks, and the programs that are set in its configuration (core.fsmonitor, core.sshCommand, filters,
+    // aliases). A forged index or object would also falsify later commits. In a worktree, `.git` is a file with the
+    // path of the git directory, so a changed file could lead git to another repository.
     protected(&[".git"], "Git's own files; only the system commits"),
     protected(&[".hg"], "Mercurial runs hooks that its configuration names"),
     protected(&[".jj"], "Jujutsu runs programs that its configuration names"),

@@ -124,7 +124,7 @@ fn parent(root: &Dir, path: &WorkspacePath, missing: Missing) -> Result<Dir, Fil
         let mut below = dir.open_dir_nofollow(name);
         if missing == Missing::Created && is_missing(&below) {
             match dir.create_dir(name) {
-                // Another writer has made the directory meanwhile.
+                // Another writer has made the directory since the attempt to open it.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 made => made.map_err(io)?,
             }

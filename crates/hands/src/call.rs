@@ -40,7 +40,7 @@ pub struct Invocation {
     pub cancel: CancellationToken,
     /// Receives short reports on the progress of the call.
     pub progress: Progress,
-    /// Decides to which hosts the web requests of this call may go, including the requests to which redirects lead.
+    /// Decides to which hosts the web requests of this call may go, including the requests that follow a redirect.
     pub hosts: Hosts,
 }
 
@@ -78,7 +78,8 @@ impl Progress {
     }
 }
 
-/// A function that gets the name of a host. It returns an error with the reason if a request may not go to this host.
+/// A function that gets the name of a host. The function returns an error with the reason if requests to this host are
+/// forbidden.
 type HostRule = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
 /// Decides to which hosts a web request may go.
@@ -86,7 +87,7 @@ type HostRule = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 pub struct Hosts(Arc<HostRule>);
 
 impl Hosts {
-    /// Makes a rule from a function. The error says why the request may not go to the host.
+    /// Makes a rule from a function. The error says why requests to the host are forbidden.
     pub fn new(check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
@@ -96,7 +97,7 @@ impl Hosts {
         Self::new(|_| Ok(()))
     }
 
-    /// Returns an error with the reason if a request may not go to this host.
+    /// Returns an error with the reason if requests to this host are forbidden.
     pub fn check(&self, host: &str) -> Result<(), String> {
         (self.0)(host)
     }

@@ -10,8 +10,8 @@ const NAME_WEIGHT: f64 = 3.0;
 /// similarity 1.
 const BEGINNING_WEIGHT: f64 = 0.5;
 
-/// Minimum number of characters of a word that also matches longer words beginning with it, as `file` matches `files`.
-/// A shorter word matches only an equal word.
+/// A word with at least this many characters also matches longer words that begin with it: `file` matches `files`. A
+/// shorter word matches only an equal word.
 const SHORTEST_BEGINNING: usize = 3;
 
 /// The parts of a tool's definition that the search reads.

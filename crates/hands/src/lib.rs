@@ -1,9 +1,9 @@
 //! Tools that act outside the society: on the files of a workspace, with commands, on the web, on MCP servers.
 //!
-//! The runtime records each call and runs it through this crate: it finds the [`tool::Tool`] by name in
-//! [`table::Hands`], checks the caller's right to the tool's group, commits to the database a record that the call
-//! starts, and then runs the tool with a [`call::Invocation`]. The tool returns a [`call::Output`]: text or JSON, and
-//! any number of files. The runtime stores the files as artifacts and routes them to the model like all other content.
+//! The runtime runs each call with this crate. First, the runtime finds the [`tool::Tool`] by name in [`table::Hands`],
+//! and checks the caller's right to the tool's group. Then it records the start of the call in the database. Last, it
+//! runs the tool with a [`call::Invocation`]. The tool returns a [`call::Output`]: text or JSON, and any number of
+//! files. The runtime stores the files as artifacts and routes them to the model like all other content.
 //!
 //! An implementation of a tool needs only [`tool`], [`call`], [`table`] and [`arguments`]. [`places`] opens the
 //! workspace of the caller. The crates behind the tools are `files` (files of a workspace), `workspaces`

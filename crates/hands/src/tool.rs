@@ -57,7 +57,7 @@ pub struct Needs {
 /// Returns all acts of a call with these arguments. The act of the tool itself comes first.
 pub fn acts(tool: &dyn Tool, arguments: &Arguments) -> Vec<Act> {
     // The model may have written the name of the argument in another style, such as `oldStr` for `old_str`. The tool
-    // accepts this, too.
+    // also accepts the other style.
     let is_given = |needs: &&Needs| {
         let given = written::with_names(arguments.clone(), &[needs.argument]);
         given.get(needs.argument).is_some_and(|value| !value.is_null())
@@ -93,7 +93,7 @@ pub trait Tool: Send + Sync {
     /// the call.
     fn reach(&self, arguments: &Arguments) -> Reach;
 
-    /// Returns whether a call with these arguments only reads, or changes anything.
+    /// Returns whether a call with these arguments only reads, or also changes something.
     fn effect(&self, arguments: &Arguments) -> Effect {
         self.reach(arguments).effect()
     }

@@ -78,8 +78,8 @@ pub enum Message {
         text: Option<String>,
         /// The tool calls of the answer, in order.
         tool_calls: Vec<ToolCall>,
-        /// Fields of the answer that only the service that sent them understands. The caller leaves them out when it
-        /// asks another service.
+        /// Further fields of the answer. Only the service that sent them understands them, so the caller leaves them
+        /// out when it asks another service.
         extra: Map<String, Value>,
     },
     /// The result of one tool call.

@@ -25,7 +25,7 @@ pub(crate) struct Target {
     pub(crate) credentials: Vec<SecretString>,
 }
 
-/// Parts of the names of headers that carry a credential.
+/// If the name of a header contains one of these words, its value counts as a credential.
 const CREDENTIAL_HEADERS: [&str; 7] = ["auth", "key", "token", "secret", "cookie", "credential", "password"];
 
 impl Target {

@@ -11,8 +11,8 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 /// then leaves out longer arguments.
 const SHORT_CHARS: usize = 200;
 
-/// Maximum length of an argument or of a preview in a question, in characters. Of a longer text, the question shows
-/// only the beginning and tells how many characters are missing.
+/// Maximum length of an argument or of a preview in a question, in characters. If the text is longer, the question
+/// shows only its beginning, and tells how many characters are missing.
 const SHOWN_CHARS: usize = 10_000;
 
 /// The names of the form's fields.

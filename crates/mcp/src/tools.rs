@@ -80,12 +80,12 @@ pub(crate) enum Outcome {
     Ask(Questions),
 }
 
-/// Questions for the person, whether agents may make calls.
+/// Questions to the person. Each question asks whether an agent may make a call.
 #[derive(Debug)]
 pub(crate) struct Questions {
     /// The questions to ask, oldest first.
     pub(crate) new: Vec<ApprovalView>,
-    /// Questions that the person has put off, so that they are not asked again.
+    /// Questions that the person has put off. They are not asked again during this call.
     pub(crate) put_off: BTreeSet<ApprovalId>,
 }
 
@@ -312,8 +312,8 @@ async fn answer(
         .filter(|message| message.to.is_user() && message.expects == Expects::Answer)
         .ok_or_else(unknown)?;
     if let Some(answered) = &asked.answered_by {
-        // The question has an answer already. If its text is the same, the client probably did not get the result of
-        // its first call, so this call succeeds too.
+        // The question already has an answer. If this call gives the same answer, the client probably did not get the
+        // result of its first call, so this call also succeeds.
         let answered = society.message(answered).await?.filter(|answered| answered.text == text);
         let MessageView { id, task, state, to, .. } = answered.ok_or_else(unknown)?;
         return data(Posted { id, task, state, to, duplicate: true, warnings: Vec::new() });

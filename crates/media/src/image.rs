@@ -23,7 +23,7 @@ use self::strip::{Stripped, without_metadata};
 /// The bounds of a picture, and what to do with its metadata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImageBounds {
-    /// Largest size of the file, in bytes before base64.
+    /// Largest size of the file in bytes, before the file is encoded as base64.
     pub max_bytes: u64,
     /// Greatest length of the longer side, in pixels; 0 counts as 1.
     pub max_edge: u32,

@@ -248,8 +248,8 @@ async fn send(
     let exchanges = society.exchanges();
     let (task, message) = match society.write(post).await {
         Ok(posted) => (posted.task, posted.id),
-        // The message was sent before with other instructions, because clients write the date into their instructions.
-        // The exchange then uses the message that was sent before.
+        // This message was already sent, but with other instructions: for example, clients write the date into their
+        // instructions. The exchange then uses the message that was sent before.
         Err(error @ WriteError::KeyReused) => {
             let posted = exchanges.posted(&post_key(&key)).await.map_err(of_store)?;
             posted.ok_or_else(|| refused(&error))?

@@ -32,7 +32,7 @@ pub(crate) enum Update {
     Progress(Progress),
     /// The answer, which ends the waiting.
     Answer(Box<MessageView>),
-    /// There will be no answer, which ends the waiting too.
+    /// There will be no answer. This also ends the waiting.
     Failed(Problem),
 }
 

@@ -71,7 +71,7 @@ fn blames_request(error: &CallError) -> bool {
 }
 
 /// Returns the kind of a service's server: the kind that the server reports, or else the kind that usually listens on
-/// this port.
+/// the service's port.
 fn kind(service: &Service, server: Server) -> Option<ServerKind> {
     match server {
         Server::Ollama => Some(ServerKind::Ollama),
@@ -96,7 +96,7 @@ fn answered(took: Duration) -> Finding {
     Finding::hint("slow", what, advice)
 }
 
-/// Suggests the models with the most similar names, as the end of a sentence.
+/// Returns the end of a sentence about a missing model: for example, a suggestion of models with similar names.
 fn guesses(facts: &Facts, model: &str) -> String {
     let models = facts.models.iter().flatten();
     let mut scored: Vec<(f64, &String)> = models

@@ -103,8 +103,8 @@ impl Catalogue {
         id.and_then(|id| self.service(id)).unwrap_or_else(|| self.default_service())
     }
 
-    /// Returns whether a service has a capability in that direction. If there is no service with this id, returns
-    /// `false` and logs a warning.
+    /// Returns whether a service has a capability in this direction (input or output). If there is no service with this
+    /// id, returns `false` and logs a warning.
     #[doc(alias = "hasCapability")]
     pub fn has_capability(&self, id: &ServiceId, capability: &Capability, direction: Direction) -> bool {
         self.capabilities(id).is_some_and(|capabilities| capabilities.has(capability, direction))
@@ -120,7 +120,7 @@ impl Catalogue {
         service.map(|service| &service.capabilities)
     }
 
-    /// Returns the services that have a capability in that direction, in the order of the file.
+    /// Returns the services that have a capability in this direction (input or output), in the order of the file.
     #[doc(alias = "getServicesByCapability")]
     pub fn services_with(&self, capability: &Capability, direction: Direction) -> Vec<&Arc<Service>> {
         self.services.iter().filter(|service| service.capabilities.has(capability, direction)).collect()

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use strum::VariantArray;
 
-/// Parses a JSON file with comments, whose root must be an object.
+/// Parses a JSON file, which may contain comments. The root of the JSON must be an object.
 pub(crate) fn parse_object(file: &str, text: &str) -> Result<Map<String, Value>, Problem> {
     // Editors on some systems begin every file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);

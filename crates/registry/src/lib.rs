@@ -18,7 +18,7 @@ mod fields;
 
 mod secret;
 
-// Circle: `services` uses functions of its submodules `capabilities` and `variables`, and they use its definitions.
+// Circle: `services` uses functions of its submodules `capabilities` and `variables`, and they use its types.
 mod services;
 mod settings;
 

@@ -1,4 +1,4 @@
-//! The prompts: built into the binary, and replaceable file by file from a directory.
+//! The prompts. Their files are part of the binary, and the person can replace each of them by a file in a directory.
 
 mod toml_file;
 
@@ -95,7 +95,7 @@ pub(crate) type Overrides = BTreeMap<PromptFile, String>;
 /// The placeholders that `role.txt` must contain; it may contain no others.
 const ROLE_PLACEHOLDERS: [&str; 2] = ["role_name", "role_prompt"];
 
-/// Returns the built-in texts of a language. The first dialogue uses them before any configuration exists.
+/// Returns the built-in texts of a language. The dialogue of `polity` without arguments uses these texts.
 pub fn built_in_texts(language: Language) -> Texts {
     build(language, &Overrides::new()).0.texts
 }

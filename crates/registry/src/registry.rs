@@ -261,8 +261,8 @@ impl Registry {
         let snapshot = Arc::new(Snapshot { revision, catalogue, settings, prompts, problems });
         self.current.store(Arc::clone(&snapshot));
         if snapshot.settings.prompts != before.settings.prompts || !same_language {
-            // The new settings name another directory or language, so later comparisons need the content of its prompt
-            // files.
+            // The new settings name another directory or another language, and so other prompt files. Later comparisons
+            // need the content of these files.
             accepted.reading = Reading::of(&self.config_dir, &snapshot.settings);
         }
         if !same || snapshot.problems != before.problems {

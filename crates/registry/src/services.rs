@@ -57,7 +57,8 @@ pub struct Service {
     pub max_request_bytes: Option<u64>,
     /// Whether to remove metadata such as EXIF from images before sending them.
     pub strip_metadata: StripMetadata,
-    /// The price of the service's tokens; `None` if the file gives none. Then polity counts no costs for this service.
+    /// The price of the service's tokens; `None` if the file gives no price. Without a price, polity counts no costs
+    /// for this service.
     pub price: Option<Price>,
     /// Fields of the service that polity does not know.
     pub unknown: UnknownFields,
@@ -117,7 +118,7 @@ impl fmt::Debug for UnknownFields {
 }
 
 impl Service {
-    /// Creates a service with default values, which declares no capabilities.
+    /// Creates a service that has default values and declares no capabilities.
     pub fn new(id: ServiceId, endpoint: Endpoint) -> Self {
         Self {
             name: id.to_string(),

@@ -71,7 +71,8 @@ impl Settings {
         ServerGroups::new(self.servers.iter().map(|(name, server)| (name.clone(), server.groups.clone())))
     }
 
-    /// Returns the rights of an agent. `chain` contains the roles that restrict it, nearest first.
+    /// Returns the rights of an agent. `chain` contains the roles that restrict the agent: first its own role, then the
+    /// roles of the agents above it.
     pub fn rights(&self, chain: &[Link]) -> Rights {
         Rights::of(&self.tools.root, chain).with_servers(self.server_groups())
     }

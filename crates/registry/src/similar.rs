@@ -3,8 +3,8 @@
 use polity_society::content::{Capability, KnownCapability};
 use strum::{IntoStaticStr, VariantArray};
 
-/// Minimum similarity of two names, from 0 to 1, for one to count as a misspelling of the other. Names that differ only
-/// in case and punctuation, and synonyms, count as the same name whatever their similarity is.
+/// Minimum similarity, from 0 to 1, at which one name counts as a misspelling of another name. Names that differ only
+/// in case and punctuation count as the same name, and so do synonyms.
 const NEAR: f64 = 0.8;
 
 /// A name, and its synonyms in the form that [`fold`] returns.
@@ -102,8 +102,8 @@ fn side_of(known: KnownCapability) -> Side {
     }
 }
 
-/// Returns the known name that equals `written` if case and punctuation are ignored. If there is none, returns the
-/// known name that has `written` as a synonym; otherwise the most similar known name, if it is similar enough.
+/// Returns the known name that differs from `written` only in case and punctuation. If there is none, returns the known
+/// name that has `written` as a synonym; otherwise the most similar known name, if it is similar enough.
 fn meant<'k>(written: &str, known: &[&'k str], words: &[OtherWords]) -> Option<&'k str> {
     let written = fold(written);
     if let Some(same) = known.iter().find(|name| fold(name) == written) {

@@ -88,7 +88,7 @@ pub struct Discovered {
     pub others: Vec<Service>,
 }
 
-/// The services in use and their origin. There is at least one.
+/// The services in use and their origin. There is at least one service.
 #[derive(Clone, Debug)]
 pub(crate) struct Taken {
     pub(crate) origin: Origin,

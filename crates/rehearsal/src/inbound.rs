@@ -233,7 +233,8 @@ impl Form<'_> {
 }
 
 impl Attachment<'_> {
-    /// Returns the capability that a model needs to read the attachment, if it came only as a description.
+    /// Returns the capability that a model needs to read the attachment, if the message contains only a description of
+    /// the attachment.
     pub(crate) fn needs(&self) -> Option<Capability> {
         let Form::Described { mime_type } = self.form else {
             return None;

@@ -1,6 +1,6 @@
-//! Creates a value that fits a JSON Schema, for a prompt that asks for an answer in a certain form. This file
-//! supports the common keywords of schemas. If a schema has other keywords and the value does not fit, the society's
-//! own check of answers reports that.
+//! Creates a value that fits a JSON Schema, for a prompt that asks for an answer in a certain form. This file supports
+//! the common keywords of schemas. If a schema has other keywords, the value may not fit. The society's own check of
+//! answers then reports the error.
 
 use serde_json::{Map, Value, json};
 

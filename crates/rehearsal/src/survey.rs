@@ -281,8 +281,8 @@ fn kinds(paths: &[&str]) -> Vec<(String, usize)> {
     kinds
 }
 
-/// Returns a name for the report that no file has yet. Names that differ only in case count as the same name, as in
-/// some file systems.
+/// Chooses a name for the report: a name that no file has yet. Names that differ only in case count as the same name,
+/// as in some file systems.
 fn free_name(taken: &[String]) -> String {
     let is_free = |name: &String| {
         taken.iter().all(|other| other.trim_end_matches('/').to_lowercase() != name.to_lowercase())

@@ -1,5 +1,5 @@
-//! Gets back the values that the system filled into a text of `prompts/<language>/texts.toml`, by matching a line with
-//! this text.
+//! Reads a line of a request that the system made from a text of `prompts/<language>/texts.toml`, and finds the values
+//! that the system filled into the text.
 
 use polity_society::text::{Language, TextKey, Texts};
 use std::collections::BTreeMap;

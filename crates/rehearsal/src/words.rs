@@ -131,7 +131,7 @@ pub(crate) struct RootWords {
     pub(crate) knew_nobody: Phrase,
     /// Ends a turn in which root introduced an agent.
     pub(crate) introduced: Phrase,
-    /// The reason that root gives to the requester if it knows no agent with the capability.
+    /// The reason that root gives to the requester if root knows no agent with the capability.
     pub(crate) nobody: Phrase,
     /// Advises the requester how to use the introduced agent.
     pub(crate) usage_hint: Phrase,

@@ -96,7 +96,8 @@ fn fitting(text: &str, room: usize) -> usize {
     too_much.map_or(text.len(), |(byte, _)| byte)
 }
 
-/// Returns how many characters one character takes in JSON.
+/// Returns the length of one character in JSON, in characters. Some characters are longer there, because JSON escapes
+/// them.
 fn in_json(character: char) -> usize {
     let is_plain = character == ' '
         || character.is_ascii_alphanumeric()

@@ -38,7 +38,7 @@ struct Entry {
 /// What a conversation is doing.
 #[derive(Clone, Debug)]
 pub(crate) enum Moment {
-    /// The conversation waits until it may call a service, or builds its request.
+    /// The conversation builds its request, or waits until it may call a service.
     Queued(Queued),
     /// A server has received the conversation's request, and the answer of the server is not complete yet.
     Thinking(Arc<Answer>),

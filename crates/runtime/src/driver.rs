@@ -100,7 +100,7 @@ async fn take_up(handles: &Handles, conversation: &Conversation) -> Result<Optio
     Ok((!waits).then_some((open, turn)))
 }
 
-/// A turn that has begun, with what it is replayed from.
+/// A turn that has begun, with the facts from which the driver replays it.
 struct Begun {
     open: OpenTurn,
     /// What the message that began the turn expects.
@@ -252,8 +252,8 @@ async fn take_in(
     Ok(())
 }
 
-/// Called when a turn takes in a message. If the conversation has nearly filled the context window, records how full
-/// the window is (docs/contract.md, section 7, "Status lines"), and returns the record.
+/// If the conversation has nearly filled the context window, records how full the window is (docs/contract.md,
+/// section 7, "Status lines"), and returns the record. The driver calls this function when a turn takes in messages.
 async fn note_status(
     tx: &mut Tx,
     service: &Service,

@@ -175,8 +175,8 @@ fn owed_to<'f>(owed: &'f [Owed], asker: &'f AgentId) -> impl Iterator<Item = &'f
     owed.iter().filter(move |owed| owed.asker == *asker)
 }
 
-/// Returns the requests of an asker that are not finished: open requests, and requests for which the agent wrote or
-/// stored something that was not delivered.
+/// Returns the unfinished requests of an asker: open requests, and requests for which the agent wrote or stored
+/// something that was not delivered.
 fn concerned(facts: &RestFacts, asker: &AgentId) -> BTreeSet<MessageId> {
     let owed = owed_to(&facts.owed, asker).map(|owed| owed.request.clone());
     let stored = facts.unnamed.iter().filter(|unnamed: &&Unnamed| unnamed.asker == *asker);

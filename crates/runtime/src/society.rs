@@ -123,7 +123,7 @@ impl Prompt {
         if self.text.trim().is_empty() {
             return Err(PromptError::Empty);
         }
-        // The door also counts the characters of a message as JSON.
+        // Count the characters of the JSON, as the door does later.
         let characters = Payload::text(self.text.as_str()).to_json_text().chars().count() as u64;
         let limit = snapshot.settings.limits.max_message_chars;
         if characters > limit {
@@ -238,8 +238,8 @@ impl Society {
         steer::resume(&self.handles.store, target).await
     }
 
-    /// Stops the current work of agents and drops their queued messages. The agents that wait for their answers are
-    /// told. The stopped agents stay, and can get new messages. Returns the agents that had work.
+    /// Stops the current work of agents and drops their queued messages. Tells the agents that wait for an answer from
+    /// a stopped agent. The stopped agents stay, and can get new messages. Returns the agents that had work.
     pub async fn stop_work(&self, target: Target) -> Result<Vec<AgentId>, SteerError> {
         steer::stop(&self.handles.store, self.handles.registry.current(), target).await
     }

@@ -9,9 +9,9 @@ use polity_society::id::{ArtifactId, ServiceId};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-/// If a service has refused this many requests with this many different artifacts, and has accepted no media, it
-/// seems to accept no media at all. One refused request is not enough: it may have contained more media than the
-/// server accepts in one request.
+/// If a service has refused at least this many requests and at least this many different artifacts, and has accepted no
+/// media, it seems to accept no media at all. One refused request is not enough: it may have contained more media than
+/// the server accepts in one request.
 const ENOUGH: usize = 3;
 
 /// The media that one service has accepted and refused.

@@ -42,7 +42,7 @@ pub struct Running(Infallible);
 pub struct Viewer(Infallible);
 
 impl Viewer {
-    /// The output so far.
+    /// Returns the output so far.
     pub fn output(&self) -> Output {
         match self.0 {}
     }
@@ -59,12 +59,12 @@ impl Viewer {
 }
 
 impl Running {
-    /// Shows what the command prints and uses.
+    /// Returns a view of what the command prints and uses.
     pub fn viewer(&self) -> Viewer {
         match self.0 {}
     }
 
-    /// The output so far.
+    /// Returns the output so far.
     pub fn output(&self) -> Output {
         match self.0 {}
     }

@@ -9,8 +9,8 @@ use crate::domains::NotADomain;
 use crate::output::Output;
 use crate::view::Refused;
 
-/// Maximum length of a command in bytes. The shell gets the whole command as one argument, and this is the longest
-/// argument that Linux permits, without the zero byte at its end.
+/// Maximum length of a command in bytes. The shell gets the whole command as one argument. On Linux, an argument has at
+/// most 128 KiB, including the zero byte at its end.
 pub(crate) const LONGEST_COMMAND: usize = 128 * 1024 - 1;
 
 /// Why a command could not be run.
@@ -74,13 +74,13 @@ pub struct Ended {
     pub duration: Duration,
     /// What the command wrote to standard output and standard error.
     pub output: Output,
-    /// What the command used at its peak.
+    /// The highest usage that the supervisor measured, for each value separately.
     pub peak: Usage,
     /// Guarded paths that the command changed and that the supervisor restored.
     pub restored: Vec<PathBuf>,
 }
 
-/// Why a command ended. For each of these reasons, all processes of the command have ended.
+/// Why a command ended. Whatever the reason is, all processes of the command have ended too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// The shell ended with this code. The code 128 + n means that signal n ended the shell.
@@ -96,7 +96,7 @@ pub enum How {
     TooManyProcesses,
     /// The command wrote more output than [`Limits::output_bytes`](crate::Limits::output_bytes).
     TooMuchOutput,
-    /// The command added more on disk than [`Limits::disk_bytes`](crate::Limits::disk_bytes) or
+    /// The command added more bytes on disk than [`Limits::disk_bytes`](crate::Limits::disk_bytes), or more files than
     /// [`Limits::files`](crate::Limits::files).
     TooMuchDisk,
     /// The caller cancelled the command.

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use crate::parts::{FORWARD, INSIDE, PROBE, SUPERVISE};
 
-/// Runs the part of the sandbox that the first of `arguments` names. `arguments` are the arguments of the program
-/// after [`Enter::first_arguments`](crate::Enter).
+/// Runs one part of a sandbox. The first of `arguments` is the name of the part. `arguments` are the arguments of the
+/// program after [`Enter::first_arguments`](crate::Enter).
 ///
 /// A program calls this function before it starts a thread or an async runtime, and exits with the returned code. The
 /// function returns when the part has ended or failed. For the process inside the sandbox, the function returns only

@@ -35,8 +35,8 @@ pub struct Directories<'a> {
     pub visible: &'a [PathBuf],
 }
 
-/// Returns the whole environment of a command. Of the daemon's variables, only those that this file names are passed
-/// on.
+/// Returns the whole environment of a command. From the daemon's environment, it contains only the variables in the
+/// lists above, the variables of the locale, and the directories of `PATH` that the command can see.
 pub fn environment(
     daemon: &BTreeMap<String, String>,
     directories: &Directories<'_>,

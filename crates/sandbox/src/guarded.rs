@@ -32,8 +32,8 @@ const GUARDED: [&str; 18] = [
 /// Paths that can start programs, in the git directory of a submodule.
 const OF_SUBMODULE: [&str; 3] = ["config", "hooks", "commondir"];
 
-/// After this many directories in `.git/modules`, the search for submodules enters no further directories except those
-/// of submodules.
+/// After this many directories in `.git/modules`, the search for submodules enters only one kind of directory: the
+/// directory `modules` of a submodule that it has found.
 const SUBMODULES: usize = 1_000;
 
 /// Returns the guarded paths of a workspace, relative to the workspace.

@@ -12,8 +12,8 @@ const SYSTEM: [&str; 10] =
 
 /// Files and directories outside [`SYSTEM`] that programs need to run: for example, the files that tell a program the
 /// names of hosts, the trusted certificates, the time zone and the directories of libraries. None of them may contain a
-/// secret. So the list does not contain `/etc/ssl/private`, `/etc/shadow`, and files in which people write passwords
-/// for package servers (`/etc/npmrc`, `/etc/pip.conf`, `/etc/gitconfig`).
+/// secret. So the list contains neither `/etc/ssl/private` nor `/etc/shadow`, and no file in which people write
+/// passwords for package servers (`/etc/npmrc`, `/etc/pip.conf`, `/etc/gitconfig`).
 const SETTINGS: [&str; 46] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",

@@ -49,7 +49,7 @@ pub(crate) fn run() -> std::process::ExitCode {
     std::process::ExitCode::from(126)
 }
 
-/// Returns the connection to the supervisor, which is the standard input of this process.
+/// Returns the standard input of this process, which is the connection to the supervisor.
 fn connect() -> Result<UnixStream, String> {
     let connection = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)
         .map_err(|error| format!("standard input is not the supervisor: {error}"))?;
@@ -92,7 +92,7 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
     if inside.level != Level::Full {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
             .map_err(|error| format!("failed to tie the command to its supervisor: {error}"))?;
-        // `setsid` fails if the process already has a session of its own, which does no harm.
+        // If the process already has a session of its own, `setsid` fails, which does no harm.
         let _ = rustix::process::setsid();
     }
     drop_capabilities(inside.level)?;

@@ -18,7 +18,7 @@ use crate::supervise::leash::Leash;
 use crate::view::{self, Names, Places};
 use crate::{bubblewrap, forward, groups, walls};
 
-/// The first kernel version that counts the processes of a user per user namespace.
+/// The first kernel version that counts a user's processes in each user namespace separately.
 const COUNTS_PER_NAMESPACE: (u32, u32) = (5, 14);
 
 /// The temporary files of one command, in the directory of its output file. These files are removed when the command
@@ -26,7 +26,7 @@ const COUNTS_PER_NAMESPACE: (u32, u32) = (5, 14);
 pub(crate) struct Scratch {
     passwd: PathBuf,
     group: PathBuf,
-    /// The path of the proxy's socket, which exists only if the plan has a list of domains.
+    /// The path of the proxy's socket. The socket exists only if the plan has a list of domains.
     pub(crate) proxy: PathBuf,
 }
 

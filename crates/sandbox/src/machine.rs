@@ -13,8 +13,8 @@ pub enum Level {
     None,
     /// The command runs in the namespaces of the host; only Landlock and seccomp restrict it.
     Partial,
-    /// The command runs in its own namespaces, which bubblewrap makes. Seccomp also restricts the command, and so does
-    /// Landlock if the kernel has Landlock.
+    /// The command runs in its own namespaces, which bubblewrap makes. Seccomp also restricts the command. If the
+    /// kernel has Landlock, Landlock does so too.
     Full,
 }
 

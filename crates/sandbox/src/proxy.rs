@@ -29,7 +29,7 @@ const CONNECTIONS: usize = 128;
 /// Maximum length of the head of a request, in bytes.
 const LONGEST_HEAD: usize = 64 << 10;
 
-/// Time limit for the head of a request to arrive, and for a connection to a server.
+/// Time limit for the head of a request to arrive, and for each attempt to connect to a server.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The network that the proxy uses. Tests replace this network by a simulated network.

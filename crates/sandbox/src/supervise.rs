@@ -37,7 +37,7 @@ const PAUSE: Duration = Duration::from_millis(15);
 /// Minimum time between two samples of memory and disk.
 const SAMPLE_PAUSE: Duration = Duration::from_millis(25);
 
-/// After a sample, the supervisor pauses this many times as long as the sample took.
+/// Minimum pause after a sample, as a multiple of the time that the sample took.
 const SHARE: u32 = 10;
 
 /// The nice value that the supervisor sets for itself, if the system permits it. The value gives the supervisor

@@ -50,7 +50,7 @@ pub(crate) struct Names {
     pub(crate) group: PathBuf,
 }
 
-/// One step of filling the root directory of the sandbox, which is empty at first.
+/// One step of filling the sandbox's root directory. The root directory is empty at first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Mount {
     /// A symbolic link.
@@ -117,8 +117,8 @@ pub(crate) fn check(places: &Places, level: Level) -> Result<(), Refused> {
             return Err(Refused::TooWide(path.clone()));
         }
         for Hidden { path: hidden, .. } in &places.hidden {
-            // The workspace of a task, its home and its repository may be inside the data directory, which is hidden,
-            // but may not be the data directory itself.
+            // The workspace of a task, its home and its repository may be inside the data directory, which is hidden.
+            // But none of them may be the data directory itself.
             let is_own = own.contains(&path) && path != hidden;
             if path.starts_with(hidden) && !is_own {
                 return Err(Refused::Hidden { path: path.clone(), hidden: hidden.clone() });

@@ -41,7 +41,7 @@ pub(crate) enum Separation {
     Landlock,
 }
 
-/// Some calls seccomp refuses for every command. These facts decide which other calls it refuses.
+/// The facts that decide which calls seccomp refuses, in addition to the calls that it refuses for every command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Wall {
     pub(crate) sockets: Sockets,

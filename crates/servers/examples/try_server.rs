@@ -1,4 +1,4 @@
-//! Connects to an MCP server, lists its tools, and calls the tools that the command line names.
+//! Connects to an MCP server, lists its tools, and calls the tools that are given on the command line.
 //!
 //! ```text
 //! try_server [--timeout MS] [--call TOOL ARGUMENTS EXPECTED]... --url URL

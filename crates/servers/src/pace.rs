@@ -11,8 +11,8 @@ use tokio::time::Sleep;
 struct Allowance {
     every: Duration,
     burst: Duration,
-    /// If the server had sent only one message per interval, its messages so far would have taken until this time. The
-    /// server is slowed down when this time is further in the future than `burst`.
+    /// Each message moves this time further into the future, by `every`. If this time is more than `burst` in the
+    /// future, the server is slowed down.
     paid_until: Instant,
 }
 

@@ -96,8 +96,8 @@ impl Servers {
         Kept { config, published, waited_for_until: Instant::now() + self.bounds.first_list, stop, task }
     }
 
-    /// Waits until the first start of each server has succeeded or failed. Waits for each server at most
-    /// [`Bounds::first_list`] after it was configured.
+    /// Waits until the first start of each server has succeeded or failed. Stops waiting for a server when the time
+    /// [`Bounds::first_list`] has passed since the server was configured.
     pub async fn settled(&self) {
         let starting = |kept: &Kept| (kept.published.clone(), kept.waited_for_until);
         let starting: Vec<_> = self.kept().values().map(starting).collect();

@@ -106,7 +106,7 @@ impl TaskBrief {
             return Err(vec![FieldProblem::new("", Fault::NotA("an object"))]);
         };
         let object = written::with_names(object, &Self::KNOWN);
-        // The renamings are not reported, because the child sees only the known names.
+        // The renamed fields are not added to `ignored`, because the child gets them under the known names.
         let (object, _) = written::with_synonyms(object, &Self::SYNONYMS);
         let mut fields = Fields::new(&object);
         let others = fields.others(&Self::KNOWN);
@@ -279,7 +279,8 @@ mod tests {
             json!({"text": "Read it.\n- **Expected output**: a report"}),
             Some(("outputs", json!("a report"), "initialMessage.outputs → taskBrief.outputs")),
         );
-        // The message does not contain the field, or contains different values for it.
+        // Nothing is copied: the message lacks the field or contains different values for it, or the brief lacks no
+        // field or cannot be read.
         check(lacks_outputs(), json!({"text": "Input: 3\nOutput: 9\nInput: 4\nOutput: 16"}), None);
         check(lacks_outputs(), json!({"text": "outputs: a report", "outputs": "a table"}), None);
         check(lacks_outputs(), json!({"text": "read it"}), None);

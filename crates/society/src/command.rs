@@ -31,7 +31,7 @@ pub enum CommandEnd {
     },
 }
 
-/// A limit that ends a command, with its name below `tools.sandbox` in `app.json`.
+/// A limit that ends a command. Each limit has a name below `tools.sandbox` in `app.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray, IntoStaticStr)]
 pub enum CommandLimit {
     /// The time that one command may take.

@@ -50,7 +50,7 @@ impl Kind {
     }
 
     /// Returns the kind with this name.
-    /// An unknown name gives `Other`, because any model can at least get a description of content of this kind.
+    /// An unknown name gives `Other`, because every model can get at least a description of such content.
     pub fn from_name(name: &str) -> Self {
         name.parse().unwrap_or(Self::Other)
     }
@@ -115,7 +115,8 @@ impl Capability {
         [Self::TEXT, Self::VISION, Self::AUDIO, Self::FILE, Self::STRUCTURED_OUTPUT, Self::TOOL_CALLING];
 
     const fn known(known: KnownCapability) -> Self {
-        // Cannot fail: there is one name per member, in the same order. (A `const fn` cannot call `From`.)
+        // Cannot fail: `VARIANTS` has one name per member, in the order of the members. (A `const fn` cannot call
+        // `From`.)
         Self(Cow::Borrowed(<KnownCapability as VariantNames>::VARIANTS[known as usize]))
     }
 

@@ -1,6 +1,6 @@
 //! Limits on the size, the duration and the cost of a society. The fields have the same names as in `limits` of
 //! `app.json`.
-//! The rules and the runtime refuse an action that would exceed a limit, or cut a text that is too long.
+//! If an action would exceed a limit, the rules or the runtime refuse the action. If a text is too long, they cut it.
 
 use crate::refusal::Refusal;
 use schemars::JsonSchema;

@@ -9,7 +9,8 @@ use crate::text::{TextKey, Texts};
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
-/// A notice of the system 【系统消息】. A notice needs no contact, asks for nothing and is never answered.
+/// A notice of the system 【系统消息】. The system may send a notice to any party. A notice asks for nothing and is never
+/// answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Notice {
@@ -59,7 +60,7 @@ pub enum Notice {
     /// Reminds root that the task is idle and the person has received no final message.
     Nudge,
     /// Reminds the reader that it owes a party an answer, or that it stored artifacts for a party and never named them.
-    /// The closing text of the turn that this notice begins goes to the asker.
+    /// The notice begins a turn, and the closing text of this turn goes to the asker.
     Reminder {
         /// The party that waits for the answer or the artifacts.
         asker: AgentId,

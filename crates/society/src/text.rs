@@ -1,5 +1,6 @@
 //! Templates of the texts that models and people read. The texts are in `prompts/<language>/texts.toml`. This module
-//! declares only their keys and placeholders, so that a missing or misspelt text is found when the file is loaded.
+//! declares only their keys and placeholders, so that polity finds a missing text or a misspelt key when it loads the
+//! file.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -100,23 +101,23 @@ text_keys! {
 
     /// The heading of the brief in the system prompt.
     BriefHeading = "brief.heading" [];
-    /// The line of a brief with the objective.
+    /// In a brief: the line with the objective.
     BriefObjective = "brief.objective" ["value"];
-    /// The line of a brief with the constraints.
+    /// In a brief: the line with the constraints.
     BriefConstraints = "brief.constraints" ["value"];
-    /// Replaces the constraints of a brief that has no constraints.
+    /// In a brief without constraints: the word after the label in the line with the constraints.
     BriefNoConstraints = "brief.no_constraints" [];
-    /// The line of a brief with the inputs.
+    /// In a brief: the line with the inputs.
     BriefInputs = "brief.inputs" ["value"];
-    /// The line of a brief with the outputs.
+    /// In a brief: the line with the outputs.
     BriefOutputs = "brief.outputs" ["value"];
-    /// The line of a brief with the completion criteria: when the work is done.
+    /// In a brief: the line with the completion criteria, which tell when the work is done.
     BriefCompletionCriteria = "brief.completion_criteria" ["value"];
-    /// The line of a brief with the collaborators.
+    /// In a brief: the line with the collaborators.
     BriefCollaborators = "brief.collaborators" ["value"];
-    /// The line of a brief with the reference material.
+    /// In a brief: the line with the reference material.
     BriefReferences = "brief.references" ["value"];
-    /// The line of a brief with the priority.
+    /// In a brief: the line with the priority.
     BriefPriority = "brief.priority" ["value"];
 
     /// Takes the place of the tool rules in the prompt of a model that cannot call tools.
@@ -137,7 +138,7 @@ text_keys! {
     SystemContact = "system.contact" ["id", "role", "input", "output"];
     /// Added to the entry of a contact that has ended.
     SystemContactEnded = "system.contact_ended" [];
-    /// The line below a contact's entry with its interface spec.
+    /// The line with the interface spec of a contact, below the entry of the contact.
     SystemContactInterface = "system.contact_interface" ["spec"];
     /// The status line: how full the context window is.
     ContextStatus = "context.status" ["used", "window", "percent"];
@@ -164,15 +165,15 @@ text_keys! {
     ToolMediaLabel = "attachment.tool_media_label" ["filename", "reference", "call"];
     /// The first line of an attachment block, which takes the place of an attachment that is not shown.
     AttachmentHeading = "attachment.heading" [];
-    /// The line of an attachment block with the kind of content.
+    /// In an attachment block: the line with the kind of content.
     AttachmentType = "attachment.type" ["kind"];
-    /// The line of an attachment block with the file name.
+    /// In an attachment block: the line with the file name.
     AttachmentFilename = "attachment.filename" ["filename"];
-    /// The line of an attachment block with the reference.
+    /// In an attachment block: the line with the reference.
     AttachmentReference = "attachment.reference" ["reference"];
-    /// The line of an attachment block with the size.
+    /// In an attachment block: the line with the size.
     AttachmentSize = "attachment.size" ["size"];
-    /// The line of an attachment block with the MIME type.
+    /// In an attachment block: the line with the MIME type.
     AttachmentMimeType = "attachment.mime_type" ["mime_type"];
     /// Tells the reader that its model cannot take the attachment.
     AttachmentUnsupported = "attachment.unsupported" [];
@@ -238,7 +239,7 @@ text_keys! {
     /// Why no model gets a picture: it cannot be decoded.
     LeftOutDamaged = "left_out.damaged" [];
 
-    /// Added to the result of `create_role`: which requirements of the role its service does not meet.
+    /// Added to the result of `create_role`: the requirements of the role that the role's service does not meet.
     RoleUnmet = "role.unmet" ["service", "unmet"];
 
     /// Takes the place of an artifact that is damaged, or whose bytes the store could not return.

@@ -69,7 +69,8 @@ pub fn json_in(text: &str) -> Option<Value> {
         whole(text.get(begins..=ends)?)
     };
     // The search for an object comes before the search for a list, because a number in brackets may be a footnote.
-    // If the text begins with a list, an object in the text is only a part of this list.
+    // If the text begins with a list, an object in the text is only a part of this list, so the search for an object is
+    // skipped.
     whole(text)
         .or_else(|| whole(fenced(text)?))
         .or_else(|| between('{', '}').filter(|_| !text.trim_start().starts_with('[')))

@@ -231,7 +231,8 @@ impl Connection {
         Ok(statement)
     }
 
-    /// Runs a function as the pace of this connection demands.
+    /// Runs a function on the calling thread. If the pace is slow, the async runtime first moves its other tasks away
+    /// from this thread.
     fn paced<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let is_shared = || {
             Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)

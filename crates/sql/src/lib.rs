@@ -1,4 +1,4 @@
-//! Runs SQL statements on a SQLite database, on the thread that asks for them.
+//! Runs SQL statements on a SQLite database, on the caller's thread.
 //!
 //! SQLite runs a statement in a few microseconds. The way to another thread and back would take longer than the
 //! statement itself. So each call runs its statement at once, and returns a future that is already ready. The calls can

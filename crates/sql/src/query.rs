@@ -125,12 +125,12 @@ impl<'q> Query<'q> {
     }
 }
 
-/// A statement whose rows have one column.
+/// A statement that returns one value per row: the value of the first column.
 #[derive(Debug)]
 #[must_use = "a statement does nothing until it is run"]
 pub struct Scalar<'q>(Query<'q>);
 
-/// Begins a statement whose rows have one column. If the rows have more columns, only the first column is read.
+/// Begins a statement that returns one value per row: the value of the first column.
 pub fn query_scalar<'q>(sql: impl Into<Sql>) -> Scalar<'q> {
     Scalar(query(sql))
 }
@@ -245,7 +245,7 @@ impl<'q> Builder<'q> {
         Query { sql: Sql::built(self.sql), arguments: self.arguments }
     }
 
-    /// Returns the finished statement, whose rows have one column.
+    /// Returns the finished statement, which returns one value per row: the value of the first column.
     pub fn build_scalar(self) -> Scalar<'q> {
         Scalar(self.build())
     }

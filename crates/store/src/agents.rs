@@ -100,8 +100,8 @@ pub struct AgentRow {
 }
 
 impl AgentRow {
-    /// Converts the row to a [`Party`], the type that the rules work with. The party gets the capabilities that the agent's
-    /// service has now.
+    /// Converts the row to a [`Party`], the type that the rules work with. The party gets the capabilities that the
+    /// agent's service has now.
     pub fn party(&self, catalogue: &Catalogue) -> Party {
         Party {
             id: self.id.clone(),
@@ -137,8 +137,7 @@ pub async fn get(connection: &mut Connection, id: &AgentId) -> Result<Option<Age
     row.as_ref().map(read).transpose()
 }
 
-/// Returns the roles that restrict an agent, nearest first: its own role, and the roles of all agents above it.
-/// Returns the agent of a conversation. If its role has no service, the service is that of the task.
+/// Returns the agent of a conversation. If the agent's role has no service, the row contains the service of the task.
 pub async fn in_task(
     connection: &mut Connection,
     of: &super::Conversation,
@@ -147,6 +146,7 @@ pub async fn in_task(
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
+/// Returns the roles that restrict an agent, nearest first: its own role, and the roles of all agents above it.
 pub async fn chain(connection: &mut Connection, id: &AgentId) -> Result<Vec<Link>, Error> {
     let rows = polity_sql::query(CHAIN).bind(id.as_str()).fetch_all(connection).await?;
     let read = |row: &Row| {

@@ -69,8 +69,8 @@ impl Exchanges {
     /// a final text to the person. If the turn has several final texts, the newest text is the answer.
     ///
     /// The answer is known once the turn with the final text has ended or the task has become idle. If the message of
-    /// the exchange replies to a question, only texts that are newer than this message count. If another exchange has
-    /// the same awaited message, the answer of that exchange is not returned again.
+    /// the exchange replies to a question, a text counts only if it is newer than this message. A text that is already
+    /// the answer of another exchange with the same awaited message does not count.
     pub async fn answer_of(&self, key: &str) -> Result<Option<MessageId>, Error> {
         exchanges::answer(&mut *self.store.reader().await?, key).await
     }

@@ -26,8 +26,8 @@ const FAILED: &str = "UPDATE exchanges SET state = 'failed' WHERE key = ?1 AND s
 /// person. The search begins with the turn in which the agent read the awaited message (column `awaits`): the message
 /// whose answer the client waits for. More texts may follow while a turn is open, so the turn must have ended or the
 /// task must be idle. Questions do not count. The answer of another exchange with the same awaited message does not
-/// count either. If the message of the exchange replies to a question, only texts that are newer than this message
-/// count, because the turn that asked the question may have ended with a text about the question.
+/// count either. If the message of the exchange replies to a question, a text counts only if it is newer than this
+/// message, because the turn that asked the question may have ended with a text about the question.
 const ANSWER: &str = "SELECT said.id FROM exchanges mine JOIN messages asked ON asked.id = mine.awaits
         JOIN messages own ON own.id = mine.message
         JOIN messages said ON said.task = asked.task AND said.sender = asked.receiver
@@ -50,7 +50,7 @@ const PAUSED: &str =
 pub(super) const STATEMENTS: &[&str] =
     &[INSERT, BY_KEY, LIKE, ENDING, REPLY_TO, SENT, ANSWERED, FAILED, ANSWER, POSTED, PAUSED];
 
-/// A request to store before its message is sent.
+/// A new exchange. The caller stores the exchange before the message is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewExchange {
     /// The key by which a repetition of the request is recognised.

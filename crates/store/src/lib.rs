@@ -1,4 +1,4 @@
-//! Stores a society in SQLite. One writer commits jobs in groups; many readers read at the same time.
+//! Stores a society in SQLite. One writer commits jobs in groups; several readers read at the same time.
 //!
 //! Only this crate and `polity_artifacts::index` contain SQL. This crate knows nothing about turns, tools, prompts or
 //! models: it stores and returns what its callers pass. The path of a write: a caller hands [`Store::write`] a job; the

@@ -125,8 +125,8 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
         if needed.as_ref().is_some_and(|needed| !needed.contains_key(&blob.hash)) {
             checked.unneeded.add(blob);
         }
-        // Also check blobs that no row names. If somebody stores the same content later, the store keeps the existing
-        // blob and does not write it again.
+        // Also check blobs that no row names. If somebody stores the same content later, the store uses the existing
+        // blob, even if the blob is damaged.
         if let Err(error) = store.read(&blob.hash).await {
             checked.damage.push(of_blob(&error, needed.as_ref().and_then(|needed| needed.get(&blob.hash))));
         }
@@ -141,7 +141,8 @@ pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     Ok(checked)
 }
 
-/// Checks the structure of a database for at most two seconds, and changes nothing. A daemon may use the database at the same time.
+/// Checks the structure of a database for at most two seconds, and changes nothing. A daemon may use the database at
+/// the same time.
 ///
 /// # Errors
 ///
@@ -342,7 +343,7 @@ const IN_TRASH_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// What [`free`] has removed; with [`Mode::Count`], what it would remove.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Freed {
-    /// Artifacts of tasks that ended long ago.
+    /// Artifacts of tasks that ended long ago, and artifacts that the person sent to nobody.
     pub artifacts: u64,
     /// Blobs that no remaining artifact needs. They are in the trash now, unless it was emptied.
     pub stored: Amount,
@@ -356,9 +357,10 @@ pub struct Freed {
     pub database_after: u64,
 }
 
-/// Frees space: moves blobs without an artifact to the trash, and removes expired events and, if requested, artifacts
-/// of tasks that ended long ago. Also removes the blobs that have been in the trash for a week. The caller must
-/// ensure that no other process uses the directory.
+/// Frees space: removes expired events, moves blobs without an artifact to the trash, and removes the blobs that have
+/// been in the trash for a week. If [`Unwanted::idle_for`] is set, also removes artifacts that nobody can need any
+/// more. If the database is larger than the settings allow, also forgets the oldest ended tasks. The caller must ensure
+/// that no other process uses the directory.
 ///
 /// # Errors
 ///

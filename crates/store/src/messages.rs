@@ -30,8 +30,8 @@ macro_rules! next {
     coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'messages'), 0)) + 1"
     };
 }
-/// Counts the queued messages of a mailbox. The span from the lowest to the highest number is an upper bound. SQLite
-/// counts the rows only if this span reaches the limit ?3.
+/// Counts the queued messages of a mailbox. The span from their lowest to their highest `seq` is an upper bound of the
+/// count. SQLite counts the rows only if this span reaches the limit ?3.
 macro_rules! queued {
     () => {
         "SELECT CASE WHEN span < ?3 THEN span ELSE (SELECT count(*) FROM messages INDEXED BY messages_waiting
@@ -217,7 +217,7 @@ pub async fn queued(connection: &mut Connection, mailbox: &Conversation, limit: 
 pub struct Arrival {
     /// Whether the sender is a contact of the receiver.
     pub known: bool,
-    /// The number of queued messages, as in [`queued`].
+    /// How many messages are queued, counted as [`queued`] counts them.
     pub queued: u64,
     /// The id that the message gets. The caller needs a write transaction, as for [`next_id`].
     pub id: MessageId,

@@ -1,6 +1,6 @@
 //! Tables `notes` and `outputs`: texts and artifacts that an agent has made for a request but not delivered yet. A text
-//! in `notes` is called a held text. It is the final text of a turn, kept back because the agent still waits for
-//! something that the request needs.
+//! in `notes` is called a held text. It is the closing text of a turn, and is not sent yet, because the agent still
+//! waits for something that it needs to answer the request.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, ArtifactId, MessageId};

@@ -1,4 +1,4 @@
-//! Notices that the files of the open database have been removed or replaced.
+//! Detects whether the files of the open database have been removed or replaced.
 //!
 //! A process can still write to an open file that somebody has removed. SQLite then commits as usual, and everything is
 //! lost when the process ends. So before the writer acknowledges a transaction, it checks that the paths still lead to

@@ -82,8 +82,8 @@ pub struct Replied {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
     /// The results of calls that are refused before they run, by call id. The record does not contain the faulty
-    /// parts of the calls, so the calls could not be checked again. The driver records the result of a refused call
-    /// when it reaches this call.
+    /// parts of the calls, so polity could not compute these results again. The driver records the result of a refused
+    /// call when it reaches this call.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub refused: Map<String, Value>,
     /// The wrong tool names that the model used, by call id. The calls themselves have the right names.

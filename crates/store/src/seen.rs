@@ -19,7 +19,7 @@ const INSERT: &str = "INSERT INTO seen (task, holder, source, way, since) VALUES
 const PASS: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT task, ?3, source, ?4, ?5 FROM seen WHERE task = ?1 AND holder = ?2 ON CONFLICT DO NOTHING";
 /// Gives the receiver of a message the sources that the sender had seen when the message was sent, and the sources of
-/// its attachments.
+/// the attachments.
 const HEARD: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT s.task, 'agent:' || m.receiver, s.source,
         json_object('by', 'message', 'from', m.sender, 'message', m.id), ?2

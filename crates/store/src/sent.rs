@@ -39,9 +39,9 @@ const DESCRIBING: &str =
 pub(super) const STATEMENTS: &[&str] =
     &[INSERT, KEPT, KNOWN, INSERT_TEXTS, GET, TEXTS, OF_RECORDS, DESCRIBING];
 
-/// The most bytes of pieces that are stored for one task. Each piece is stored once, so all pieces together are only
-/// slightly larger than the messages and records of the task, and only a very long task reaches this limit. A request
-/// whose new pieces would exceed the limit is stored without its body.
+/// The maximum size of all stored pieces of one task together, in bytes. Each piece is stored once, so all pieces
+/// together are only slightly larger than the messages and records of the task, and only a very long task reaches this
+/// limit. A request whose new pieces would exceed the limit is stored without its body.
 pub const MOST_BYTES: u64 = 256 << 20;
 
 /// A request that a server has got.
@@ -107,8 +107,8 @@ pub async fn insert(
     Ok(row.get("seq"))
 }
 
-/// Stores the pieces that the task does not have yet. Returns the numbers of all pieces, and the number of bytes that
-/// were added. If the new pieces take more than `room` bytes, stores nothing and returns `None`.
+/// Stores the pieces that the task does not have yet. Returns the row number of each piece, and how many bytes were
+/// added. If the new pieces take more than `room` bytes, stores nothing and returns `None`.
 async fn keep(
     tx: &mut Tx,
     task: &TaskId,
@@ -163,7 +163,7 @@ pub async fn describing(
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
-/// Returns the numbers of the requests whose answers became these records.
+/// Returns, for each of these records that is a model's answer, the number of the sent request that the model answered.
 pub async fn of_records(connection: &mut Connection, records: &[i64]) -> Result<HashMap<i64, i64>, Error> {
     let rows = polity_sql::query(OF_RECORDS).bind(Json(records)).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| (row.get("record"), row.get("seq"))).collect())

@@ -224,7 +224,8 @@ pub async fn standings(
     Ok(rows.iter().map(|row| (TaskId::new(row.get::<String, _>("id")), read(row))).collect())
 }
 
-/// Opens an idle task, because the person has written. If the task was stopped, the stop no longer applies.
+/// Opens an idle task, because the person has sent a message in the task. If the task was stopped, the stop no longer
+/// applies.
 pub async fn reopen(tx: &mut Tx, id: &TaskId) -> Result<(), Error> {
     polity_sql::query(REOPEN).bind(id.as_str()).execute(&mut tx.connection).await?;
     polity_points::point!("tasks::reopened");

@@ -92,7 +92,8 @@ pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Spent
     Ok(spent(&polity_sql::query(OF_TASK).bind(task.as_str()).fetch_one(connection).await?))
 }
 
-/// Returns what a task has spent in its calls after the call with the number `after`, and the number of its newest call.
+/// Returns what a task has spent in its model calls with numbers above `after`, and the number of its newest model
+/// call.
 pub async fn since(connection: &mut Connection, task: &TaskId, after: i64) -> Result<(Spent, i64), Error> {
     let row = polity_sql::query(SINCE).bind(task.as_str()).bind(after).fetch_one(connection).await?;
     Ok((spent(&row), row.get("newest")))

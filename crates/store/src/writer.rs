@@ -48,7 +48,7 @@ impl Tx {
         Ok(self.mark(name))
     }
 
-    /// Notes which signals are pending.
+    /// Notes how many signals are pending, so that [`Tx::forget`] can drop the signals that are added later.
     fn mark(&self, name: &'static str) -> Savepoint {
         Savepoint {
             name,

@@ -31,7 +31,7 @@ pub struct AgentView {
     /// The task that the agent was hired for. Root and the person serve all tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The number of generations below root.
+    /// How many generations below root the agent is: 0 for root and the person, 1 for an agent that root hired.
     pub depth: u32,
     /// What the agent is doing, in one word.
     pub state: AgentState,
@@ -84,7 +84,7 @@ pub struct AgentFilter {
     /// Whether to include agents that have ended.
     #[serde(rename = "ended", skip_serializing_if = "is_false")]
     pub include_ended: bool,
-    /// The beginning of the page: the value of `next` of the page before.
+    /// The beginning of the page: the value of `next` from the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
     /// The most agents to return; 100 by default.
@@ -183,7 +183,7 @@ pub struct ContactView {
     /// The agent that introduced the contact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introduced_by: Option<AgentId>,
-    /// The time since which the agent knows the contact.
+    /// The time at which the agent came to know the contact.
     pub since: i64,
     /// Whether the contact has ended.
     pub standing: Standing,

@@ -1,4 +1,4 @@
-//! Questions to the person whether an agent may make a call, and the permissions that the person gave.
+//! Questions that ask the person whether an agent may make a call, and the permissions that the person gave.
 
 use polity_society::approval::Answer;
 use polity_society::id::{AgentId, ApprovalId, PermissionId, TaskId};

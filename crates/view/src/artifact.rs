@@ -34,7 +34,8 @@ pub struct ArtifactView {
     pub owner: AgentId,
     /// The time at which the artifact was stored.
     pub created_at: i64,
-    /// Further facts about the content, for example about an image.
+    /// Further facts from the agent that stored the artifact. If the bytes contradict the declared MIME type, polity
+    /// adds the field `contradiction`.
     pub meta: Map<String, Value>,
     /// Describes the damage if the artifact's row in the database is damaged. The other fields then contain only what
     /// could be read.
@@ -55,7 +56,7 @@ pub struct ArtifactFilter {
     /// Only artifacts of this kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// The beginning of the page: the value of `next` of the page before.
+    /// The beginning of the page: the value of `next` from the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
     /// The most artifacts to return; 100 by default.

@@ -28,7 +28,7 @@ pub enum Doing {
         /// When the agent asked.
         since: i64,
     },
-    /// A request of the agent is at its server now.
+    /// The agent has sent a request to a model, and the answer is not complete.
     Thinking {
         /// The task for which the agent works.
         task: TaskId,
@@ -53,8 +53,9 @@ pub enum Doing {
         task: TaskId,
         /// The service that the agent waits for.
         service: ServiceId,
-        /// The place in the queue of the service, from 1. Absent after the agent has left the queue: polity is making
-        /// its request, or waits for other calls of the task to end because of the task's budget.
+        /// The place in the queue of the service, from 1. Absent after the agent has left the queue: polity then
+        /// prepares the request. If the task's budget has no room for this call yet, polity waits until other calls
+        /// have ended.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         place: Option<u64>,
         /// When the agent began to wait.
@@ -97,7 +98,7 @@ pub enum Doing {
         /// Since when the agent has this work.
         since: i64,
     },
-    /// The agent waits for answers of others, and has nothing else to do.
+    /// The agent waits for answers from others, and has nothing else to do.
     Waiting {
         /// The requests that have no answer, oldest first; at most [`MAX_AWAITED`].
         requests: Vec<Awaited>,
@@ -158,7 +159,7 @@ pub struct Awaited {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Silence {
-    /// When the last byte arrived, or the request was sent.
+    /// When the last byte arrived or, if none has arrived, when the request was sent.
     pub since: i64,
     /// When the attempt is given up if the server stays silent.
     pub until: i64,
@@ -189,7 +190,7 @@ pub struct Silence {
 pub enum AgentState {
     /// The agent has asked the person a question, or asks the person whether it may make a call.
     Asking,
-    /// A request of the agent is at its server now.
+    /// The agent has sent a request to a model, and the answer is not complete.
     Thinking,
     /// The agent runs a tool that acts outside the society.
     Running,
@@ -197,7 +198,7 @@ pub enum AgentState {
     Retrying,
     /// The agent waits for its model: the service must first serve others, or admits nobody for a while.
     Queued,
-    /// The agent has work, and is at none of the moments above.
+    /// The agent has work, but no other state describes what it does.
     Ready,
     /// The agent waits for an answer, and has nothing else to do.
     Waiting,

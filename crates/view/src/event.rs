@@ -53,7 +53,7 @@ pub enum Event {
         /// How the task ended.
         outcome: Outcome,
     },
-    /// The person began a task as a copy of another task up to a turn.
+    /// The person began a fork: a new task that is a copy of another task up to a turn.
     TaskForked {
         /// The new task.
         task: TaskId,

@@ -20,13 +20,13 @@ pub struct FreeingFilter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FreedView {
-    /// Artifacts of tasks that ended long ago.
+    /// Number of artifacts that `olderThanSeconds` selects.
     pub artifacts: u64,
     /// Stored bytes that no artifact needs. They are in the trash now, unless it was emptied.
     pub stored: AmountView,
     /// Stored bytes that were removed from the trash.
     pub trash: AmountView,
-    /// Events that have expired.
+    /// Number of events that have expired.
     pub events: u64,
     /// The size of the database before the cleaning, in bytes.
     pub database_before: u64,

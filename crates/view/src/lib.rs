@@ -1,7 +1,8 @@
 //! Views of a society as plain data: events, and the JSON types that the API sends and clients read.
 //!
-//! This crate must not know the database, the runtime, HTTP or the command line. The crate contains only data types:
-//! the store fills them, the API writes them as JSON, and clients read the same types back.
+//! This crate must not know the database, the runtime, HTTP or the command line. The crate contains only data types
+//! and functions that describe them in words: the store fills the types, the API writes them as JSON, and clients read
+//! the same types back.
 //!
 //! In JSON, names are in camelCase, absent values are left out, and times are milliseconds since 1970.
 

@@ -26,7 +26,7 @@ pub struct MessageView {
     /// The type of the message; `notice` for a notice of the system.
     #[serde(rename = "type")]
     pub message_type: String,
-    /// The text of the message, unchanged.
+    /// The text of the message, unchanged. If the sender wrote no text, polity makes a text from the other fields.
     pub text: String,
     /// The fields of the message other than its text, as the sender gave them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,9 +134,10 @@ pub struct ConversationView {
     pub agent: AgentId,
     /// The task in which the agent has the conversation.
     pub task: TaskId,
-    /// The newest records before `before`, oldest first.
+    /// The newest records whose number is below the parameter `before`, oldest first; without `before`, the newest of
+    /// all.
     pub entries: Vec<EntryView>,
-    /// The value of `before` for the next older part, if there is one.
+    /// The value of `before` for the request that gets the next older records, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<i64>,
 }
@@ -154,9 +155,9 @@ pub struct EntryView {
     /// If the record is an answer of a model: the number of the sent request that the model answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<i64>,
-    /// The record. The field `record` contains its type. If the type is `heard`, `message` is the whole message, or
-    /// only the id if the message was removed. If the row in the database is damaged, the type is `damaged`, and
-    /// `reason` contains what is wrong.
+    /// The record as a JSON object. Its field `record` contains its type. If the type is `heard`, `message` is the
+    /// whole message, or only the id if the message was removed. If the row in the database is damaged, the type is
+    /// `damaged`, and `reason` contains what is wrong.
     pub record: Map<String, Value>,
 }
 

@@ -5,7 +5,7 @@ use polity_society::id::{AgentId, ApprovalId, MessageId, RoleId, ServiceId, Task
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Selects how much of the present to return.
+/// Limits the lists in a [`NowView`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NowFilter {
@@ -18,7 +18,7 @@ pub struct NowFilter {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NowView {
-    /// The moment, by the clock of the process that has read it.
+    /// The moment, by the clock of the process that read the data.
     pub at: i64,
     /// The number of the newest event at this moment.
     pub as_of: i64,
@@ -162,7 +162,7 @@ pub enum Stuck {
         trouble: Trouble,
         /// Whether polity sends calls to the service.
         circuit: Circuit,
-        /// Until when the service gets no calls, or until when polity waits for a silent server.
+        /// The time until which the service gets no calls; for a silent server, the time until which polity waits.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<i64>,
         /// The most recent failure.

@@ -55,7 +55,7 @@ pub struct SearchFilter {
     /// Only what belongs to this task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The beginning of the page: the value of `next` of the page before.
+    /// The beginning of the page: the value of `next` from the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
     /// The most hits to return; 100 by default.
@@ -83,7 +83,7 @@ pub struct SearchHit {
     /// The receiver of a message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<AgentId>,
-    /// The part of the text with the first hits, in pieces.
+    /// The part of the text in which searched words first occur, in pieces.
     pub snippet: Vec<SnippetPiece>,
     /// When it was created.
     pub created_at: i64,

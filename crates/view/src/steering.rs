@@ -1,4 +1,4 @@
-//! Results of the person's actions, events, facts about the data, and problems.
+//! Pages of events, facts about the data, problems, and the results of the person's actions.
 
 use crate::Entry;
 use polity_society::id::{AgentId, MessageId, ServiceId, TaskId};
@@ -27,9 +27,9 @@ pub struct Posted {
     pub state: MessageState,
     /// The receiver.
     pub to: AgentId,
-    /// Whether the message had been accepted before, under the same idempotency key.
+    /// Whether an earlier request with the same idempotency key had already sent the message.
     pub duplicate: bool,
-    /// What will not work in the task, known before any model is asked.
+    /// What will not work in the task, as far as polity knows this before it asks a model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
 }
@@ -62,15 +62,15 @@ pub enum WarningCode {
 pub struct Forked {
     /// The new task.
     pub task: TaskId,
-    /// The agent whose turn begins again, under its id in the new task.
+    /// The agent whose turn begins again: the id of the agent's copy in the new task.
     pub agent: AgentId,
-    /// The message with which the turn begins, under its id in the new task.
+    /// The message with which the turn begins: the id of the message's copy in the new task.
     pub message: MessageId,
     /// The task that was copied.
     pub from: TaskId,
     /// The turn of the copied task that the new task begins again.
     pub turn: i64,
-    /// Whether the fork had been made before, under the same idempotency key.
+    /// Whether an earlier request with the same idempotency key had already made the fork.
     pub duplicate: bool,
 }
 
@@ -78,13 +78,13 @@ pub struct Forked {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewFork {
-    /// The turn that the new task begins again; the history of an agent names it.
+    /// The turn that the new task begins again. Each record of a conversation contains the number of its turn.
     pub turn: i64,
     /// Another service for the agent of the turn. For root, the service applies to the new task. For any other agent,
     /// it applies to the agent's role in the new task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceId>,
-    /// Another text for your message with which the turn began: a prompt, or an answer to a question.
+    /// A new text for the person's message that began the turn: a prompt, or an answer to a question.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
@@ -137,7 +137,7 @@ pub struct DataFacts {
     pub trouble: Option<String>,
     /// The number of the newest migration.
     pub schema: i64,
-    /// Bytes of the database in use, without free pages.
+    /// Bytes that the database uses, not counting its free pages.
     pub database_bytes: u64,
     /// Number of tasks.
     pub tasks: u64,
@@ -158,7 +158,7 @@ pub struct DataFacts {
     pub artifact_bytes: u64,
     /// Number of events.
     pub events: u64,
-    /// Number of the newest event.
+    /// The sequence number of the newest event.
     pub newest_event: i64,
 }
 

@@ -75,7 +75,7 @@ pub struct TaskFilter {
     /// Only tasks in this state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
-    /// The beginning of the page: the value of `next` of the page before.
+    /// The beginning of the page: the value of `next` from the previous page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<i64>,
     /// The most tasks to return; 100 by default.

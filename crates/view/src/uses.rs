@@ -77,7 +77,7 @@ impl ArtifactUses {
         uses
     }
 
-    /// Adds a call to a model. The calls arrive newest first.
+    /// Counts a model call that showed the artifact. The caller passes the calls newest first.
     fn add(&mut self, call: ShownTo) {
         let alike = |known: &&mut ShownTo| {
             let call = ShownTo { calls: known.calls, at: known.at, ..call.clone() };

@@ -1,5 +1,5 @@
-//! Explanations of events, artifacts, agents and tasks. An explanation is a chain of facts, each with the ids of what
-//! it is about, and a list of remedies.
+//! Explanations of events, artifacts, agents and tasks. An explanation consists of a chain of facts and a list of
+//! remedies. Each fact contains the ids of the things that it is about.
 
 mod sentence;
 
@@ -17,7 +17,7 @@ use serde_json::Number;
 pub struct Why {
     /// The facts. Each fact is a reason for the fact before it.
     pub chain: Vec<Fact>,
-    /// What can be done about it, the best first.
+    /// What the person can do, the best remedy first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remedies: Vec<WhyRemedy>,
 }
@@ -70,7 +70,7 @@ pub enum Fact {
         /// The services.
         services: Vec<ServiceId>,
     },
-    /// The agent knew agents that could take the content, and could have sent it to them.
+    /// The agent knew other agents that could take the content. The agent could have sent it to them.
     HasContacts {
         /// The agent.
         agent: AgentId,
@@ -89,7 +89,7 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
     },
-    /// What the society said about it, in the language of the society.
+    /// The text with which the society refused the call, in the language of the society.
     Said {
         /// The text.
         text: String,
@@ -124,7 +124,7 @@ pub enum Fact {
         service: ServiceId,
         /// The service that was asked.
         fallback: ServiceId,
-        /// Why it was not asked.
+        /// Why the service was not asked.
         reason: String,
     },
     /// A turn of an agent failed.

@@ -48,7 +48,7 @@ pub enum WorkspaceContent {
     Text {
         /// The text, or its beginning.
         text: String,
-        /// How many bytes of the file `text` covers.
+        /// How many bytes of the file are in `text`.
         shown: u64,
         /// The size of the file in bytes.
         size: u64,
@@ -114,7 +114,7 @@ pub struct ChangesView {
     pub files: Option<Vec<FileDiffView>>,
 }
 
-/// The changes in the workspaces of a task that polity records as git commits.
+/// What polity records as git commits in the workspaces of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordingView {

@@ -33,17 +33,17 @@ pub enum Error {
         /// The problem with the header.
         reason: &'static str,
     },
-    /// The URL may not be requested.
+    /// Polity refuses to request the URL.
     #[error("{0}")]
     Refused(Refused),
-    /// The server redirects to a URL that may not be requested.
+    /// The server redirects to a URL that polity refuses to request.
     #[error("`{from}` redirects to `{to}`, which is refused: {refused}")]
     RefusedRedirect {
         /// The URL that redirects.
         from: String,
         /// The URL to which the server redirects.
         to: String,
-        /// Why the second URL may not be requested.
+        /// Why polity refuses to request the second URL.
         refused: Refused,
     },
     /// The caller's rules do not permit this URL.

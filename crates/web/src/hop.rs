@@ -162,7 +162,7 @@ fn of_sending(error: &reqwest::Error, host: &str) -> Error {
     Error::Broken { host, reason }
 }
 
-/// Returns the text of the innermost cause of an error, which is the most specific.
+/// Returns the text of the innermost cause of an error, because it is the most specific cause.
 pub(crate) fn causes(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

@@ -76,8 +76,8 @@ pub fn read_html(html: &str, url: &Url) -> Readable {
     }
 }
 
-/// Removes invisible characters and spaces at the ends of lines, and replaces several empty lines in a row by one
-/// empty line. If exactly two spaces end a line, they stay, because they are a line break in Markdown.
+/// Removes all invisible characters, removes spaces at the ends of lines, and replaces several empty lines in a row by
+/// one empty line. If exactly two spaces end a line, they stay, because they are a line break in Markdown.
 fn tidy(markdown: &str) -> String {
     let visible = visible_chars(markdown);
     let mut tidy = String::with_capacity(visible.len());

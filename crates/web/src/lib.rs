@@ -4,11 +4,11 @@
 //! may do, and passes its own rules about URLs as a [`Permit`]. The texts that this crate returns come from
 //! strangers, so the caller must show these texts to models as quotations.
 //!
-//! The path of data of a request: *[`Request`] → `judge` (may a request go to this URL?) → `resolve` (resolves the
-//! name once) → `judge` (are all addresses public?) → `hop` (connects to these addresses and no others) → `redirect`
-//! (makes the next request, which begins at `judge` again) → `body` (decompresses and bounds the body) →
-//! [`Response`]*. For a page, the response then goes *→ `page` → `html` → [`Page`]*. `judge`, `redirect` and `html` are
-//! plain functions over plain data; only `resolve`, `hop` and `body` do IO.
+//! The path of a request: *[`Request`] → `judge` (may a request go to this URL?) → `resolve` (resolves the name once) →
+//! `judge` (are all addresses public?) → `hop` (connects to these addresses and no others) → `redirect` (makes the next
+//! request, which begins at `judge` again) → `body` (decompresses and bounds the body) → [`Response`]*. For a page, the
+//! response then goes *→ `page` → `html` → [`Page`]*. `judge`, `redirect` and `html` are plain functions over plain
+//! data; only `resolve`, `hop` and `body` do IO.
 
 mod shown;
 

@@ -77,8 +77,8 @@ fn method_after(status: StatusCode, method: &Method) -> Method {
     if becomes_get { Method::GET } else { method.clone() }
 }
 
-/// Returns whether two URLs have the same origin. A second URL that only changes the scheme from http to https on the
-/// same host also counts as the same origin.
+/// Returns whether two URLs have the same origin. A change from http to https on the same host also counts as the same
+/// origin.
 fn is_same_or_secured(from: &Url, to: &Url) -> bool {
     let is_same = from.origin() == to.origin();
     let is_secured = from.scheme() == "http"

@@ -13,8 +13,8 @@ use crate::shown::{one_line, shown_url};
 const METHODS: &[Method] =
     &[Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 
-/// Headers that a tool cannot set. They describe the connection or the length of the message. A wrong value could
-/// make a server read another request than polity has checked.
+/// Headers that a tool cannot set. They describe the connection or the length of the message. With a wrong value, a
+/// server could read a request that polity has not checked.
 const FORBIDDEN: &[HeaderName] =
     &[HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, ACCEPT_ENCODING, TE, TRAILER, UPGRADE, EXPECT];
 
@@ -140,7 +140,7 @@ const SELECTED: &[&str] = &[
     "www-authenticate",
 ];
 
-/// Maximum number of headers of a response that the caller gets.
+/// Maximum number of response headers that the caller gets.
 const MOST_HEADERS: usize = 40;
 
 pub(crate) fn selected(headers: &HeaderMap) -> Vec<(String, String)> {

@@ -177,7 +177,7 @@ pub(crate) fn web(settings: Settings, names: Arc<Names>, stand_in: Option<Socket
     web
 }
 
-/// Makes a [`Web`] for tests whose settings allow requests to one server by its address.
+/// Makes a [`Web`] for tests. Its settings allow requests to the address of `server`.
 pub(crate) fn web_to(server: &Server, settings: Settings) -> Web {
     let allow_hosts = vec![server.address.to_string().parse().expect("a host")];
     web(Settings { allow_hosts, ..settings }, Arc::default(), None)

@@ -5,8 +5,9 @@
 //! reads the files of a workspace, which agents can change. So filters, submodules, file system monitors and attributes
 //! of a workspace have no effect.
 //!
-//! A few git commands run in the person's own repository, whose configuration polity did not write. These commands only
-//! read HEAD and the object format, and read and write the branches of agents. They are in the module `person`.
+//! A few git commands run in the person's own repository, whose configuration polity did not write. These commands do
+//! nothing but read HEAD and the object format, and read and write the branches of agents. They are in the module
+//! `person`.
 
 use crate::problem::Problem;
 use std::ffi::{OsStr, OsString};
@@ -87,7 +88,7 @@ pub(crate) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// `directory` is the directory of the repository, in which the command runs.
+    /// The command runs in `directory`, the directory of the repository.
     pub(crate) fn on(directory: &'a Path, arguments: &[&str]) -> Self {
         let arguments = arguments.iter().map(OsString::from).collect();
         Self { directory, arguments, environment: Vec::new(), input: Input::Nothing }

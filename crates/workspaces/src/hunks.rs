@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// Maximum number of characters that are reported of each side of a hunk.
+/// A refusal shows at most this many characters of each side of a hunk.
 const SIDE_CHARS: usize = 2_000;
 
-/// Maximum number of hunks that are reported for a file.
+/// A refusal shows at most this many hunks of a file.
 const HUNKS: usize = 20;
 
 /// Lines that both sides have changed.
@@ -22,8 +22,7 @@ pub(crate) struct Hunk {
     pub(crate) theirs: String,
 }
 
-/// Returns a length for conflict markers that is greater than the length of everything in these texts that looks like a
-/// conflict marker.
+/// Returns a length for conflict markers. Everything in these texts that looks like a conflict marker is shorter.
 pub(crate) fn marker_size(texts: &[&[u8]]) -> usize {
     let run = |line: &[u8]| match line.first() {
         Some(first @ (b'<' | b'|' | b'=' | b'>')) => line.iter().take_while(|byte| *byte == first).count(),

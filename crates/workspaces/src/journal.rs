@@ -30,8 +30,8 @@ const FILES_AT_ONCE: usize = 32;
 pub(crate) struct Journal {
     /// The directory whose files the merge changes.
     pub(crate) directory: PathBuf,
-    /// The name of the workspace whose git index is set after the merge, and the commit to which it is set. Only the
-    /// git commands that agents run read this index. `None` for a directory of the person.
+    /// The name of the workspace whose git index is set after the merge, and the commit to which it is set. Only git
+    /// commands of agents read this index. `None` for a directory of the person.
     pub(crate) index: Option<(String, String)>,
     /// The git refs to set after the files are changed, each with its commit.
     pub(crate) points: Vec<(String, String)>,
@@ -154,8 +154,8 @@ pub(crate) async fn apply(
     directory: &Path,
     changes: &[Change],
 ) -> Result<Vec<TreePath>, Problem> {
-    // The files to write are compared with the disk only after the deletions. If something still exists at the path of
-    // a new file then, the merge did not delete it, so it stays unchanged.
+    // The files to write are compared with the disk only after the deletions. If something then still exists at the
+    // path of a new file, the merge did not delete it, so it stays unchanged.
     let first_write = changes.iter().position(|change| change.new.is_some()).unwrap_or(changes.len());
     let (deletions, writes) = changes.split_at(first_write);
     let nothing = BTreeSet::new();
@@ -187,7 +187,7 @@ pub(crate) async fn apply(
     Ok(left)
 }
 
-/// Returns the files that cannot be written, because this process may not change the directory above them.
+/// Returns the files that cannot be written, because this process has no permission to change the directory above them.
 pub(crate) async fn protected(directory: &Path, changes: &[Change]) -> Result<Vec<TreePath>, Problem> {
     let directory = directory.to_owned();
     let paths: Vec<TreePath> = changes.iter().map(|change| change.path.clone()).collect();

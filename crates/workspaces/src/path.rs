@@ -57,7 +57,8 @@ impl TreePath {
         self.0.strip_prefix(other.0.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
     }
 
-    /// Returns the directory above this path whose own path has this number of components.
+    /// Returns the directory above this path that has the first `components` components of this path. For `a/b/c` and
+    /// 2, it is `a/b`.
     pub(crate) fn ancestor(&self, components: usize) -> Option<Self> {
         let ends = self.0.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
         let end = ends.clone().nth(components.checked_sub(1)?)?;

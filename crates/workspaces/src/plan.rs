@@ -80,8 +80,8 @@ pub(crate) fn step(
     }
 }
 
-/// Returns the line ends that this version has on disk, or `None` if the disk has another version. A `version` of
-/// `None` is a file that does not exist.
+/// Returns the line ends that this version has on disk, or `None` if the disk has another version. `version` is `None`
+/// if the file does not exist in this version.
 pub(crate) fn same(version: Option<Version<'_>>, disk: &Disk) -> Option<Endings> {
     let same = |equal: bool| equal.then_some(Endings::Stored);
     match (version, disk) {

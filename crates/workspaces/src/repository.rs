@@ -1,4 +1,4 @@
-//! The git repository of a task: a bare repository beside the workspaces, which no agent can change.
+//! The git repository of a task: a bare repository that no agent can change. It is beside the workspaces.
 //!
 //! Each workspace is a linked worktree of this repository. If the task works in a directory of the person, this
 //! repository reads the objects of the person's repository, but never its configuration.
@@ -116,7 +116,7 @@ impl Repository {
         Ok(String::from_utf8_lossy(&output).trim().to_owned())
     }
 
-    /// Returns the hash of the commit to which a ref or another name of git leads, if this commit exists.
+    /// Returns the hash of the commit that git finds under a name, such as a ref, if this commit exists.
     pub(crate) async fn tip(&self, name: &str) -> Result<Option<String>, Problem> {
         let wanted = format!("{name}^{{commit}}");
         let answer =
@@ -275,7 +275,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Writes the file `.git` of a workspace, which leads git commands of agents to this repository. Keeps an
+    /// Writes the file `.git` of a workspace. This file leads git commands of agents to this repository. Keeps an
     /// existing `.git`, because polity itself does not read it.
     pub(crate) fn write_pointer(&self, workspace: &str, directory: &Path) -> Result<(), Problem> {
         let file = directory.join(".git");
@@ -399,7 +399,7 @@ pub(crate) async fn clear_lock(path: &Path) -> Result<(), Problem> {
     }
 }
 
-/// Replaces a file by renaming a new file.
+/// Replaces the content of a file: writes a new file, and renames it to `path`.
 pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Problem> {
     durable::replace(path, content).map_err(Problem::io("write", path))
 }

@@ -16,8 +16,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Two changes of a file within a short time may get the same timestamp. So if polity reads a file less than this time
-/// after its last change, polity reads the file again at the next comparison.
+/// Two changes of a file within this time may get the same timestamp. So if polity reads a file so soon after a change,
+/// polity reads the file again at the next comparison.
 const RACY: Duration = Duration::from_secs(2);
 
 /// The metadata and the git hash of each file that polity has read in a workspace, so that unchanged files need not

@@ -70,8 +70,8 @@ pub struct Settled {
     pub commit: Option<String>,
     /// Files that polity could not read. The commit leaves them unchanged.
     pub unreadable: Vec<String>,
-    /// Why the agent's branch was not written into the person's repository. Its commits are still in the repository
-    /// of the task. `None` if nothing went wrong.
+    /// Why the agent's branch was not written into the person's repository. The commits of the branch are still in the
+    /// repository of the task. `None` if nothing went wrong.
     pub unpublished: Option<String>,
 }
 
@@ -112,8 +112,8 @@ impl Workspaces {
     /// Makes the worktree of a new agent, on a new branch. The branch begins with the present state of the workspace of
     /// the hirer, the agent that hires the new agent. First, polity commits the changes in the hirer's workspace. If
     /// the hirer works in a directory of the person, nothing is committed there, and the branch begins with the
-    /// person's HEAD and the work that polity has merged into the directory since then. If the worktree exists, it
-    /// stays unchanged.
+    /// person's HEAD and the work that polity has merged into the directory since that commit. If the worktree exists,
+    /// it stays unchanged.
     pub async fn hire(
         &self,
         hirer: &Caller,

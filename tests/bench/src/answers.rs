@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub(crate) enum Awaited {
     /// Final messages to the person.
     Answer,
-    /// Events that tell that a task is idle: nothing is left to do in it.
+    /// Events that report a task as idle: nothing is left to do in it.
     Idle,
 }
 

@@ -2,8 +2,8 @@
 //! turn, it commits the message, reads the conversation, sends a request with the same fixed part as a request of
 //! polity, reads the answer from the stream, and commits the answer.
 //!
-//! The bench starts its own binary again as the process of the floor. So the processor time and memory of the floor are
-//! measured apart from those of the bench.
+//! The floor runs in a second process of the bench's own binary. So the bench can measure the processor time and the
+//! memory of the floor apart from its own.
 
 mod asker;
 mod fixed;

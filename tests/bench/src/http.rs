@@ -49,7 +49,8 @@ impl Connection {
         })
     }
 
-    /// Sends a request and reads the head of the answer. `headers` are whole lines.
+    /// Sends a request and reads the head of the answer. `line` is the method and the path. `headers` consists of
+    /// complete header lines, each with its line break.
     pub(crate) fn send(&mut self, line: &str, headers: &str, body: &[u8]) -> Result<Body<'_>> {
         self.request.clear();
         write!(

@@ -1,4 +1,4 @@
-//! What is measured in each scenario, with its goal.
+//! The measures of each scenario, and the goal of each measure.
 
 /// Something that polity and the floor both do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -102,7 +102,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Posts a prompt to root, in a new task unless one is given, and returns its task.
+    /// Posts a prompt to root, and returns the id of its task. Without `task`, the prompt begins a new task.
     pub(crate) fn post(&mut self, text: &str, task: Option<&str>) -> Result<String> {
         let mut message = json!({"text": text});
         if let Some(task) = task {

@@ -23,7 +23,7 @@ impl Row {
     }
 
     /// Returns the median of the ratios of all rounds. Each ratio compares polity and the floor within one round,
-    /// because the machine is equally busy for both then.
+    /// because within a round the machine is about equally busy for both.
     fn ratio(&self) -> Option<f64> {
         median(self.samples.iter().filter_map(|sample| Some(sample.polity / sample.floor?)))
     }

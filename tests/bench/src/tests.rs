@@ -42,7 +42,8 @@ fn the_floor_measures_the_parts_of_a_conversation() {
 #[test]
 fn the_floor_hires_every_agent_once() {
     let (model, _) = work(Work::Hire, script::hiring(30));
-    // Root creates the role, hires twice and closes; each agent works once.
+    // Root makes four requests: it creates the role, hires 20 agents, hires 10 agents, and ends its turn. Each agent
+    // makes one request.
     assert_eq!(model.requests(), 4 + 30);
 }
 

@@ -14,8 +14,8 @@ use super::society::{Act, act, name};
 
 /// Percentage of requests that get a bad answer.
 const BAD: u8 = 30;
-/// Maximum number of attempts of one call that get a bad answer, at all services together. A call has six attempts:
-/// the fifth may fail because another call failed, and the sixth gets a good answer.
+/// Maximum number of failed requests of one call, at all services together. The next request gets a good answer. A
+/// call has six attempts: the fifth may fail because another call failed, and the sixth gets the good answer.
 const MOST_OF_A_CALL: u32 = 4;
 /// The length of the pause that a service asks for.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
@@ -230,8 +230,7 @@ impl Chaos {
         let bad = lots.u8(..100) < BAD;
         let mut fault = FAULTS[lots.usize(..FAULTS.len())];
         if hopeless {
-            // This agent must never succeed. It gets only faults that fail at once and for which no other call has to
-            // wait.
+            // This agent must never succeed. It gets only faults that come at once and that make no other call wait.
             fault = [Fault::Down, Fault::RateLimited, Fault::Html, Fault::Torn][lots.usize(..4)];
         } else if failed >= MOST_OF_A_CALL {
             return None;

@@ -101,8 +101,8 @@ fn everything_is_found_by_its_words() {
                 .is_some_and(|all| all.contains(&json!({"text": word, "hit": true})))
         );
     }
-    // 480 is the width of the picture, which messages contain but briefs do not. So a search for agents, which searches
-    // their briefs, does not find 480. It does find the word `what`, because the lead's brief quotes the prompt.
+    // 480 is the width of the picture. Messages contain this number, but briefs do not. A search for agents looks into
+    // their briefs, so it finds nothing for 480. It finds the word `what`, because the lead's brief quotes the prompt.
     let sized = rows(&polity, &["search", "--kind", "message", "480"]);
     let agents = rows(&polity, &["search", "--kind", "agent", "480"]);
     assert!(!sized.is_empty() && agents.is_empty(), "{sized:?} {agents:?}");

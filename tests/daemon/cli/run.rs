@@ -74,8 +74,8 @@ fn whoever_interrupts_it_leaves_the_daemon_working() {
     assert!(!ended.stdout.contains("one moment"), "a text was printed again");
 }
 
-/// Returns the output on a terminal without the foot: the lines at the bottom that `polity run` draws again and again.
-/// These lines show what agents are doing at the moment, so they differ between runs.
+/// Removes the foot from the output of `polity run` on a terminal. The foot is the lines at the bottom that the command
+/// draws again and again. They show what agents are doing at the moment, so they differ between runs.
 fn without_foot(shown: &str) -> String {
     let mut stays = String::new();
     for (number, drawn) in shown.split("\u{1b}[J").enumerate() {
@@ -94,16 +94,16 @@ fn without_foot(shown: &str) -> String {
     stays
 }
 
-/// Makes the lines that a terminal has shown comparable between runs. Sorts the lines, because the two tasks run at
-/// the same time. Leaves out the path of the configuration. Replaces each word that contains a digit, such as an id
+/// Returns the lines on a terminal in a form that is the same in every run. Sorts the lines, because the two tasks run
+/// at the same time. Leaves out the path of the configuration. Replaces each word that contains a digit, such as an id
 /// or a size.
 fn comparable(shown: &str) -> Vec<String> {
     let word = |word: &str| match word.contains(|character: char| character.is_ascii_digit()) {
         true if !word.contains('\u{1b}') => "…".to_owned(),
         _ => word.to_owned(),
     };
-    // An agent's id ends in four random characters. Sometimes none of them is a digit, so the rule for words with
-    // digits does not replace the id.
+    // An agent's id ends in four random characters. If none of them is a digit, the rule for words with digits does
+    // not replace the id.
     let without_ids = |line: &str| match line.split_once("worker-") {
         Some((before, after)) => format!("{before}worker-….{}", after.get(4..).unwrap_or_default()),
         None => line.to_owned(),

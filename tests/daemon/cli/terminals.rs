@@ -58,7 +58,7 @@ fn assert_fits(shown: &str, columns: u16) {
     }
 }
 
-/// Returns the words of a text. A line may end between two Chinese characters, so they are no words here.
+/// Returns the words of a text. Chinese characters count as separators, because a line may end between any two of them.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_between = |character: char| character.is_whitespace() || is_wide(character);
     text.split(is_between).filter(|word| !word.is_empty())
@@ -80,7 +80,7 @@ fn assert_whole(shown: &str, whole: &str, columns: u16) {
     }
 }
 
-/// Checks the answer of a model that says thirty times `wonderful`, and then a word that begins with `end-`.
+/// Checks how a terminal shows an answer that consists of thirty times `wonderful` and a word that begins with `end-`.
 #[track_caller]
 fn assert_answer_is_legible(shown: &str, columns: u16) {
     // Leave out the indented lines, which the chat shows while a model writes. Only they may be broken within a word.

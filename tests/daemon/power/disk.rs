@@ -3,8 +3,9 @@
 //! The simulated disk promises no more than POSIX does. Data survives once its file was synced, and a name survives
 //! once its directory was synced. Each change that was not synced may survive or not, independently of the other
 //! changes. As on Linux, a failed sync loses the data that it should have written: a process can still read this
-//! data, but the data does not get to the disk until a process writes it again. A failed sync of a directory loses no
-//! names here, because file systems with a journal write nothing more after such a failure.
+//! data, but the data does not get to the disk until a process writes it again. If the sync of a directory fails, the
+//! simulated disk loses no names: after such a failure, a file system with a journal writes nothing more, so no later
+//! change can survive without these names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -14,7 +14,7 @@ use crate::support::database::Database;
 enum Fact {
     /// An event that was printed.
     Event { seq: i64, body: Value },
-    /// A tool call of an agent whose result was sent to a model.
+    /// A tool result that was sent to a model: the agent that made the call, and the id of the call.
     Result { agent: String, call: String },
 }
 

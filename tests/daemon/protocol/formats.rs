@@ -264,7 +264,7 @@ fn a_message_is_a_header_its_content_and_a_hint() {
     );
 }
 
-/// If the configured language is English, a message has the same lines as in Chinese.
+/// If the configured language is English, a message has the same lines as in Chinese, but in English.
 /// Tests criteria 10.1, 10.2, 10.3, 10.4 and 10.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn the_same_in_english() {

@@ -131,8 +131,8 @@ fn technical_constraints_must_reach_the_child() {
     assert_one_line_says(ENGLISH.root, &["never drop or reword one"]);
 }
 
-/// The prompts tell agents to ask in the receiver's format, to send no reply to an answer, and to let the system stamp
-/// the sender.
+/// The prompts tell agents to ask in the receiver's format, to send no reply to an answer, and not to write the sender
+/// themselves, because the system does this.
 /// Tests criteria 4.4, 5.4, 5.6, 9.4 and 9.5 of `docs/seeds/agent-communication.requirements.md`.
 #[test]
 fn everybody_is_told_how_to_write_to_others() {

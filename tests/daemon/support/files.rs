@@ -75,7 +75,8 @@ pub(crate) fn hexadecimal(bytes: &[u8], before: &str, between: &str) -> String {
     bytes.join(between)
 }
 
-/// Finds the first 64 successive characters of the file's base64 or hexadecimal, even if JSON has added backslashes.
+/// Searches the haystack for 64 successive characters of the file's base64 or hexadecimal form, and returns the first
+/// match. Finds them even if JSON has added backslashes.
 pub(crate) fn run_of(haystack: &[u8], file: &[u8]) -> Option<String> {
     let (plain, hexadecimal) = (base64(file), hexadecimal(file, "", ""));
     let for_addresses = plain.replace('+', "-").replace('/', "_");

@@ -84,8 +84,8 @@ fn find(asked: &Conversation, tool: &str, is_it: impl Fn(&ToolResult) -> bool) -
     asked.results_of(tool).into_iter().find(is_it)
 }
 
-/// Returns the texts of all messages from agents that a request contains. Leaves out the reply hint, a line of the
-/// system that tells the receiver how to answer.
+/// Returns the texts of all messages in a request that have an agent as their sender. Leaves out the reply hint, a line
+/// of the system that tells the receiver how to answer.
 pub(crate) fn heard_from_agents(asked: &Conversation) -> Vec<String> {
     let heard = asked.heard().into_iter();
     let from_agents = heard.filter(|heard| matches!(heard.from, Sender::Agent { .. }));

@@ -90,7 +90,7 @@ pub(crate) struct Performed {
 }
 
 impl Performed {
-    /// Returns the id of the agent with this role that sent the first request to the model server.
+    /// Returns the id of the first agent with this role that has called its model.
     #[track_caller]
     pub(crate) fn id(&self, role: &str) -> String {
         let requests = self.server.requests();
@@ -123,7 +123,7 @@ pub(crate) fn newest_words(asked: &Conversation) -> Option<String> {
     said.next().map(|heard| words(&heard))
 }
 
-/// Returns the text of a message without two lines that the system adds: the reply hint and the sender's
+/// Returns the text of a message. Leaves out two lines that the system adds: the reply hint and the sender's
 /// self-introduction.
 pub(crate) fn words(heard: &Heard) -> String {
     let is_of_system = |line: &&str| line.starts_with("如需回复") || line.starts_with("（自我介绍）");

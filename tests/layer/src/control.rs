@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 /// The index of each number in the file. Each number is an `i64` in native byte order.
 #[derive(Clone, Copy)]
 pub(crate) enum Word {
-    /// Writes to files below the root fail with this error number. For this number and the next three, 0 lets the
-    /// calls succeed.
+    /// Writes to files below the root fail with this error number. In `Write`, `Change`, `Sync` and `Descriptor`, the
+    /// value 0 lets the calls succeed.
     Write,
     /// Calls that create, rename, remove or open for writing a file below the root fail with this error number.
     Change,
@@ -36,8 +36,8 @@ fn words() -> Option<&'static Words> {
     static SHARED: OnceLock<Option<&'static Words>> = OnceLock::new();
     *SHARED.get_or_init(|| {
         let path = CString::new(std::env::var_os("POLITY_LAYER_CONTROL")?.into_vec()).ok()?;
-        // SAFETY: the path ends with a zero byte. A direct system call is used, because `open` leads back into this
-        // library.
+        // SAFETY: the path ends with a zero byte. The system call is direct, because a call of `open` would lead back
+        // into this library.
         let file = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), libc::O_RDWR, 0) };
         let file = c_int::try_from(file).ok().filter(|file| *file >= 0)?;
         let (size, rights) = (size_of::<Words>(), libc::PROT_READ | libc::PROT_WRITE);

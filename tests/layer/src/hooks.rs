@@ -262,7 +262,7 @@ unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     unsafe { renamed(Kind::Directory, path, b"", || real(path, mode)) }
 }
 
-/// Returns by how many nanoseconds a clock must be wrong, as the test has ordered.
+/// Returns the error that the test has ordered for a clock, in nanoseconds.
 fn error_of(clock: libc::clockid_t) -> i64 {
     match clock {
         libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE => get(Word::Wall),

@@ -58,8 +58,8 @@ fn shared() -> &'static Mutex<Journal> {
         let file = std::env::var_os("POLITY_LAYER_JOURNAL").and_then(|path| {
             let path = CString::new(path.into_vec()).ok()?;
             let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | libc::O_CLOEXEC;
-            // SAFETY: the path ends with a zero byte. A direct system call is used, because `open` leads back into
-            // this library.
+            // SAFETY: the path ends with a zero byte. The system call is direct, because a call of `open` would lead
+            // back into this library.
             let file =
                 unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, 0o600) };
             c_int::try_from(file).ok().filter(|file| *file >= 0)
@@ -94,8 +94,8 @@ impl Journal {
         record.extend_from_slice(data);
         let mut left = record.as_slice();
         while !left.is_empty() {
-            // SAFETY: pointer and length are those of a slice. A direct system call, because `write` leads back into
-            // this library.
+            // SAFETY: pointer and length are those of a slice. The system call is direct, because a call of `write`
+            // would lead back into this library.
             let written = unsafe { libc::syscall(libc::SYS_write, file, left.as_ptr(), left.len()) };
             match usize::try_from(written) {
                 Ok(written) if written > 0 => left = left.get(written..).unwrap_or_default(),

@@ -1,9 +1,9 @@
 //! An MCP server for the tests, over standard input and output. Some of its tools answer normally, others fail or
 //! misbehave.
 //!
-//! `FAKE_LOG` is a file that gets a line for each call of `change`. `FAKE_PICTURE` is a picture as base64.
-//! `FAKE_PEEK` is a file that `peek` reads. `FAKE_MORE` is the number of additional tools, which make the list of
-//! tools long.
+//! Environment variables: `FAKE_LOG` names a file that gets a line for each call of the tool `change`. `FAKE_PICTURE`
+//! contains a picture in base64. `FAKE_PEEK` names a file that the tool `peek` reads. `FAKE_MORE` is the number of
+//! additional tools, which make the list of tools long.
 
 #![expect(clippy::expect_used, reason = "a failure here is a failed test")]
 

@@ -36,8 +36,8 @@ def growth(before, after):
 `;
 
 /**
- * The steps of each agent. The number of tool results that the agent has chooses its next step; after all other steps,
- * the agent repeats the last one. A step that returns a text ends the turn.
+ * The steps of each agent. With each tool result, the agent goes on to its next step; it repeats the last step. A step
+ * that returns a text ends the turn.
  */
 const SCRIPTS = {
   Root: [
@@ -68,8 +68,8 @@ const SCRIPTS = {
 
 /**
  * Starts the model's server; `url` is the `baseURL` for `llmservices.json`. The Reader and the Planner answer when the
- * test has called `release` with their name. The first request of the Researcher fails, so that it pauses before the
- * next attempt.
+ * test has called `release` with their name. The first request of the Researcher fails, so that the Researcher pauses
+ * before the next attempt.
  */
 export async function company() {
   const held = { Reader: gate(), Planner: gate() };

@@ -9,7 +9,7 @@ export const REPORT = "# 报告\n\n| 工人 | 结果 |\n|---|---|\n| 全部 | �
 /** A text that only the system prompts of workers contain. */
 const WORKER = "你是一名工人。";
 
-/** Starts the model's server. It counts the requests that are in progress, and the most at the same time. */
+/** Starts the model's server. `most` returns the largest number of requests that were in progress at the same time. */
 export async function crowd() {
   const held = [];
   let most = 0;

@@ -16,8 +16,8 @@ export const PATIENCE_MS = 120_000;
 const GIVEN_FROM = 32_768;
 
 /**
- * Returns a free port below `GIVEN_FROM`, which stays free while the daemon is stopped. Tests that run at the same
- * time begin their search at different ports.
+ * Returns a free port below `GIVEN_FROM`, because such a port stays free while the daemon is stopped. Tests that run at
+ * the same time begin their search at different ports.
  */
 async function freePort() {
   for (let port = 20_000 + (process.pid * 7) % 10_000; port < GIVEN_FROM; port += 1) {

@@ -123,8 +123,8 @@ test("every code of an error has its text", () => {
 test("nothing makes markup or code out of text, nothing has a style or a handler in markup", () => {
   for (const [name, text] of scripts()) {
     for (const danger of ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "new Function", "setAttribute(\"style\"", "createContextualFragment", "http://", "https://"]) {
-      // `dom.js` may contain `http://`: so begins the name of the SVG namespace, which looks like a web address but is
-      // never loaded.
+      // `dom.js` may contain `http://`, because the name of the SVG namespace begins with it. This name looks like a
+      // web address, but no browser loads it.
       if (danger === "http://" && name === "dom.js") continue;
       assert.ok(!text.includes(danger), `${name} has ${danger}`);
     }

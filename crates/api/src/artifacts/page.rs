@@ -95,8 +95,8 @@ async fn page(State(shared): State<Arc<Shared>>, Named(name): Named) -> Result<R
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    // A content security policy cannot stop a browser from looking up the host names of links in advance. This header
-    // stops it.
+    // A content security policy cannot stop a browser from looking up the host names of links in advance, but this
+    // header can.
     headers.insert(HeaderName::from_static("x-dns-prefetch-control"), HeaderValue::from_static("off"));
     Ok(response)
 }

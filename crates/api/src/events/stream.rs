@@ -90,8 +90,8 @@ pub(super) async fn open(
         let detail = format!("{MOST_STREAMS} event streams are already open; close one");
         Problem::busy(detail, COME_AGAIN)
     })?;
-    // Besides the watch channel, ask the database for the newest event, because a client may know an event that the
-    // watch channel has not announced yet.
+    // Do not rely on the watch channel alone: a client may know an event that the channel has not announced yet. So
+    // also ask the database for the newest event.
     let last = shared.society.events_before(i64::MAX, 1, &EventFilter::default()).await?;
     let newest = last.events.last().map_or(0, |entry| entry.seq).max(*shared.society.newest_event().borrow());
     let (after, told) = match begin(after, last.oldest, newest) {

@@ -22,7 +22,7 @@ use std::sync::Arc;
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Bytes that the JSON of a message may have in addition to its text.
 const EXTRA: usize = 64 * 1024;
-/// Maximum number of bytes of a character in JSON, which is the length of an escape such as `\u0000`.
+/// Maximum number of bytes of a character in JSON: the length of an escape such as `\u0000`.
 const BYTES_PER_CHARACTER: usize = 6;
 
 /// A message from the person, with either `text` or `payload`, not both.

@@ -99,7 +99,7 @@ impl Drop for Connection {
 }
 
 impl Place {
-    /// Returns once the connection must close, because another stranger needs its place.
+    /// Waits until the connection must close, because a new connection needs its place.
     pub(super) async fn evicted(&self) {
         self.0.evicted.cancelled().await;
     }

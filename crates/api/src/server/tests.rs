@@ -63,7 +63,7 @@ async fn silence_closes_a_connection() {
         assert!(!answer.contains("200 OK"), "{sent:?}: {answer}");
         assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs(), "{sent:?}");
     }
-    // After its answer, a client has as much time for the next request as a new client has for its first.
+    // After an answer, a client has as much time for its next request as a new client has for its first request.
     let (answer, lasted) = after_silence(&format!("{head}\r\n")).await;
     assert!(answer.ends_with("\r\n\r\nhello"), "{answer}");
     assert_eq!(lasted.as_secs(), HEAD_WITHIN.as_secs());

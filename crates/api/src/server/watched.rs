@@ -1,5 +1,6 @@
-//! Protection against bodies that do not arrive, and against bodies that no handler reads to the end. After the answer,
-//! the connection would stay open until the client has sent the rest of the body, which may take very long.
+//! Protection against bodies that do not arrive, and against bodies that no handler reads to the end. Without this
+//! protection, a connection would stay open after the answer until the client has sent the rest of the body. This may
+//! take very long.
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::pin::Pin;
@@ -24,8 +25,8 @@ pub(crate) enum Unread<E> {
     Silent,
 }
 
-/// A body that fails when nothing of it arrives for [`SILENCE`], and that reports when a handler drops it before its
-/// end.
+/// A body that fails if nothing of it arrives for [`SILENCE`]. The body also tells the connection if a handler drops
+/// the body before its end.
 pub(super) struct Watched<B: Body + Unpin> {
     body: B,
     /// Runs while a handler waits for the next piece.
@@ -88,7 +89,7 @@ impl<B: Body + Unpin> Drop for Watched<B> {
     }
 }
 
-/// Returns when the deadline for the rest of a body has passed and no other request has arrived on the connection.
+/// Waits until the deadline for the rest of a body has passed and no other request has arrived on the connection.
 pub(super) async fn rest_is_late(mut rest: watch::Receiver<Option<Instant>>) {
     loop {
         let due = *rest.borrow_and_update();

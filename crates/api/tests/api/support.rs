@@ -289,7 +289,7 @@ fn validator(name: &str, schema: &Value) -> Arc<Validator> {
     Arc::clone(made.entry(name.to_owned()).or_insert_with(make))
 }
 
-/// Finds the documented path that matches, with its operations. A path without parameters takes precedence.
+/// Finds the documented path that matches `path`, and its operations. A path without parameters takes precedence.
 fn described(path: &str) -> Option<(&'static str, &'static Value)> {
     let fits = |template: &str| {
         let (parts, given) = (template.split('/').collect::<Vec<_>>(), path.split('/').collect::<Vec<_>>());

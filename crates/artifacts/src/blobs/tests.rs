@@ -233,7 +233,7 @@ async fn nothing_is_written_or_removed_behind_a_link() {
         assert!(matches!(refused, Err(BlobError::Open { path, .. }) if path == root.join(inner)));
         assert!(elsewhere.join("precious").exists());
     }
-    // Somebody creates a link after the store was opened, where the store would create a directory.
+    // After the store was opened, somebody creates a link where the store would create a directory.
     let (directory, store) = store().await;
     let bytes = Bytes::from_static(b"not there");
     let shard = store.root.join(&BlobHash::of(&bytes).as_str()[..2]);

@@ -33,8 +33,8 @@ fn failed(why: &str) -> Finding {
 }
 
 impl Plan {
-    /// If `--fix` settles a finding, adds to its advice that the user can run `polity doctor --fix` instead. The advice
-    /// of all other findings stays as it is.
+    /// If `--fix` would correct what a finding reports, adds to the finding's advice that the user can run
+    /// `polity doctor --fix` instead. The advice of all other findings stays as it is.
     pub(super) fn advise(&self, section: &mut Section) {
         let Some((service, findings)) = section.of_service() else { return };
         let corrects = |field: Field| {

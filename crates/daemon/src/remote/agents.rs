@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// Only agents with this role, given by its name or its id.
     #[arg(long)]
     role: Option<String>,
-    /// Only agents whose service currently has this capability, such as vision.
+    /// Only agents whose service currently has this capability, such as `vision`.
     #[arg(long, value_parser = capability)]
     capability: Option<Capability>,
     /// Whether the service must have the capability for input, output or both [default: input].

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     /// Only artifacts of this task.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only artifacts that this agent, or user, has stored.
+    /// Only artifacts that this party has stored: the id of an agent, or `user`.
     #[arg(long, value_name = "AGENT")]
     owner: Option<String>,
     /// Only artifacts of this kind: text, image, audio, video, document or other.

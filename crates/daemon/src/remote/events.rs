@@ -28,13 +28,13 @@ pub(crate) struct Arguments {
     /// Maximum number of events: the newest, or with --after the oldest [default: 50; with --after, all].
     #[arg(long, value_name = "COUNT")]
     limit: Option<u32>,
-    /// Only events of this task, and events that belong to no task.
+    /// Only events of this task, and events about its agents.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
     /// Only events about this agent.
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// Only events of this kind, such as message_accepted; may be given several times.
+    /// Only events of this kind, such as `message_accepted`; may be given several times.
     #[arg(long, value_name = "KIND")]
     kind: Vec<String>,
 }

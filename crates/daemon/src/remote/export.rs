@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
     /// The task to export [default: the newest].
     #[arg(value_name = "TASK")]
     task: Option<String>,
-    /// md, for people: the agents, messages and artifacts; or json, for programs: also the conversations of all agents
-    /// and all details.
+    /// `md`, for people: the agents, messages and artifacts; or `json`, for programs: also the conversations of all
+    /// agents and all details.
     #[arg(long, default_value = "md", value_parser = variant::<Format>)]
     format: Format,
     /// The file to write [default: standard output].

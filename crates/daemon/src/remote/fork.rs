@@ -1,4 +1,4 @@
-//! `polity fork TASK --turn N`: begins a new task that has everything up to a turn, and begins this turn again.
+//! `polity fork TASK --turn N`: copies a task up to a turn, and begins this turn again in the copy.
 
 use super::At;
 use super::send::wait_for;
@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     /// The task to copy. It stays unchanged.
     #[arg(value_name = "TASK")]
     task: String,
-    /// The turn that the new task begins again; `polity agent ID --conversation --json` names the turns.
+    /// The turn that the new task begins again; `polity agent ID --conversation --json` shows the numbers of turns.
     #[arg(long, value_name = "N")]
     turn: i64,
     /// Another service for the agent of this turn.

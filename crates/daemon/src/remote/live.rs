@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthChar;
 const AGENTS: usize = 6;
 /// Maximum number of lines for the text that root's model is writing; the end of the text is shown.
 const TEXT_LINES: usize = 4;
-/// Number of characters of a text to keep: more than the lines can show.
+/// Number of bytes to keep at the end of a text: more than the lines can show.
 const KEPT: usize = 4_000;
 
 /// The agents that are at work.
@@ -28,7 +28,7 @@ struct AtWork {
     saying: Saying,
 }
 
-/// The end of a model's answer that is still arriving.
+/// What has arrived of a model's unfinished answer. Only the ends of long texts are kept.
 #[derive(Debug, Default)]
 pub(crate) struct Saying {
     answer: u64,

@@ -23,19 +23,19 @@ pub(crate) struct Arguments {
     /// Only messages of this task.
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// Only messages from this sender: the id of an agent, user, or system.
+    /// Only messages from this sender: the id of an agent, `user`, or `system`.
     #[arg(long, value_name = "AGENT")]
     from: Option<String>,
-    /// Only messages to this agent, or to user.
+    /// Only messages to this receiver: the id of an agent, or `user`.
     #[arg(long, value_name = "AGENT")]
     to: Option<String>,
-    /// Only messages that this agent, or user, sent or received.
+    /// Only messages that this party sent or received: the id of an agent, or `user`.
     #[arg(long, value_name = "AGENT")]
     with: Option<String>,
     /// Only messages in this state: delayed, queued, in_turn, done, answered, failed or bounced.
     #[arg(long, value_parser = variant::<MessageState>)]
     state: Option<MessageState>,
-    /// Only messages of this type, such as general; messages of the system have the type notice.
+    /// Only messages of this type, such as `general`; messages of the system have the type `notice`.
     #[arg(long = "type", value_name = "TYPE")]
     message_type: Option<String>,
     /// Only messages to you that you have not been shown yet.
@@ -78,8 +78,7 @@ fn words(messages: &[MessageView], page: Page) -> String {
     messages.join("\n\n")
 }
 
-/// Formats a message: a line with its facts, then its text and attachments. The text has all fields of the message's
-/// payload.
+/// Formats a message: a line with its facts, then its text and attachments. Leaves out the field `payload`.
 pub(crate) fn in_words(message: &MessageView, page: Page) -> String {
     let mut head = format!(
         "{} {} {} → {} {}",

@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
 const BEFORE: u32 = 20;
 /// Minimum interval between two redraws, and between two requests for the list of agents.
 const PERIOD: Duration = Duration::from_millis(250);
-/// Maximum length, in characters, of a text in the sentence that shows an event, such as the text of a message. If the
-/// text is longer or has several lines, the sentence contains only its beginning.
+/// A final message to the user is printed in full below the sentence about its event if the message has several lines
+/// or more characters than this, because the sentence may contain only the beginning of the message.
 const SENTENCE_CHARS: usize = 80;
 /// Maximum interval between two redraws. The screen shows elapsed times, so it changes even if no event arrives.
 const SECOND: Duration = Duration::from_secs(1);

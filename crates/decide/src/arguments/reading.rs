@@ -60,8 +60,8 @@ pub(super) struct Reader<'a> {
     ignored: Vec<String>,
     /// Notes about arguments that were understood although the model did not write them as the schema demands.
     understood: Vec<String>,
-    /// The name of the argument whose message got a copy of the brief. Faults of the brief are reported only once, for
-    /// the original.
+    /// The name of the message argument into which the brief was copied. Faults of the brief are reported only once,
+    /// for the original.
     lent_to: Option<&'static str>,
 }
 

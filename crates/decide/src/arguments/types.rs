@@ -180,7 +180,7 @@ fn one_of<T>(value: &Value, all: impl Iterator<Item = (&'static str, T)> + Clone
 
 impl Argument for ToolGroup {
     fn schema(_: &mut SchemaGenerator) -> Schema {
-        // This schema does not list the tool groups. Each request to a model lists the groups that its agent may give
+        // This schema does not list the tool groups. Each request to a model lists the groups that the agent may give
         // to a role.
         json_schema!({"type": "string"})
     }

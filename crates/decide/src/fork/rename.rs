@@ -10,7 +10,7 @@ pub struct Names {
     /// The ids of agents, roles, messages and the task.
     pub ids: HashMap<String, String>,
     pub turns: HashMap<i64, i64>,
-    /// The numbers of the questions to the person whether an agent may make a call.
+    /// The numbers of the questions to the person about calls.
     pub approvals: HashMap<i64, i64>,
     /// The numbers of the rows of messages.
     pub messages: HashMap<i64, i64>,

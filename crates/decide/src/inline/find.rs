@@ -16,9 +16,9 @@ const NEAR: usize = 48;
 /// Maximum distance from the data of a data URL back to its `data:`, in bytes.
 const URL_HEAD: usize = 200;
 
-/// At places that look like the beginning of a file, the search decodes bytes to find out. It may decode only a limited
-/// number of bytes for this: `PATIENCE` times the length of the text, plus `LEAST_PATIENCE`. Only a text that was made
-/// to slow down the search comes near this limit.
+/// At places that look like the beginning of a file, the search decodes bytes to find out whether a file begins there.
+/// It may decode only a limited number of bytes for this: `PATIENCE` times the length of the text, plus
+/// `LEAST_PATIENCE`. Only a text that was made to slow down the search comes near this limit.
 const PATIENCE: usize = 16;
 const LEAST_PATIENCE: usize = 1 << 16;
 

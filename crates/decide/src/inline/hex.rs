@@ -6,8 +6,8 @@ use super::symbol::{Symbol, symbol};
 /// A run of hexadecimal digits counts as bytes only if it has at least this many digits.
 const LONG_RUN: usize = 64;
 
-/// A list of bytes with separators counts only if it has at least this many bytes. A shorter list is probably an
-/// example in a text, such as the signature of a format.
+/// A list of pairs of digits with separators counts as bytes only if it has at least this many pairs. A shorter list is
+/// probably an example in a text, such as the signature of a format.
 const MANY_BYTES: usize = 65;
 
 /// Maximum length of the separator between two pairs of digits, in bytes. A separator may contain the end of a line

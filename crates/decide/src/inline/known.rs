@@ -10,9 +10,9 @@ pub(super) const HEAD: usize = 2048;
 /// The maximum number of bytes that [`begins_file`] examines.
 pub(super) const BEGINNING: usize = 12;
 
-/// Formats that do not count as files of a known kind, because their signature has only two or three bytes: for
-/// example, every path that begins with `/work` decodes to the signature of the first format. The list also contains
-/// the format of certificates, because people and models read certificates as base64.
+/// Formats that do not count as files of a known kind, because their signature has only two or three bytes. A text can
+/// contain such a signature by chance: for example, `/work`, decoded as base64, begins like a file of the first format.
+/// The list also contains the format of certificates, because people and models read certificates as base64.
 const TOO_EASY: &[&str] = &[
     "image/jxl",
     "application/octet-stream",

@@ -69,7 +69,7 @@ fn a_whole_text_that_is_a_file() {
     ] {
         assert_eq!(bytes(&text), Some(png()), "{text}");
     }
-    // These texts decode to bytes that begin no known file.
+    // None of these texts consists of one known file alone.
     assert_eq!(bytes(&STANDARD.encode([7; 90])), None);
     assert_eq!(bytes(&"word".repeat(30)), None);
     assert_eq!(bytes(&format!("the picture: {plain}")), None);

@@ -241,7 +241,8 @@ impl<'a> ArtifactRenderer<'a> {
             (false, _, _) => Help::Contacts(contacts),
             (true, None, _) => Help::Nobody,
             (true, Some(_), Reason::MissingCapability(_)) => Help::Hire,
-            // The reader's own service has the capability, so the help must name another service for a new agent.
+            // The reader's own service has the capability, but something else prevents it from taking the artifact.
+            // So the help names another service for the new agent.
             (true, Some(other), _) => Help::HireOn(other.id.clone()),
         }
     }
@@ -250,7 +251,7 @@ impl<'a> ArtifactRenderer<'a> {
         self.shown.push(Shown { artifact: id.clone(), routing, why: None });
     }
 
-    /// Notes that an artifact is described, with the facts that explain why and who could take it.
+    /// Notes that an artifact is only described, and why. Also notes which other services and contacts could take it.
     fn described(&mut self, id: &ArtifactId, artifact: Option<&Artifact>, because: Because) {
         let others = artifact.map(|artifact| self.takers(artifact)).unwrap_or_default();
         let contacts = self.contacts_on(&others);

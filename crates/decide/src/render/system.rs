@@ -31,8 +31,8 @@ pub struct SystemFacts<'a> {
     pub contacts: &'a [KnownParty],
     /// All services, if the agent may create agents; otherwise empty.
     pub services: &'a [Taker],
-    /// Whether the agent may change the files of the directory in which it works; `None` if this directory does not
-    /// belong to the person.
+    /// The access that the agent has to the directory in which it works; `None` if this directory does not belong to
+    /// the person.
     pub workspace: Option<Access>,
     /// How much of the rules and tools the request contains.
     pub guidance: Guidance,

@@ -292,8 +292,8 @@ proptest! {
     #[test]
     fn media_beyond_the_budget_are_described_oldest_first(pieces in pieces(), budget in 0u64..3000) {
         let (story, _) = told(&pieces);
-        // A medium that would not fit even alone, or only with the other media of its message,
-        // takes no room from the media of other messages.
+        // Media that never fit take no room from the media of other messages. These are single media that are larger
+        // than the budget, and the media of a message that together are larger than the budget.
         let all: Vec<Vec<Bytes>> = by_place(&story)
             .into_iter()
             .map(|media| media.into_iter().filter(|bytes| size(std::slice::from_ref(bytes)) <= budget).collect())

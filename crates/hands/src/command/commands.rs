@@ -207,7 +207,7 @@ async fn made(directory: PathBuf) -> Result<PathBuf, Refusal> {
     Ok(directory)
 }
 
-/// Makes a file name from an idempotency key, which may contain characters that a path must not have.
+/// Makes a file name from an idempotency key. The key may contain characters that are not allowed in a file name.
 fn file_name(key: &str) -> String {
     let plain = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
     key.chars().map(plain).take(100).collect()

@@ -2,8 +2,8 @@
 //!
 //! A note is written before its command starts, as an *open* note without an end. When the command ends, polity adds
 //! the end to the note. When the notice for the agent is recorded, polity *closes* the note: polity moves the file of
-//! the note to the directory of the task. If polity starts and finds an open note without an end, polity had ended or
-//! died while the command was running, so the command counts as interrupted.
+//! the note to the directory of the task. If polity finds an open note without an end when it starts, then polity ended
+//! or died while the command was running. The command then counts as interrupted.
 
 use super::excerpt::last_lines;
 use super::live::Owner;

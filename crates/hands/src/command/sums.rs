@@ -17,8 +17,8 @@ pub(super) fn heaviest(limits: &TaskLimits, usages: &[Usage]) -> Option<(usize, 
     memory.map(with(CommandLimit::TaskMemory)).or_else(|| processes().map(with(CommandLimit::TaskProcesses)))
 }
 
-/// A command may always add this many bytes to the disk, so that an agent can still run commands that delete files
-/// when its task has reached the limit.
+/// A command may always add this many bytes to the disk. So even if a task has reached its limit, its agents can still
+/// run commands that delete files.
 const LEAST_DISK: u64 = 64 << 20;
 
 /// Returns how many bytes a command may add on disk. `limit` is the limit of one command, and `used` the size of

@@ -106,7 +106,7 @@ impl Desk {
         })
     }
 
-    /// Replaces the content of a file, if the content is still `before`. Notes that the caller knows the new
+    /// Replaces the content of a file, if the content is still `before`. Also records that the caller knows the new
     /// content.
     pub(super) fn write(
         &self,

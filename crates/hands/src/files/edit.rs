@@ -170,7 +170,7 @@ fn places(text: &str, wanted: &str) -> Vec<usize> {
 /// A text in which each `\r\n` was replaced by `\n`.
 struct Flat {
     text: String,
-    /// The places in `text` of the line ends that were `\r\n` in the original.
+    /// For each line end that was `\r\n` in the original, its place in `text`.
     shortened: Vec<usize>,
 }
 
@@ -180,7 +180,7 @@ impl Flat {
         Self { text: raw.replace("\r\n", "\n"), shortened }
     }
 
-    /// Returns the place in the original text that belongs to a place in `text`.
+    /// Converts a place in `text` to the same place in the original text.
     fn raw(&self, place: usize) -> usize {
         place.saturating_add(self.shortened.partition_point(|end| *end < place))
     }

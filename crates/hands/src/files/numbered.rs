@@ -21,9 +21,9 @@ pub(super) struct Numbered {
     pub(super) last: usize,
 }
 
-/// Returns the lines of a text in a range of line numbers, each with its number, up to `max_chars` characters. At least
-/// one line is shown. If a single line is too long, its end is left out, and the result says how many characters are
-/// missing.
+/// Returns the lines `range` of a text, each with its line number. Stops before the result exceeds `max_chars`
+/// characters, but shows at least one line. If a single line is too long, its end is left out, and the result says how
+/// many characters are missing.
 pub(super) fn numbered(text: &str, range: RangeInclusive<usize>, max_chars: usize) -> Numbered {
     let first = *range.start();
     let wanted = range.end().saturating_add(1).saturating_sub(first);
@@ -64,7 +64,7 @@ pub(super) fn snippet(text: &str, changed: &RangeInclusive<usize>) -> String {
     format!("{beginning}     …\t{left_out} lines\n{end}")
 }
 
-/// Returns the lines of a text in a range of line numbers, each with its number.
+/// Returns the lines `range` of a text, each with its line number.
 pub(super) fn excerpt(text: &str, range: RangeInclusive<usize>) -> String {
     in_range(text, range).collect()
 }

@@ -178,7 +178,7 @@ async fn private_addresses_are_refused_at_once_and_behind_a_redirect() {
     }
     assert_eq!(public.requests().len(), 2);
     assert!(secret.requests().is_empty());
-    // A change of the settings applies while the tools are in use.
+    // A changed setting applies to the next call of the same tools.
     bench.settings.lock().unwrap().allow_hosts.push(allowed(&secret));
     let output = bench.call("fetch_page", json!({"url": public.url("/")})).await.unwrap();
     assert_eq!(text(&output), (secret.url("/inside").as_str(), "secret"));

@@ -26,7 +26,7 @@ pub(crate) struct Bench {
     _home: Option<TempDir>,
     pub(crate) commands: Arc<Commands>,
     pub(crate) settings: Arc<Mutex<Settings>>,
-    /// The ends that the listener was called with.
+    /// The ends of commands that the listener has got.
     pub(crate) told: Arc<Mutex<Vec<CommandEnded>>>,
     /// The value that the listener returns.
     pub(crate) answer: Arc<Mutex<Told>>,

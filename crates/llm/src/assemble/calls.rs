@@ -105,8 +105,8 @@ impl Calls {
     }
 }
 
-/// Whether a piece begins a new call instead of continuing `call`. Both must have a name. In addition, both must have
-/// ids and the ids must differ, or the piece must have neither an id nor an index.
+/// Whether a piece begins a new call instead of continuing `call`. This is so if both have a name and one of two
+/// conditions holds: both have ids, which differ; or the piece has neither an id nor an index.
 fn begins_another(call: &Piece, piece: &Piece) -> bool {
     if piece.name.is_empty() || call.name.is_empty() {
         return false;

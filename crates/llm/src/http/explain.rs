@@ -54,7 +54,7 @@ async fn cause(
     Some((failure.kind, format!("{said}; {}", named(&models))))
 }
 
-/// Returns whether the failure may mean that nothing answers at this path, though the server is a model server.
+/// Returns whether the failure may mean that the server is a model server but the path of the base URL is wrong.
 fn may_be_wrong_path(failure: &CallError) -> bool {
     match (failure.kind, failure.status) {
         (FailureKind::Refused, Some(404 | 405)) => true,

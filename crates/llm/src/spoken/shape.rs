@@ -98,8 +98,8 @@ fn parallel_uses(fields: &mut Map<String, Value>) -> Option<Value> {
     fields.get_mut(*holder)?.as_object_mut()?.shift_remove("tool_uses")
 }
 
-/// Returns the key of the field that contains the tool's name, and the name to call. Fields with the name of an offered
-/// tool take precedence, because `action` is often a parameter.
+/// Returns the key of the field that contains the tool's name, and the name to call. A field whose value is the name of
+/// an offered tool takes precedence, because a field such as `action` may also be a parameter of the call.
 fn name_field(fields: &Map<String, Value>, context: Context<'_>) -> Option<(&'static str, String)> {
     let written = |key: &'static str| Some((key, fields.get(key)?.as_str()?));
     let offered = NAMES

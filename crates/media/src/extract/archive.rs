@@ -79,7 +79,7 @@ fn stop(error: ZipError) -> Stop {
     }
 }
 
-/// Returns the path in the archive to which `reference` leads. `reference` occurs in the file at path `file`.
+/// Converts a reference to a path from the root of the archive. The file at path `file` contains the reference.
 pub(super) fn path_beside(file: &str, reference: &str) -> String {
     let reference = percent_decode_str(reference).decode_utf8_lossy();
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);

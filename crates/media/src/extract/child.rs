@@ -94,7 +94,8 @@ pub fn child_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn limit_process(order: Order) -> io::Result<()> {
-    // The child needs only the three standard streams, which are already open. So it must not open any further file.
+    // The child needs only the three standard streams, which are already open. This limit forbids it to open more
+    // files.
     const OPEN_FILES: u64 = 3;
     limit(Resource::CORE, 0)?;
     limit(Resource::FSIZE, 0)?;

@@ -56,8 +56,8 @@ const MAX_REASON_BYTES: u64 = 300;
 ///
 /// # Errors
 ///
-/// Fails if the file's type is not supported, if the file is too large, damaged, protected or crafted, or if the child
-/// does not run.
+/// Fails if the file's type is not supported, if the file is too large, damaged or protected by a password, or if the
+/// child cannot be started, takes too long or crashes.
 pub async fn run_child(
     program: &Path,
     bytes: Bytes,

@@ -60,8 +60,8 @@ impl Sink {
         self.write_char('\n')
     }
 
-    /// Begins a part that readers must be able to distinguish from the text around it, with a mark such as `<notes>` on
-    /// a line of its own.
+    /// Begins a part with a mark such as `<notes>` on a line of its own, so that readers can distinguish the part from
+    /// the text around it.
     pub(super) fn open_part(&mut self, name: &'static str) -> Result<Part, fmt::Error> {
         self.fresh_line()?;
         let before = self.text.len();

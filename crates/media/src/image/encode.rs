@@ -10,7 +10,7 @@ use image::{DynamicImage, ImageEncoder, RgbImage, Rgba};
 use super::open::Picture;
 use super::{ImageBounds, ImageError, Size};
 
-/// The formats in which a picture is encoded until one fits.
+/// The formats to try, until the encoded picture fits.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Coding {
     /// PNG, and then JPEG if the PNG has too many bytes.

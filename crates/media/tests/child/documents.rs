@@ -50,7 +50,7 @@ pub(crate) fn pdf(lines: &[&str]) -> Vec<u8> {
     pdf_of(&page(lines))
 }
 
-/// The objects of a PDF with one page, which contains these lines.
+/// The objects of a PDF whose only page contains these lines.
 pub(crate) fn page(lines: &[&str]) -> Vec<String> {
     let mut drawing = "BT /F1 12 Tf 72 720 Td".to_owned();
     for line in lines {

@@ -29,7 +29,7 @@ pub(super) fn read(fields: &mut Fields<'_>, whose: &str) -> Option<(Capabilities
     Some((capabilities, declared))
 }
 
-/// The error if the list `input` or `output` cannot be used. Its problems have been reported already.
+/// The error if the list `input` or `output` cannot be used. The problems of the list have been reported already.
 struct BadSide;
 
 fn read_side(object: &mut Fields<'_>, side: Side, done: &str) -> Result<Option<Vec<Capability>>, BadSide> {

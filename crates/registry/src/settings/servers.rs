@@ -23,8 +23,8 @@ pub struct ServerSettings {
     pub groups: BTreeSet<ServerName>,
 }
 
-/// How an MCP server is started or reached. `T` is the type of its texts: as the file contains them, or with all
-/// variables replaced.
+/// How an MCP server is started or reached. `T` is the type of the texts in this value: texts as the file contains
+/// them, or texts in which all variables are replaced.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ServerLaunch<T> {
     /// A program that exchanges messages over its standard input and output.

@@ -141,8 +141,8 @@ fn find(replied: &mut Replied, limits: &Limits) -> (Found, Refused) {
     (found, refused)
 }
 
-/// Stores the content of a `put_artifact` call unchanged, even a text that contains encoded bytes. If the content is
-/// bytes or contains encoded bytes, a reference replaces the content in the recorded call.
+/// Removes bytes from a `put_artifact` call. If the content is bytes or contains encoded bytes, the whole content is
+/// stored unchanged, and a reference replaces it in the recorded call.
 fn find_content(call: &mut ToolCall, limits: &Limits, found: &mut Found, refused: &mut Refused) {
     if let Arguments::Object(arguments) = &mut call.arguments {
         let others = arguments.iter_mut().filter(|(name, _)| *name != CONTENT);
@@ -252,7 +252,7 @@ fn leave_fragments_out(replied: &mut Replied, known: &Fragments, limits: &Limits
 }
 
 /// Returns a function that adds bytes to `found` and returns a reference to the bytes. If the bytes are too large,
-/// the function returns `None`.
+/// that function adds nothing and returns `None`.
 fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -> Option<String> + 'f {
     move |written| {
         limits.check_artifact(written.bytes.len() as u64).ok()?;
@@ -263,8 +263,8 @@ fn keeper<'f>(found: &'f mut Found, limits: &'f Limits) -> impl FnMut(Written) -
     }
 }
 
-/// Puts bytes on disk. Tries again while the disk refuses the bytes, because the answer that contains them was paid
-/// for.
+/// Puts bytes on disk. Tries again while the disk refuses the bytes, because they may have cost money and would
+/// otherwise be lost.
 async fn keep_trying(handles: &Handles, id: ArtifactId, artifact: NewArtifact) -> Result<Prepared, Error> {
     let mut pause = FIRST_PAUSE;
     loop {

@@ -50,7 +50,7 @@ pub(crate) enum Finished {
     Returned(Vec<String>),
 }
 
-/// Ends a turn that succeeded. The same transaction marks exactly the messages that the turn took in as done.
+/// Ends a turn that succeeded. In the same transaction, marks as done exactly the messages that the turn took in.
 pub(crate) async fn finish(
     tx: &mut Tx,
     handles: &Handles,
@@ -157,7 +157,7 @@ async fn say(
     if let Err(Refusal::ResultDoesNotFit { errors }) = sent {
         return Ok(ClosingText::Returned(errors));
     }
-    // The new text replaces the held texts: earlier answers to these requests that were not sent yet.
+    // The new text replaces the held texts: unsent texts that the agent wrote earlier for the same requests.
     notes::drop(tx, conversation, &[subject.requests(), request.as_slice()].concat()).await?;
     let mut refusal = match sent {
         Ok(_) => return Ok(ClosingText::Done),

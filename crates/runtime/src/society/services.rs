@@ -117,7 +117,7 @@ fn view(
         id: service.id.clone(),
         name: service.name.clone(),
         model: service.endpoint.model.clone(),
-        // The registry accepts no URL with a user name, a password or a query.
+        // The URL contains no secret: the registry accepts no URL with a user name, a password or a query.
         base_url: service.endpoint.base_url.clone(),
         capabilities: service.capabilities.clone(),
         capability_tags: service.capability_tags.clone(),

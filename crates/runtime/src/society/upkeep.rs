@@ -124,9 +124,9 @@ pub(super) async fn keep_bounded(handles: Arc<Handles>, stop: CancellationToken)
 }
 
 /// Removes three things of forgotten tasks: the worktrees, the files of commands, and the records of what agents last
-/// saw of files. Keeps worktrees with work that nobody has merged, directories of the person, and the shared
-/// workspaces of tasks. The function looks for forgotten tasks that still have directories on disk, so a later call
-/// completes a removal that was interrupted.
+/// saw of files. Keeps directories of the person, the shared workspaces of tasks, and worktrees with work that nobody
+/// has merged. The function looks for forgotten tasks that still have directories on disk, so a later call completes a
+/// removal that was interrupted.
 pub(super) async fn clear_workspaces(handles: &Handles, stop: &CancellationToken) -> Result<(), Error> {
     let (workspaces, views) = (handles.hands.workspaces(), handles.hands.views());
     let on_disk: BTreeSet<TaskId> = workspaces

@@ -295,8 +295,8 @@ fn invalid_message(problems: Vec<FieldProblem>) -> Refusal {
 
 /// Removes encoded files from the texts of a message, and puts references in their place.
 ///
-/// No text may contain binary data (docs/contract.md, section 3). A person who wants a text kept byte for byte can send
-/// it as a file.
+/// No text may contain binary data (docs/contract.md, section 3). To keep a text byte for byte, the person can send it
+/// as a file.
 fn bytes_in(payload: &mut Payload) -> Vec<(ArtifactId, NewArtifact)> {
     let mut found = Vec::new();
     inline::replace_in_object(&mut payload.fields, &mut |written| {

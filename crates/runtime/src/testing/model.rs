@@ -134,8 +134,8 @@ impl ScriptedModel {
         }
     }
 
-    /// Waits until the caller drops this future. During the wait, counts as a hanging call of this model. Test tools
-    /// that must hang call this function.
+    /// Waits until the caller drops this future. During the wait, this model counts one more hanging call. A test tool
+    /// awaits this function in order to hang.
     pub(crate) async fn hang<T>(&self) -> T {
         self.hanging.fetch_add(1, Ordering::SeqCst);
         let _hanging = Hanging(self);
@@ -226,7 +226,7 @@ fn role_of(request: &Request) -> &str {
     if role == "根智能体" { "root" } else { role }
 }
 
-/// Checks that the result of every tool call comes before any other message.
+/// Checks that the results of tool calls directly follow the calls, before any other message.
 fn check_history(request: &Request) {
     let mut pending: BTreeSet<&str> = BTreeSet::new();
     for message in &request.messages {

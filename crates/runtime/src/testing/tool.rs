@@ -26,7 +26,7 @@ pub(crate) struct FakeTool {
 }
 
 impl FakeTool {
-    /// Makes a tool that changes something, and whose calls may be repeated after a crash.
+    /// Makes a tool that changes something. Its calls may be repeated after a crash.
     pub(crate) fn new(
         name: &'static str,
         run: impl Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + Send + Sync + 'static,

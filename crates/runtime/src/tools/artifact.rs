@@ -1,6 +1,6 @@
 //! `put_artifact`, `get_artifact`, `list_artifacts`.
 //!
-//! The bytes of an artifact are written to disk before the transaction begins that writes the artifact's row.
+//! The bytes of an artifact are written to disk first. Only then does a transaction write the artifact's row.
 //! [`incoming`] returns the content that a call wants to store.
 
 use super::{Context, Done, Ran};

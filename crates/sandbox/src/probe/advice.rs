@@ -205,8 +205,8 @@ fn namespaces_refused(program: &Path, reason: &str, facts: &Facts) -> Finding {
 
 /// Returns the advice for Ubuntu 23.10 and later, where AppArmor restricts user namespaces.
 ///
-/// The advice begins with Ubuntu's own profile, which permits namespaces to bubblewrap, but no capabilities to the
-/// programs that bubblewrap starts.
+/// The advice begins with Ubuntu's own profile. With this profile, bubblewrap can make namespaces, but the programs
+/// that bubblewrap starts get no capabilities.
 fn apparmor(program: &Path) -> String {
     format!(
         "AppArmor restricts user namespaces here (kernel.apparmor_restrict_unprivileged_userns=1). \

@@ -1,6 +1,7 @@
 //! Parses the head of a request to the proxy.
 
-/// Headers that are only for the proxy and that the server must not get. The proxy writes a new `Host`.
+/// Headers that the proxy does not pass on to the server. Most of them are meant only for the proxy. The proxy writes a
+/// new `host`.
 const DROPPED: [&str; 9] = [
     "connection",
     "host",

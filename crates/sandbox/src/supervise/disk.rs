@@ -16,7 +16,7 @@ use crate::limits::Limits;
 /// the limit divided by `PART`.
 const PART: u64 = 4;
 
-/// After a walk, the supervisor walks again only after `SHARE` times the duration of the walk.
+/// Minimum pause after a walk, as a multiple of the time that the walk took.
 const SHARE: u32 = 10;
 
 /// A walk stops when it has counted this many files more than the limit allows.

@@ -14,8 +14,8 @@ use crate::walls::LANDLOCK_SCOPES;
 /// Time limit for killing all processes. Only a process that the kernel cannot interrupt takes longer.
 const KILLING: Duration = Duration::from_secs(20);
 
-/// If some processes are still alive this long after the first attempt to kill all at the same time, the supervisor
-/// also kills them one by one.
+/// The supervisor first tries to kill all processes at the same time. If some of them are still alive after this time,
+/// the supervisor also kills them one by one.
 const AT_ONCE: Duration = Duration::from_millis(500);
 
 /// How the supervisor kills all processes of a command at the same time.
@@ -26,8 +26,8 @@ pub(crate) enum Leash {
     /// A Landlock domain that contains the supervisor and the command. No signal can leave the domain. So a signal of
     /// the supervisor to "all processes" reaches all processes of the command and no others.
     Domain,
-    /// The machine cannot kill all processes at the same time. The supervisor stops and kills the processes one by
-    /// one.
+    /// The machine cannot kill all processes at the same time. The supervisor first stops each process, and then kills
+    /// each process.
     None,
 }
 
@@ -41,8 +41,8 @@ impl Leash {
         }
     }
 
-    /// Returns the number of the supervisor's descendants that do not belong to the command: the two processes of
-    /// bubblewrap, if it is used.
+    /// Returns how many descendants of the supervisor do not belong to the command: with a process namespace, the two
+    /// processes of bubblewrap.
     pub(super) fn own_processes(self) -> u64 {
         match self {
             Self::Namespace => 2,

@@ -32,7 +32,7 @@ fn host() -> Host {
     }
 }
 
-/// Returns the path of the host to which a path inside the sandbox leads, and the mount that determines it.
+/// Finds where a path inside the sandbox leads. Returns the mount that leads there, and the path on the host.
 fn seen<'a>(list: &'a [Mount], path: &Path) -> Option<(&'a Mount, PathBuf)> {
     let mount = list.iter().rev().find(|mount| path.starts_with(mount.at()))?;
     let rest = path.strip_prefix(mount.at()).unwrap();

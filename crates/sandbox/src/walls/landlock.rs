@@ -50,8 +50,8 @@ pub(crate) fn rules(places: &Places, host: &Host, level: Level) -> Vec<Rule> {
     match level {
         Level::None => return Vec::new(),
         Level::Full => {
-            // The mounts already decide which paths exist. Landlock is a second protection: the command can change
-            // only these paths.
+            // The mounts already decide which paths exist. Landlock is a second protection: the command can read every
+            // path, but can change only the paths that have a rule with a right other than `Read`.
             list.push(rule(Path::new("/"), Right::Read));
             list.push(rule(Path::new("/tmp"), Right::Write));
             list.push(rule(Path::new("/dev/shm"), Right::Write));

@@ -187,8 +187,8 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
         (libc::SYS_migrate_pages, 0),
     ];
     for (call, argument) in calls {
-        // A program that passes its own number instead of 0 is refused too. Few programs pass their own number;
-        // `nice` and `ulimit` pass 0.
+        // A program that passes its own process number instead of 0 is also refused. Few programs do so; `nice` and
+        // `ulimit` pass 0.
         add(call, vec![compare(argument, SeccompCmpOp::Ne, 0)?])?;
     }
     Ok(())
@@ -328,7 +328,7 @@ const ALWAYS: &[c_long] = &[
 /// Further calls that are refused if the command has no namespaces of its own, and so shares memory segments, message
 /// queues and users with the host.
 const SHARED_HOST: &[c_long] = &[
-    // Access to the shared memory and queues of all programs of the same user.
+    // Calls that reach the shared memory, semaphores and queues of all programs of the same user.
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_shmctl,
@@ -342,7 +342,7 @@ const SHARED_HOST: &[c_long] = &[
     libc::SYS_msgctl,
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
-    // Owners and attributes of paths, which Landlock does not examine.
+    // Calls that change owners and attributes by path. Landlock does not examine these calls.
     libc::SYS_fchownat,
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,

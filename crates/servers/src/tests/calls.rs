@@ -64,8 +64,8 @@ async fn progress_is_passed_on() {
         ];
         for params in reports {
             side.send(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})).await;
-            // The MCP library handles notifications in separate tasks, which may change their order. Waiting for
-            // the answer to a ping keeps the order.
+            // The MCP library handles each notification in a separate task, so it may handle two notifications in the
+            // wrong order. Waiting for the answer to a ping keeps the order.
             side.send(json!({"jsonrpc": "2.0", "id": 99, "method": "ping"})).await;
             side.next().await.unwrap();
         }

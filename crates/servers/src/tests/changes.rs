@@ -142,7 +142,7 @@ async fn pages_of_tools_are_followed_within_bounds() {
     assert_eq!(standing, Standing::Connected { tools: 50, left_out: 10 });
 }
 
-/// Reading a list ends, even if each page names the same next page.
+/// Polity stops reading a list even if each page refers to the same next page.
 #[tokio::test]
 async fn pages_in_a_circle_are_read_once() {
     let world = World::playing(played(|mut side| async move {

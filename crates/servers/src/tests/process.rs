@@ -72,7 +72,7 @@ async fn a_server_is_ended_with_everything_that_it_has_started() {
     let world = World::new(Arc::new(Plain), bounds(), config(crate::Launch::Process(server())));
     let first = pids(&world).await;
     assert!(world.fails("s__die").await.contains("the connection ended"));
-    // The background process of the dead server is killed with it.
+    // Polity also kills the background process of the dead server.
     for pid in &first {
         gone(*pid).await;
     }

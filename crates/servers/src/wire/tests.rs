@@ -36,7 +36,8 @@ async fn answers_that_a_server_does_not_read_are_bounded() {
     let mut unsent = Vec::new();
     while unsent.len() <= 10 * MOST_UNSENT {
         let mut receiving = Box::pin(paced.receive());
-        // Each poll receives at most one message, and continues if the message was dropped.
+        // Each poll receives at most one message. If `receive` drops the message, the poll returns `Pending`, and the
+        // test polls once more.
         let received = (0..100).find_map(|_| {
             let mut context = Context::from_waker(std::task::Waker::noop());
             match receiving.as_mut().poll(&mut context) {

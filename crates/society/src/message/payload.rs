@@ -8,7 +8,7 @@ use crate::written::{self, is_blank, says_something};
 use serde_json::{Map, Value};
 
 /// The field of an answer that contains the answer's content as JSON. The system adds this field if the content fits
-/// the requested schema. Nobody but the system can write this field and [`SCHEMA_ERRORS`].
+/// the requested schema. Only the system can write this field and [`SCHEMA_ERRORS`].
 pub const RESULT: &str = "checked_result";
 
 /// The field of an answer that lists why the content does not fit the requested schema.

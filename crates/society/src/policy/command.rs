@@ -40,7 +40,8 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Returns whether `part`, a part of a command, could fit the pattern after the shell has expanded it.
+/// Returns whether `part`, one of the commands that a text runs, could fit the pattern after the shell has expanded the
+/// words of this command.
 fn could_fit(pattern: &Pattern, part: &Part) -> bool {
     let pattern: Vec<char> = pattern.as_str().chars().collect();
     // `places[n]` is true if the first `n` characters of the pattern can fit the pieces that were read so far.

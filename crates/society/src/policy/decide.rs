@@ -91,7 +91,8 @@ fn by_default(call: &CallFacts) -> Decision {
         // tool.
         Reach::Society | Reach::ReadsWorkspace | Reach::ChangesWorkspace | Reach::Other(_) => Decision::Allow,
         Reach::Command { confinement, .. } => match confinement {
-            // A sandbox has a network only if the person configured one, so a command in it needs no question either.
+            // A sandbox has a network only if the person configured one. So a command with a network needs no question
+            // either.
             Confinement::Full | Confinement::FullWithNetwork => Decision::Allow,
             Confinement::Partial | Confinement::None => {
                 Decision::Ask(Reason::Confinement { confinement: *confinement }, Often::EachTime)
@@ -146,8 +147,8 @@ fn names_fit(rule: &Rule, tool: &str, groups: &[ToolGroup], role: &str) -> bool 
         && rule.role.as_ref().is_none_or(|pattern| pattern.fits(role))
 }
 
-/// Returns whether the rules deny every call of this tool by this role. Then models are not offered the tool.
-/// `groups` contains all groups that the tool is in.
+/// Returns whether the rules deny every call of this tool by this role. If so, requests to models do not offer the
+/// tool. `groups` contains all groups that the tool is in.
 pub fn denies_all(tool: &str, groups: &[ToolGroup], role: &str, rules: &[Rule]) -> bool {
     if groups.iter().any(ToolGroup::is_for_everybody) {
         return false;

@@ -28,7 +28,7 @@ pub enum Source {
     Web,
     /// An MCP server.
     Server(ServerName),
-    /// The files of a workspace that the person does not trust.
+    /// The files of a workspace, if the person does not trust the workspace.
     Files,
 }
 

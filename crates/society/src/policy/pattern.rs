@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A pattern in which each `*` stands for any number of characters. A pattern fits a text as a whole, not a part of the
-/// text, and letter case matters.
+/// A pattern in which each `*` stands for any number of characters. A pattern must fit the whole text. Letter case
+/// matters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Pattern(String);

@@ -707,8 +707,7 @@ proptest! {
         }
     }
 
-    /// If `defuse` gets its own result, it adds no second mark. It changes nothing but line breaks, and adds nothing
-    /// but marks.
+    /// If a text is already marked, `defuse` adds no second mark. It changes only line breaks, and adds only marks.
     #[test]
     fn defusing_changes_nothing_but_the_beginnings_of_lines(text in "(【|［|\\[|\r|\n|\u{2028}|\u{301}|系统消息|a|\\PC){0,30}") {
         let texts = texts();

@@ -54,7 +54,7 @@ pub struct ClosingFacts {
     pub prompting: Prompting,
     /// The open requests of this task that the agent has read, oldest first.
     pub open_requests: Vec<OpenRequest>,
-    /// The answers that the agent still waits for, and its delayed messages to itself.
+    /// What the agent still waits for: answers, delayed messages to itself, and background commands.
     pub pending: Vec<Pending>,
 }
 

@@ -64,7 +64,7 @@ pub struct DoorFacts {
     pub open_requests: Vec<OpenRequest>,
     /// The request that the sender works on, if there is one.
     pub works_on: Option<MessageId>,
-    /// The answers that the sender waits for, and its delayed messages to itself.
+    /// What the sender waits for: answers, delayed messages to itself, and background commands.
     pub pending: Vec<Pending>,
     /// Whether a message to the person is final even if the sender still waits for other parties.
     pub last_word: LastWord,
@@ -249,8 +249,8 @@ fn on_behalf_of(payload: &Payload, facts: &DoorFacts) -> Option<MessageId> {
     named.map(|request| request.id.clone()).or_else(|| facts.works_on.clone())
 }
 
-/// Returns whether the person will get a further message after this message: the message is a report,
-/// or a request that was made on behalf of the person's request is still open.
+/// Returns whether the person will get a further message after this message. This is so if the message is a report, or
+/// if the sender still waits on behalf of the request that the message answers or that the sender works on.
 fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     if facts.last_word == LastWord::Yes {
         return false;
@@ -264,7 +264,7 @@ fn is_interim(draft: &Draft, facts: &DoorFacts, relation: &Relation) -> bool {
     reports || waits
 }
 
-/// Makes the message for a notice of the system. A notice is not checked: it needs no contact, and no party wrote it.
+/// Makes the message for a notice of the system. The door does not check a notice, because no party wrote it.
 /// `about` is the request that the notice is about. The reader of the notice made this request or must answer it.
 pub fn notice(id: MessageId, task: TaskId, to: AgentId, notice: Notice, about: Option<MessageId>) -> Message {
     Message {

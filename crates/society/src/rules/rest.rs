@@ -75,7 +75,7 @@ pub struct Provisional {
 pub struct RestFacts {
     /// Why the rules examine the agent.
     pub cause: Cause,
-    /// The answers that the agent waits for, and its delayed messages to itself.
+    /// What the agent waits for: answers, delayed messages to itself, and background commands.
     pub pending: Vec<Pending>,
     /// The requests that the agent owes an answer to, oldest first.
     pub owed: Vec<Owed>,

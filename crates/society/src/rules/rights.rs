@@ -6,9 +6,9 @@
 //! lose the group at once.
 //!
 //! The tools of an MCP server are in the server's own group, and in the groups that the settings put the server into.
-//! A role or the settings can give these tools under the name of any of these groups. The right to a group that
-//! several servers share is given only under its own name or by `mcp:*`. So an agent that may use only one server of
-//! the group cannot give another agent the right to all servers of the group.
+//! A role or the settings can give these tools under the name of any of these groups. If several servers share a group,
+//! the right to this group is given only by the name of the group or by `mcp:*`, not by the name of one server. So an
+//! agent that may use only one server of the group cannot give another agent the right to all servers of the group.
 
 use crate::id::AgentId;
 use crate::tool_group::{Grant, ServerGroups, ToolGroup};
@@ -210,8 +210,8 @@ mod tests {
         }
     }
 
-    /// If a role names no groups except those that every agent has and those that have no tools yet, the role gives its
-    /// agents no right to any other group.
+    /// A role may name only a group that every agent has, or only a group that has no tools yet. The role's list is not
+    /// empty, so the role does not have the rights of its creator: it gives its agents no other group.
     #[test]
     fn a_role_that_names_no_group_with_tools_has_none() {
         for named in ["messages", "memory"] {

@@ -32,8 +32,8 @@ pub fn named<'r>(
     itself.or_else(|| requests.clone().find(|request| request.is_meant_by(id)))
 }
 
-/// Something that an agent waits for: its own open request, an answer in its mailbox that it has not read yet,
-/// or a delayed message to itself.
+/// Something that an agent waits for: the answer to its open request, an unread answer in its mailbox, a delayed
+/// message to itself, or the end of a background command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// The request that the agent wants to answer when the wait has ended. `None` if the agent waits for another

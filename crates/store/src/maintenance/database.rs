@@ -41,12 +41,12 @@ const REMOVE_EXPIRED: &str = "DELETE FROM events WHERE seq IN (
 pub(crate) const STATEMENTS: &[&str] =
     &[QUICK_CHECK, READ_HEADER, COPY, SHRINK, MUCH_IS_FREE, FIRST_KEPT, COUNT_EXPIRED, REMOVE_EXPIRED];
 
-/// The check before a start ends after this many times [`STEPS`] steps of SQLite: after some 80,000 rows, or 30
-/// milliseconds. This is a number of steps, not a time, so that the same file is always checked to the same place.
+/// The check before a start ends after `AT_START * STEPS` steps of SQLite: after some 80,000 rows, or 30 milliseconds.
+/// The bound is a number of steps, not a time, so that the same file is always checked to the same place.
 const AT_START: u32 = 5_000;
 /// The time limit of a check that a person has asked for. In this time, SQLite checks more than a gigabyte.
 const LOOK: Duration = Duration::from_secs(2);
-/// SQLite executes this many steps between two checks of the time limit. One step reads at most a page.
+/// SQLite runs this many steps between two calls of the function `go_on`. One step reads at most a page.
 const STEPS: i32 = 100;
 /// The most events that one transaction removes. The bound keeps the transaction short, because other writes wait for
 /// its commit.
@@ -108,7 +108,7 @@ pub(crate) fn at_start() -> impl FnMut() -> bool {
     }
 }
 
-/// Lets a check go on for as long as a person waits for it who has asked for it.
+/// Lets a check go on for [`LOOK`], because a person has asked for the check and waits for the result.
 pub(crate) fn for_a_look() -> impl FnMut() -> bool {
     let deadline = Instant::now() + LOOK;
     move || Instant::now() < deadline
@@ -136,8 +136,8 @@ pub(crate) async fn open_to_read(file: &Path) -> Result<Connection, Error> {
 pub(crate) async fn open_to_read_with_options(file: &Path) -> Result<(Options, Connection), Error> {
     let options = Options::new(file, Access::Read);
     let (options, opened) = match open_with(&options).await {
-        // SQLite cannot create its log (WAL) beside the file. Without a log the file alone is the database, so it can
-        // be opened as immutable.
+        // SQLite cannot create its log (WAL) beside the file. There is no log yet, so the file contains the whole
+        // database and can be opened as immutable.
         Err(error) if matches!(error.code(), Some(CANTOPEN | READONLY)) && !has_log(file) => {
             let options = Options { access: Access::ReadImmutable, ..options };
             let opened = open_with(&options).await;
@@ -188,7 +188,7 @@ pub(crate) async fn shrink(file: &Path) -> Result<(), Error> {
     Ok(connection.close()?)
 }
 
-/// Returns the number of the first event to keep under both bounds: the bound on age and the bound on number.
+/// Returns the number of the first event to keep. All earlier events are too old, or exceed the maximum number.
 async fn first_kept(
     connection: &mut Connection,
     retention: &Retention,

@@ -1,5 +1,5 @@
-//! Finds artifacts that nobody can need any more. Such artifacts belong to tasks that ended long ago, and nothing
-//! outside such tasks names them.
+//! Finds artifacts that nobody can need any more. Some belong to tasks that ended long ago, and nothing outside such
+//! tasks names them. The person stored the others some time ago and sent them to nobody.
 
 use crate::{Error, Tx};
 use polity_society::id::ArtifactId;

@@ -20,9 +20,9 @@ macro_rules! open_to {
     AND (state IN ('in_turn', 'done') OR state = 'failed' AND sender = 'user' OR state = 'queued' AND receiver = 'user')"
     };
 }
-/// Finds each request R for which the agent ?1 works and still waits for something. The agent may wait for the answer
-/// to a request that it sent for R, or for the end of a turn that has answered such a request. It may also wait for a
-/// delayed message that it sent to itself, or for the end of a background command.
+/// Finds each request R that the agent ?1 cannot answer yet, because it still waits for something. The agent may wait
+/// for the answer to a request that it sent on behalf of R, or for the end of a turn that has answered such a request.
+/// It may also wait for a delayed message that it sent to itself, or for the end of a background command.
 macro_rules! pending {
     () => {
         "SELECT on_behalf_of AS request FROM messages INDEXED BY messages_asked
@@ -36,8 +36,8 @@ macro_rules! pending {
     WHERE agent = ?1 AND task = ?2 AND state = 'running'"
     };
 }
-/// An answer, report or notice that is queued for an agent usually concerns a question Q. The agent asked Q while it
-/// worked on a request R. Finds the requests R.
+/// Finds each request R on behalf of which the agent ?1 sent a request Q, if an answer, report or notice about Q is
+/// queued for the agent. The result is NULL for a queued message that leads to no R.
 macro_rules! unheard {
     () => {
         "SELECT DISTINCT (SELECT asked.on_behalf_of FROM messages asked
@@ -203,8 +203,8 @@ pub struct RequestsOf {
     pub open: Vec<OpenRequest>,
     /// The requests that the agent cannot answer yet, because it waits for something itself.
     pub pending: Vec<Pending>,
-    /// The requests for whose work the agent has asked others something, and about which a message is still queued in
-    /// its mailbox: an answer, a report or a notice.
+    /// The requests R on behalf of which the agent sent a request Q, if an answer, report or notice about Q is still
+    /// queued in its mailbox.
     pub unheard: Vec<Pending>,
 }
 

@@ -39,7 +39,7 @@ const AWAITED: &str =
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] = &[HELD, ASKED, TURNING, UNREAD, AWAITED];
 
-/// What only the process that runs the society knows: what agents are doing for their work at this moment.
+/// What only the process that runs the society knows: what each agent with work is doing at this moment.
 #[derive(Clone, Debug, Default)]
 pub struct Moments(HashMap<AgentId, Doing>);
 

@@ -28,8 +28,8 @@ pub(crate) const STATEMENTS: &[&str] = &[IN_TASK, ELSEWHERE];
 
 /// Returns where an artifact of a task was used: in this task, and recently in other tasks.
 pub async fn of(connection: &mut Connection, id: &ArtifactId, task: &TaskId) -> Result<ArtifactUses, Error> {
-    // The id in quotes. Inside a JSON text, quotes are escaped with a backslash, so the text of a message that quotes
-    // the id does not match.
+    // Search for the id together with its quotes. If the text of a message quotes the id, JSON puts a backslash before
+    // each quote, so such a text does not match.
     let named = json!(id).to_string();
     let mut found: Vec<Entry> = Vec::new();
     let mut more = false;

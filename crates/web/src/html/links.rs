@@ -69,7 +69,7 @@ fn is_sign(text: &str) -> bool {
 }
 
 /// Makes the address of a picture absolute. Some pages load a picture only when the reader scrolls down to the picture.
-/// They write its address into `data-src` or `data-original` instead of `src`.
+/// Such pages write the address of the picture into `data-src` or `data-original` instead of `src`.
 fn settle_image(image: &NodeRef<'_>, base: &Url) {
     let found = ["src", "data-src", "data-original"].iter().find_map(|name| {
         let target = base.join(image.attr(name)?.trim()).ok()?;

@@ -103,7 +103,7 @@ fn title_of(document: &Document) -> Option<String> {
 /// links.
 fn prose(markdown: &str) -> usize {
     let mut letters: usize = 0;
-    // Letters since the last `[`. If the brackets belong to a link, these letters are subtracted again.
+    // Letters since the last `[`. If the brackets belong to a link, these letters are subtracted from `letters`.
     let mut in_brackets: usize = 0;
     let mut chars = markdown.chars().peekable();
     while let Some(char) = chars.next() {

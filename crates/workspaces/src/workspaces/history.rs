@@ -18,7 +18,7 @@ const COMMITS: usize = 500;
 /// Maximum number of bytes of all diffs of a commit. The diffs of further files are left out.
 const PATCHES_BYTES: usize = 1 << 20;
 
-/// How much git records of the changes in the workspaces of a task.
+/// Which changes git records in the workspaces of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recording {
     /// Each turn that changes a file ends with a commit.
@@ -42,7 +42,7 @@ pub struct WorktreeCommit {
 /// The history of the workspaces of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct History {
-    /// How much is recorded.
+    /// Which changes git records.
     pub recording: Recording,
     /// The agents that have a worktree or had a worktree earlier.
     pub worktrees: Vec<AgentId>,

@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 /// Maximum number of files in conflict that a refusal reports.
 const CONFLICTS: usize = 50;
 
-/// Maximum size in bytes of a text in which hunks are searched.
+/// Maximum size in bytes of a text that is searched for hunks.
 const HUNK_BYTES: usize = 4 << 20;
 
 /// Maximum number of files that are compared with the disk at the same time. The number is limited because the
@@ -338,8 +338,8 @@ impl Locked<'_> {
     }
 }
 
-/// Returns a commit that describes a directory of the person: the person's HEAD, and the changes that polity has
-/// merged since then and that are still on disk. Uncommitted edits of the person are not in this commit.
+/// Returns a commit that describes a directory of the person: the person's HEAD, and the changes of polity's merges
+/// that are still on disk but not in HEAD. Uncommitted edits of the person are not in this commit.
 pub(super) async fn present(
     repository: &Repository,
     person: &Person,
@@ -353,8 +353,8 @@ pub(super) async fn present(
         repository.changes(&left_head, &left).await?.into_iter().map(|change| change.path).collect();
     let mut changes = repository.changes(&person.head, &left).await?;
     changes.retain(|change| ours.contains(&change.path));
-    // If the disk has the version in HEAD again, the person has discarded the change that polity merged. So the new
-    // commit leaves out this file.
+    // If the file on disk is again the version in HEAD, the person has discarded the change that polity merged. So the
+    // new commit leaves out this file.
     let mut kept = Vec::new();
     let nothing = BTreeSet::new();
     for some in changes.chunks(FILES_AT_ONCE) {

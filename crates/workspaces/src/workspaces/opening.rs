@@ -55,7 +55,7 @@ impl Locked<'_> {
             let commit = repository.tip(MAIN).await?.unwrap_or_default();
             repository.refresh_index(SHARED, &commit).await;
         }
-        // If the workspace was made before git was installed, this connects it to the repository.
+        // If the workspace was made before git was installed, this call connects the workspace to the repository.
         repository.write_pointer(SHARED, &directory)?;
         Ok(made(Some(self.git_dirs(&repository, &directory, None))))
     }
@@ -66,7 +66,7 @@ impl Locked<'_> {
         GitDirs { read_only }
     }
 
-    /// Opens the worktree of an agent, which must exist.
+    /// Opens the worktree of an agent. The worktree must exist.
     async fn worktree(&self, agent: &str, root: &Root) -> Result<Opened, Problem> {
         let directory = self.task.join(agent);
         if !directory.is_dir() {

@@ -23,7 +23,7 @@ pub(crate) enum Work {
     Ring { agents: usize },
 }
 
-/// The task of a floor process.
+/// What a floor process needs to know before it begins its work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) work: Work,

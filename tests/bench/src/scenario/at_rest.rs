@@ -46,7 +46,7 @@ pub(super) fn binary(polity: &Path) -> Result<Vec<Sample>> {
     let directory = TempDir::with_prefix("polity-bench-")?;
     let stripped = directory.path().join("polity");
     let mut sizes = vec![as_built];
-    // On a machine without `strip`, this line of the table stays empty.
+    // On a machine without `strip`, the table has no size for the stripped binary.
     let stripping = Command::new("strip").arg("-o").arg(&stripped).arg(polity).status();
     if stripping.is_ok_and(|status| status.success()) {
         sizes.push(size(&stripped)?);

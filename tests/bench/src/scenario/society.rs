@@ -12,8 +12,9 @@ use crate::script;
 
 /// Agents that root hires in one task.
 const HIRED: usize = 200;
-/// Number of agents in the ring, and how often an agent passes the token on.
+/// Number of agents in the ring.
 const RUNNERS: usize = 50;
+/// Number of times that the token is passed on, by all agents together.
 const HOPS: usize = 500;
 
 pub(super) fn hire(polity: &Path) -> Result<Vec<Sample>> {

@@ -14,11 +14,13 @@ use crate::process::Used;
 use crate::script;
 use crate::subject::Client;
 
-/// Number of measured turns of one client, and of the turns before them, which are not measured.
+/// Number of measured turns of one client.
 const ALONE: usize = 200;
+/// Number of turns that are played before the measured turns.
 const WARM_UP: usize = 20;
-/// Number of clients at the same time, and of the measured turns of all clients together.
+/// Number of clients that play at the same time.
 const CLIENTS: usize = 64;
+/// Number of measured turns of all these clients together.
 const TOGETHER: usize = 1000;
 /// Number of turns in each part of one conversation: its beginning, its middle and its end.
 const PARTS: [usize; 3] = [50, 200, 50];

@@ -76,8 +76,8 @@ fn begin(polity: &Polity, columns: u16, steps: &[(&str, &str)]) -> (Running, fs:
     (running, keyboard)
 }
 
-/// Does the same as [`begin`], and waits until the command has ended. In the output, there are no escape sequences and
-/// no signs of Ctrl-C: the terminal itself shows `^C`, perhaps after polity has printed the next line.
+/// Does the same as [`begin`], and waits until the command has ended. Removes escape sequences from the output. Also
+/// removes each `^C` that the terminal shows for Ctrl-C, because it may come after the next line of polity.
 #[track_caller]
 fn lead(polity: &Polity, columns: u16, steps: &[(&str, &str)]) -> Output {
     let (running, _keyboard) = begin(polity, columns, steps);
@@ -110,7 +110,7 @@ fn forget(polity: &Polity) {
     }
 }
 
-/// Checks that both files are complete, and that there are no others.
+/// Checks that both configuration files are complete, and that there are no other files.
 #[track_caller]
 fn assert_both_written(polity: &Polity) {
     let files = configured(polity);
@@ -205,7 +205,7 @@ fn inside_no_and_ctrl_d() {
                 ended.stdout
             };
             let whole = said_no(WIDE);
-            // Each question ends its line, also if no key did.
+            // A new line begins after each question and its answer, even if the user typed no line break.
             for line in whole.lines().filter(|line| questions.iter().any(|question| line.contains(question)))
             {
                 assert!(
@@ -269,7 +269,7 @@ fn a_configuration_with_a_mistake_is_told_at_every_width() {
     assert!(server.requests().is_empty());
 }
 
-/// A model never answers. The person leaves the chat that `polity` has begun, each time with another key.
+/// The model never answers. The person leaves the chat that `polity` has begun, each time in another way.
 #[test]
 fn who_leaves_the_chat_before_the_answer_ends_the_daemon_and_loses_nothing() {
     for (columns, keys) in WIDTHS.into_iter().zip([CTRL_C, CTRL_D, "/quit\r"]) {

@@ -21,7 +21,7 @@ const CHINESE: &str =
 const LONG: &str = "and tell me everything about each of the hundred pages";
 
 /// A daemon with two tasks. In the first, root waits for a worker, and the worker is paused. In the second, root's call
-/// has failed, and root waits for an hour before it calls again. Nothing changes this state but the passing of hours.
+/// has failed, and root waits for an hour before it calls again. So this state stays the same for an hour.
 struct Society {
     polity: Polity,
     daemon: Running,
@@ -72,7 +72,7 @@ fn until(polity: &Polity, what: &str, holds: impl Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// Returns the state of an agent that is at work; null if the agent is not.
+/// Returns the state of an agent; null if the agent is not at work.
 fn state_of(now: &Value, agent: &str) -> Value {
     let mut working = now["working"].as_array().expect("agents").iter();
     working.find(|card| card["id"] == agent).map_or(Value::Null, |card| card["state"].clone())
@@ -85,12 +85,12 @@ fn timeless(text: &str) -> String {
         let is_number = !word.is_empty() && word.chars().all(|character| character.is_ascii_digit());
         is_number || ["s", "min", "h", "now", "ago"].contains(&word)
     };
-    // Before a time is a comma.
+    // Also remove the comma that stands before a time.
     let words = text.split_whitespace().filter(|word| !is_time(word)).map(|word| word.trim_end_matches(','));
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Checks that each terminal shows all that a pipe gets.
+/// Checks that a terminal of each width shows the same text as a pipe gets.
 #[track_caller]
 fn assert_legible(polity: &Polity) {
     let whole = told(polity, &["status"]);
@@ -117,7 +117,7 @@ fn a_status_of_work_and_trouble_can_be_read_at_every_width() {
     ] {
         assert!(whole.contains(words), "{words:?} is not in: {whole}");
     }
-    // Lines with a part of a text say so.
+    // A line that shows only a part of the text ends with `…`.
     for line in whole.lines().filter(|line| line.contains(LONG)) {
         assert!(line.ends_with('…'), "{line:?}");
     }

@@ -55,9 +55,8 @@ impl State {
         Self { agents, link: Link::Up, task, first: 0, happened: VecDeque::new(), saying: HashMap::new() }
     }
 
-    /// Handles a glimpse, a short report of what an agent is doing now. If the agent has only ended what it was doing,
-    /// the glimpse does not say what the agent does now. Then the list of agents is outdated, and the caller fetches it
-    /// from the daemon.
+    /// Handles a glimpse, a short report of what an agent is doing now. Returns whether the list of agents is outdated.
+    /// This is so if, for example, the glimpse only reports that an agent has ended what it was doing.
     pub(super) fn see(&mut self, glimpse: Glimpse) -> Agents {
         let Glimpse { agent: id, task: _, doing, said } = glimpse;
         let agent = self.agents.iter_mut().find(|agent| agent.id == id);

@@ -1,4 +1,4 @@
-//! Decides by ignore files, such as `.gitignore`, which paths a search leaves out.
+//! Decides which paths a search leaves out, from the rules in ignore files such as `.gitignore`.
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -15,7 +15,7 @@ const OF_REPOSITORY: &str = ".git/info/exclude";
 
 /// The rules in the ignore files of one directory.
 pub(super) struct Rules {
-    /// The number of names in the path of the directory.
+    /// How many names the path of the directory has.
     depth: usize,
     /// One element for each ignore file.
     files: Vec<Gitignore>,

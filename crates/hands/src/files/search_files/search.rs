@@ -126,8 +126,8 @@ fn fits(glob: &Glob, depth: usize, found: &Found<'_>) -> bool {
     glob.fits(&found.path.to_string()) || glob.fits(&below_start)
 }
 
-/// Formats the result. The numbers of matches and files are in the heading, so a line of a searched file cannot forge
-/// these numbers.
+/// Formats the result. The heading says how many matches and files there are, so a line of a searched file cannot forge
+/// these counts.
 fn output(wanted: &Wanted, results: Results) -> Output {
     let Results { text, count, files, searched, skipped, end, .. } = results;
     if count == 0 {

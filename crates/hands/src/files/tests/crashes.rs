@@ -7,7 +7,7 @@ use polity_society::refusal::Refusal;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// When the process dies, relative to the write of the file.
+/// Whether the process dies before, during or after the write of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Died {
     Before,

@@ -120,7 +120,7 @@ fn ignore_files_are_obeyed() {
             "sub/only_here"
         ]
     );
-    // The ignore files above the start of the search apply, too.
+    // The ignore files in the directories above the start of the search also apply.
     assert_eq!(files("sub"), ["sub/.gitignore", "sub/back.log", "sub/only_here"]);
     let nothing = bench.search(json!({"pattern": "needle", "path": "sub/deep"})).unwrap();
     assert_eq!(json_of(&nothing), &json!({"matches": 0, "filesSearched": 0}));

@@ -45,7 +45,7 @@ pub(super) enum Meaning {
     Box,
     /// The group is a footnote or an endnote.
     Footnote,
-    /// Binary data follows, which is not text. The number after the word is its length in bytes.
+    /// Binary data follows, which is not text. The number after the word is the length of the data in bytes.
     Binary,
     /// The word has no meaning for the text.
     Nothing,

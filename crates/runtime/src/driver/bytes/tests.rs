@@ -36,8 +36,8 @@ fn with_call(call: ToolCall) -> Replied {
     Replied { calls: vec![call], ..Replied::default() }
 }
 
-/// Every place of an answer that may contain bytes. Each place is a function that writes the bytes into an answer.
-/// The function gets the bytes as plain base64 and as a data URL.
+/// Every place of an answer that may contain bytes. Each place has a name, a function that writes the bytes into an
+/// answer, and what happens to the bytes. The function gets the bytes as plain base64 and as a data URL.
 const PLACES: [Place; 13] = [
     (
         "content, with its encoding",

@@ -78,8 +78,8 @@ pub(in crate::driver) async fn refused_worktree(
     })
 }
 
-/// Commits what an agent has changed in its workspace. A failure is only logged: the files stay on disk, and the end
-/// of the next turn commits them.
+/// Commits what an agent has changed in its workspace. A failure is only logged: the files stay on disk, and the commit
+/// at the end of a later turn includes them.
 pub(in crate::driver) async fn settle(
     handles: &Handles,
     conversation: &Conversation,

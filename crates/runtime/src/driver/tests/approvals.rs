@@ -20,7 +20,7 @@ async fn asking() -> World {
     World::with_app(&json!({"tools": {"policy": [rule()]}})).await
 }
 
-/// Counts the runs of a tool that changes something.
+/// Returns a tool that changes something, and the number of its runs so far.
 fn counted(name: &'static str) -> (FakeTool, Arc<Mutex<u32>>) {
     let runs = Arc::new(Mutex::new(0));
     let counted = Arc::clone(&runs);

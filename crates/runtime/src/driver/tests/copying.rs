@@ -9,7 +9,7 @@ use polity_view::ApprovalFilter;
 use polity_workspaces::Workspaces;
 use std::path::PathBuf;
 
-/// Returns the outside tools of a society with workspaces, and adds these further tools.
+/// Returns `tools` together with the outside tools of a society that has workspaces.
 fn with_workspaces(world: &World, tools: Vec<FakeTool>) -> Hands {
     let workspaces = world.directory.path().join("workspaces");
     let views = Arc::new(Views::new(&workspaces));
@@ -32,7 +32,7 @@ async fn drive(world: &World, agent: &str, says: Vec<Say>, tools: Vec<FakeTool>)
     script
 }
 
-/// Returns the results of an agent's calls, all of which are JSON.
+/// Returns the results of an agent's calls, as JSON. Panics if a result shows an artifact.
 async fn results_of(world: &World, agent: &str) -> Vec<Value> {
     let mut reader = world.store.reader().await.unwrap();
     let texts = &world.snapshot.prompts.texts;

@@ -604,7 +604,7 @@ async fn a_damaged_event_is_passed_over_and_stops_nobody() {
     let all = society.events_after(0, 1000, &EventFilter::default()).await.unwrap();
     let seqs: Vec<i64> = all.events.iter().map(|entry| entry.seq).collect();
     assert_eq!(seqs.len(), 6);
-    // Damage all events of a page in the middle, and the last event.
+    // Damage both events of the second page, and the last event.
     sql(&world, format!("UPDATE events SET body = '{{' WHERE seq IN ({}, {})", seqs[2], seqs[3])).await;
     sql(&world, format!("UPDATE events SET body = CAST(x'ff' AS TEXT) WHERE seq = {}", seqs[5])).await;
     let after = async |seq: i64| {

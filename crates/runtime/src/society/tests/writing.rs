@@ -102,7 +102,7 @@ async fn what_is_refused_tells_nobody_and_hides_nothing_that_comes_after() {
     let mut newest = society.newest_event();
     newest.mark_unchanged();
     let missing = Attachment::Stored(ArtifactId::new("missing"));
-    // The door refuses the message after the message has begun a task.
+    // The door refuses the message only after the transaction has begun the task of the message.
     let refused =
         society.write(UserMessage { attachments: vec![missing], ..UserMessage::text("root", "look") }).await;
     assert_eq!(code(&refused), "artifact_not_found");

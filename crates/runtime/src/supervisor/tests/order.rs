@@ -18,7 +18,7 @@ use tokio::sync::Barrier;
 type Thought = (u8, bool);
 
 /// What the model should do, and what it has seen. `thoughts` determines the answers. `shown` lists the entries (the
-/// numbered texts of messages to root) in the order in which root's requests showed them first.
+/// numbered texts of messages to root) in the order in which requests to root's model first showed them.
 #[derive(Default)]
 struct Notes {
     thoughts: Mutex<Vec<Thought>>,
@@ -46,7 +46,7 @@ impl Notes {
         }
         self.busy.store(false, Ordering::SeqCst);
         if calls {
-            // Each call asks for another name. The same call with the same result would end the turn.
+            // Each call asks for another name, because the turn would fail after several equal calls.
             Say::Call("find_role_by_name", json!({"name": format!("role {number}")}))
         } else {
             Say::Text("noted")
@@ -82,7 +82,7 @@ fn new_entries(request: &Request) -> Vec<(usize, usize)> {
     entries.map(|(sender, number)| (sender.parse().unwrap(), number.parse().unwrap())).collect()
 }
 
-/// Sends a message with one entry to root. First rings the bell of root's mailbox, which the message also rings.
+/// Sends root a message with one entry. Rings the bell of root's mailbox first, although the message rings it, too.
 async fn send(
     handles: &Handles,
     snapshot: &Arc<polity_registry::Snapshot>,

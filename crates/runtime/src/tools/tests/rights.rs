@@ -144,7 +144,7 @@ fn all_offered(asker: Asker<'_>, cache: &ToolCache) -> Vec<Tool> {
     tools
 }
 
-/// Compares the tools that a request offers to each agent with the expected tools in `reference`, and with the tools
+/// For each agent, compares the tools that a request offers with the expected tools in `reference`, and with the tools
 /// that are built without a cache.
 async fn check(world: &World, reference: &Reference, hands: &Hands, cache: &ToolCache) {
     for agent in reference.agents.keys() {

@@ -40,8 +40,8 @@ fn verdict_for(arch: u32, wall: Wall, call: i64, arguments: [u64; 6]) -> Verdict
     data.extend(0_u64.to_le_bytes());
     data.extend(arguments.iter().flat_map(|argument| argument.to_le_bytes()));
     let mut strictest = Allowed;
-    // The kernel runs the filter that was installed last first. If several filters refuse a call, the answer of the
-    // filter that ran first counts.
+    // The kernel runs the filters in reverse order, beginning with the filter that was installed last. If several
+    // filters refuse a call, the answer of the filter that ran first counts.
     for filter in filters(wall).unwrap().iter().rev() {
         let result = execute(filter, &data);
         let verdict = match result & 0xffff_0000 {
@@ -177,7 +177,7 @@ fn without_scopes_no_signal_gets_out() {
 #[test]
 fn foreign_interfaces_are_closed() {
     for wall in ALL {
-        // The first call uses the x32 interface, and the second the interface of 32-bit programs.
+        // The first call uses the x32 interface. The second call uses the interface of 32-bit programs.
         check(wall, 0x4000_0000 + 521, &[], MISSING);
         assert_eq!(verdict_for(0x4000_0003, wall, 26, [0; 6]), Killed);
     }
@@ -239,7 +239,7 @@ proptest! {
         }
     }
 
-    /// A command can open sockets of no other families than Unix, IPv4, IPv6 and the routing family of netlink.
+    /// A command can open only sockets of four families: Unix, IPv4, IPv6, and netlink with the protocol for routing.
     #[test]
     fn other_families_are_closed(wall in prop::sample::select(ALL.to_vec()), family in 0_u64..64, protocol in 0_u64..32) {
         prop_assume!(![1, 2, 10].contains(&family) && (family, protocol) != (16, 0));

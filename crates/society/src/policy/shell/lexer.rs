@@ -395,7 +395,7 @@ impl Lexer {
                 '}' => break,
                 '\\' => drop(self.cursor.raw()?),
                 // The kind of expansion and the quotes around it decide whether a `'` begins a quotation here. The
-                // lexer does not examine this, so the text counts as uncertain.
+                // lexer examines neither, so the text counts as uncertain.
                 '\'' => return None,
                 '"' => self.double_quotes(&mut word)?,
                 '$' => self.dollar(&mut word, Quotes::Double)?,

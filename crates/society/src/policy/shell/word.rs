@@ -1,6 +1,6 @@
 //! One word of a shell command, as the lexer reads it.
 
-/// One character of a word, or an unknown text that an expansion puts there.
+/// A piece of a word: one character, or the unknown text that results from an expansion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// A character that stays as it is.

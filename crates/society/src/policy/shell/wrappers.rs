@@ -1,4 +1,4 @@
-//! Lists the reserved words of shells, and the programs that run a command in their arguments, such as `sudo`.
+//! Lists the reserved words of shells, and the programs that take a command as arguments and run it, such as `sudo`.
 
 /// Words that begin or continue a compound command, or that change how the shell reads the words after them.
 pub(super) const RESERVED: &[&str] = &[

@@ -115,7 +115,8 @@ fn a_held_text_is_delivered_when_its_last_wait_ends_in_silence() {
     assert_eq!(due(&facts(Cause::WaitEnded, &[None])), None);
     // A later turn ended without a text, so the agent is reminded of the requests that the held text answers.
     assert_eq!(due(&facts(Cause::TurnEnded, &[])), remind(LEAD, &[1, 2]));
-    // If the request was answered meanwhile, no reminder is due, and the held text follows as a supplement.
+    // If another message has already answered the request of the held text, no reminder is due. The held text is
+    // delivered as a supplement.
     let settled = |pending: &[Option<i64>]| {
         let held = vec![held(2, LEAD, &[2])];
         RestFacts { owed: vec![owed(5, LEAD, Reminded::No)], held, ..facts(Cause::TurnEnded, pending) }

@@ -1,4 +1,4 @@
-//! Pages that an attacker could write to make the reader slow or crash it.
+//! Tests with pages that an attacker could write to slow down or crash polity.
 
 use proptest::prelude::*;
 use rustix::time::{ClockId, clock_gettime};

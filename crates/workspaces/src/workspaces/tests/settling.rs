@@ -33,7 +33,7 @@ async fn a_turn_that_changed_something_ends_with_one_commit_of_its_agent() {
     let listed = world.git(&["ls-tree", "-r", "--full-tree", "--format=%(objectmode) %(path)", "main"]);
     let expect = "100644 \"\\\"quoted\\\"\\\\\"\n100644 --help\n100644 \"a b/\\303\\274\\n.txt\"\n120000 link\n100755 tool";
     assert_eq!(listed, expect);
-    // For git commands of agents, the workspace has no changes.
+    // Git commands of agents see no changes in the workspace.
     assert_eq!(git(&opened.directory, &["status", "--porcelain"]), "");
     world.git(&["fsck", "--strict"]);
 }
@@ -87,7 +87,7 @@ async fn a_change_is_found_however_quick_it_was() {
     let directory = world.open(&agent).await.directory;
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
     for turn in 1..20 {
-        // The size and the time of modification stay equal, so only the content shows the change.
+        // The size and the time of modification stay equal. So polity must not rely on these two to find the change.
         write(&directory, "f", &format!("{turn:02}"));
         fs::File::open(directory.join("f")).unwrap().set_modified(long_ago).unwrap();
         assert!(world.settle(&agent, turn).await.commit.is_some(), "turn {turn}");

@@ -13,7 +13,7 @@ struct Message {
     body: String,
     /// The requests that the message answers or supplements.
     replies_to: Vec<String>,
-    /// The request that the message is about. An answer that has such a request is an addition to an earlier answer.
+    /// The request that the message is about. If an answer is about a request, it is an addition to an earlier answer.
     about: Option<String>,
     expects_answer: bool,
     is_final: bool,
@@ -158,8 +158,8 @@ impl Society {
         let passed_on = named.find(|(id, _)| !self.was_over(id, &request.id));
         match passed_on {
             Some((id, message)) if message.receiver == request.sender => Some(id),
-            // The named request reached the sender of `request` through other agents. So find the request to this
-            // sender that names the same request.
+            // Other agents passed the named request on to the sender of `request`. So find the request that the sender
+            // got from them: it names the same request.
             Some((id, _)) => {
                 let mut of_sender =
                     self.messages.iter().filter(|(_, message)| message.receiver == request.sender);
@@ -284,7 +284,7 @@ fn of_closing_texts(society: &Society) -> Vec<String> {
 }
 
 /// Checks that the person sees no text of root twice, and that root's last final text to the person contains
-/// everything that its last closing text contains.
+/// everything that root's last closing text contains.
 fn of_the_person(society: &Society) -> Vec<String> {
     let mut violations = Vec::new();
     let told =

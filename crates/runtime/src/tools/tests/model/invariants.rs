@@ -213,8 +213,8 @@ impl OperationEffect<'_> {
         is_its.then_some(&request.sender)
     }
 
-    /// Whether this operation answered a request, or sent the asker of the request a message. Also true if the asker
-    /// has ended.
+    /// Whether this operation answered a request of the asker, or sent the asker a message from the agent `by` or from
+    /// the system. Also true if the asker has ended.
     fn was_said(&self, by: &AgentId, request: &MessageId) -> bool {
         let Some(request) = self.after.messages.get(request) else { return false };
         let is_told = |message: &Message| {

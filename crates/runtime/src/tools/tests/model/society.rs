@@ -342,8 +342,8 @@ impl Society {
         }
     }
 
-    /// Ends the descendant of an agent that `meant` names, and all agents below this descendant. Returns the id of the
-    /// descendant, and how many agents have ended.
+    /// Ends a descendant of the caller, and all agents below this descendant. `meant` names the descendant. Returns the
+    /// id of the descendant, and how many agents have ended.
     pub(super) fn terminate(&mut self, by: &Conversation, meant: &str) -> Result<(AgentId, usize), Code> {
         let below = self.descendants(by);
         let mut of_role = below.iter().filter(|id| self.is_live(id) && self.role_name(id) == meant);
