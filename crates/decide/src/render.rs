@@ -297,7 +297,10 @@ fn finished(call: &CallId, result: &ToolResult, position: usize, content: &mut A
     let (text, media) = match result {
         ToolResult::Json(value) => (json_line(value), Vec::new()),
         ToolResult::Artifact { artifact, offset, limit, ignored } => {
-            let (text, media) = content.tool_result(artifact, call, (*offset, *limit), position);
+            let most = content.most();
+            let ignored = shown_names(ignored, most / 4);
+            let most = most - chars_of_ignored(ignored);
+            let (text, media) = content.tool_result(artifact, call, (*offset, *limit), position, most);
             (with_ignored(text, ignored), media)
         }
         ToolResult::Outside { content: returned, artifacts, .. } => {
@@ -326,6 +329,18 @@ fn outside(content: &Content, texts: &Texts) -> String {
             format!("{heading}\n{}", defuse(text, texts))
         }
     }
+}
+
+/// Returns the first of these names, as many as take at most `most` characters in a result.
+fn shown_names(ignored: &[String], most: usize) -> &[String] {
+    let fits = |count: &usize| chars_of_ignored(&ignored[..*count]) <= most;
+    &ignored[..(0..=ignored.len()).rev().find(fits).unwrap_or(0)]
+}
+
+/// Returns how many characters [`with_ignored`] adds to a result.
+fn chars_of_ignored(ignored: &[String]) -> usize {
+    // `{"ignored":[…]}` instead of `{}`; in an object with other fields, a comma comes before it.
+    if ignored.is_empty() { 0 } else { with_ignored("{}".to_owned(), ignored).chars().count() - 1 }
 }
 
 /// Adds to the result of a tool call the names of the arguments that the tool does not know.

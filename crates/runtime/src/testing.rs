@@ -167,6 +167,24 @@ impl World {
     }
 
     pub(crate) async fn call_in(&self, caller: Conversation, tool: &str, arguments: Value) -> Value {
+        let done = self.done(caller, tool, arguments).await;
+        match done.result {
+            ToolResult::Json(value) => {
+                assert_eq!(done.refused, value.get("error").and_then(Value::as_str));
+                value
+            }
+            ToolResult::Artifact { artifact, ignored, .. } if ignored.is_empty() => {
+                json!({"opened": artifact.reference()})
+            }
+            ToolResult::Outside { .. } => panic!("no society tool acts outside"),
+            ToolResult::Artifact { artifact, ignored, .. } => {
+                json!({"opened": artifact.reference(), "ignored": ignored})
+            }
+        }
+    }
+
+    /// Makes an agent call a tool. Returns all that the tool returns to the driver.
+    pub(crate) async fn done(&self, caller: Conversation, tool: &str, arguments: Value) -> tools::Done {
         let arguments = match arguments {
             Value::Object(object) => Arguments::Object(object),
             other => Arguments::Malformed(other.to_string()),
@@ -202,20 +220,7 @@ impl World {
                 tools::run(tx, &context, &call).await
             })
         });
-        let done = run.await;
-        match done.result {
-            ToolResult::Json(value) => {
-                assert_eq!(done.refused, value.get("error").and_then(Value::as_str));
-                value
-            }
-            ToolResult::Artifact { artifact, ignored, .. } if ignored.is_empty() => {
-                json!({"opened": artifact.reference()})
-            }
-            ToolResult::Outside { .. } => panic!("no society tool acts outside"),
-            ToolResult::Artifact { artifact, ignored, .. } => {
-                json!({"opened": artifact.reference(), "ignored": ignored})
-            }
-        }
+        run.await
     }
 
     /// Makes an agent create a role and hire a new agent into this role. Returns the id of the new agent.

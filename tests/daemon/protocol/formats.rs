@@ -256,6 +256,8 @@ fn a_message_is_a_header_its_content_and_a_hint() {
     assert!(kind.starts_with("（消息类型）答复你的请求 m0"), "{kind}");
     assert_eq!(content, "第一段\n\n三段", "an answer must not ask for a reply");
     let request = asked_for(&performed.last_of("写手"), "再短些");
+    let kind = format!("（消息类型）答复你的请求 {request}“再短些”");
+    assert_eq!(message(&root, "两段"), format!("【来自 写手（{writer}）的消息】\n{kind}\n两段"));
     assert_eq!(
         message(&performed.last_of("写手"), "再短些"),
         format!(

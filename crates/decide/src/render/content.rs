@@ -112,33 +112,36 @@ impl<'a> ArtifactRenderer<'a> {
         defuse(&name.replace(['\n', '\r'], " "), self.sight.texts)
     }
 
-    /// Returns the result of a `get_artifact` call that asks for a part of a text. The result begins with `lead`.
+    /// Returns the result of a `get_artifact` call that asks for a part of a text, at most `most` characters long. The
+    /// result begins with `lead`.
     fn page(
         &self,
         artifact: &Artifact,
         lead: &str,
         text: &str,
         (offset, limit): (u64, Option<u64>),
+        most: usize,
     ) -> String {
-        let most = self.sight.limits.inline_text_chars;
-        let limit = size(limit.unwrap_or(most).min(most));
+        let inline = self.sight.limits.inline_text_chars;
+        let limit = size(limit.unwrap_or(inline).min(inline));
         let excerpt = Excerpt { lead, text, offset: size(offset), limit };
-        page_message(artifact, &excerpt, self.most())
+        page_message(artifact, &excerpt, most)
     }
 
     /// Maximum length of a tool result, in characters.
-    fn most(&self) -> usize {
+    pub(super) fn most(&self) -> usize {
         size(self.sight.limits.tool_result_chars)
     }
 
-    /// Returns the result of `get_artifact`: the text for the `tool` message, and the media that follow in a `user`
-    /// message.
+    /// Returns the result of `get_artifact`: the text for the `tool` message, at most `most` characters long, and the
+    /// media that follow in a `user` message.
     pub(super) fn tool_result(
         &mut self,
         id: &ArtifactId,
         call: &CallId,
         wanted: (u64, Option<u64>),
         position: usize,
+        most: usize,
     ) -> (String, Vec<Media>) {
         let texts = self.sight.texts;
         let Some(fetched) = self.fetched.get(id) else {
@@ -154,7 +157,7 @@ impl<'a> ArtifactRenderer<'a> {
             self.described(id, Some(artifact), self.because_crowded(*crowded));
             let content_type = artifact.kind.into();
             let result = RouteResult { content_type, routed, metadata: Metadata::of(artifact) };
-            return (bounded_message(&result, self.most()), Vec::new());
+            return (bounded_message(&result, most), Vec::new());
         }
         let help = match &route {
             Route::Describe(reason) => self.help(artifact, reason),
@@ -166,13 +169,13 @@ impl<'a> ArtifactRenderer<'a> {
                 let heading = self.extracted_heading(artifact);
                 let described = describe_unreadable(artifact, &BlockReason::of(reason, help), texts);
                 let lead = format!("{described}\n{heading}\n");
-                return (self.page(artifact, &lead, text, wanted), Vec::new());
+                return (self.page(artifact, &lead, text, wanted, most), Vec::new());
             }
             (Route::Text, Fetch::Text(bytes)) => {
                 self.note(id, routing(&route));
                 // The text is shown exactly as it was stored, without marks before lines that look like the header of a
                 // message. Agents store texts such as source code in artifacts because artifacts stay unchanged.
-                return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted), Vec::new());
+                return (self.page(artifact, "", &String::from_utf8_lossy(bytes), wanted, most), Vec::new());
             }
             (Route::Describe(_), _) => Material::Withheld,
             (Route::Image | Route::Audio(_) | Route::File, Fetch::Medium(..)) => Material::Withheld,
@@ -198,7 +201,7 @@ impl<'a> ArtifactRenderer<'a> {
             }
             Route::Text | Route::Image | Route::Audio(_) | Route::File => self.note(id, routing(&route)),
         }
-        (bounded_message(&result, self.most()), media)
+        (bounded_message(&result, most), media)
     }
 
     /// Shows a file that an outside tool returned: a line about the file for the `tool` message, and its medium

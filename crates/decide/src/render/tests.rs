@@ -275,6 +275,27 @@ proptest! {
         }
     }
 
+    /// The result of `get_artifact` keeps to `limits.toolResultChars`, whatever the text is and whatever unknown arguments
+    /// the result names.
+    #[test]
+    fn an_opened_artifact_keeps_to_the_limit_of_a_result(
+        text in (prop::sample::select(vec!["\"", "一", "\n", "a"]), 0..25_000_usize).prop_map(|(one, count)| one.repeat(count)),
+        ignored in prop::collection::vec(("[a-z\"]{1,9}", 1..3_000_usize).prop_map(|(name, count)| name.repeat(count)), 0..4),
+    ) {
+        let mut story = Story::default();
+        let text = story.artifact(Kind::Text, "text/plain", text.as_bytes());
+        let picture = story.artifact(Kind::Image, "image/png", &[7; 1200]);
+        story.open_ignoring(None, &[text, picture], "words", &ignored);
+        let limit = usize::try_from(SNAPSHOT.settings.limits.tool_result_chars).unwrap();
+        for message in story.shown_to(service("words"), PLENTY).messages {
+            let Wire::Tool { content, .. } = message else { continue };
+            prop_assert!(content.chars().count() <= limit, "{} characters", content.chars().count());
+            let result: serde_json::Value = serde_json::from_str(&content).unwrap();
+            let short = ignored.iter().map(String::len).sum::<usize>() < 1_000;
+            prop_assert!(!short || ignored.is_empty() || result["ignored"] == json!(ignored));
+        }
+    }
+
     /// A model with vision gets each picture unchanged; a model that takes everything gets every medium.
     #[test]
     fn media_are_shown_as_they_are(pieces in pieces()) {

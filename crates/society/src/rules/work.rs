@@ -74,3 +74,6 @@ pub fn works_on(message: &Message, subjects: &[RequestRow]) -> Option<MessageId>
         if request.to == message.to { Some(request.id.clone()) } else { request.on_behalf_of.clone() }
     })
 }
+
+#[cfg(test)]
+mod tests;

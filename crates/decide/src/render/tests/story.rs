@@ -85,6 +85,17 @@ impl Story {
 
     /// Adds a batch of calls that open artifacts, and their results.
     pub(super) fn open(&mut self, text: Option<&str>, artifacts: &[ArtifactId], by: &str) {
+        self.open_ignoring(text, artifacts, by, &[]);
+    }
+
+    /// Opens artifacts with calls that also contain arguments which `get_artifact` does not know.
+    pub(super) fn open_ignoring(
+        &mut self,
+        text: Option<&str>,
+        artifacts: &[ArtifactId],
+        by: &str,
+        ignored: &[String],
+    ) {
         let calls: Vec<ToolCall> = artifacts
             .iter()
             .map(|artifact| {
@@ -111,7 +122,7 @@ impl Story {
                 artifact: artifact.clone(),
                 offset: 0,
                 limit: None,
-                ignored: Vec::new(),
+                ignored: ignored.to_vec(),
             };
             self.write(Record::ToolFinished { call: CallId::new(call.id), result });
         }

@@ -1,4 +1,5 @@
 use crate::testing::{World, code};
+use polity_store::record::{Keeps, Record, ToolResult};
 use serde_json::{Value, json};
 
 fn ids(list: &Value) -> Vec<&str> {
@@ -91,8 +92,14 @@ async fn contacts_are_listed_with_what_one_may_know_of_them() {
 #[tokio::test]
 async fn a_summary_is_kept_as_a_record() {
     let world = World::new().await;
-    let done = world.call("root", "compress_context", json!({"summary": "做了一半"})).await;
-    assert_eq!(done, json!({"status": "success", "keepRecentCount": 6}));
+    let wish = json!({"summary": "做了一半", "keepRecentCount": 2});
+    let done = world.done(world.of("root"), "compress_context", wish).await;
+    let summary =
+        Record::Compacted { summary: "做了一半".to_owned(), keep_recent: 2, keeps: Keeps::Turn };
+    assert_eq!(done.record, Some(summary));
+    assert_eq!(done.result, ToolResult::Json(json!({"status": "success", "keepRecentCount": 2})));
+    let by_default = world.call("root", "compress_context", json!({"summary": "做了一半"})).await;
+    assert_eq!(by_default, json!({"status": "success", "keepRecentCount": 6}));
     let refused = world.call("root", "compress_context", json!({})).await;
     assert_eq!(code(&refused), "invalid_arguments");
 }
