@@ -127,12 +127,16 @@ async fn read(connection: &mut Connection) -> Society {
 impl Society {
     /// Returns the request that a turn works on.
     fn works_on(&self, turn: &Turn) -> Option<&String> {
-        let (id, began_by) = self.messages.get_key_value(&turn.began_by)?;
-        if began_by.expects_answer {
-            return Some(id);
+        self.leads_to(self.messages.get(&turn.began_by)?)
+    }
+
+    /// Returns the request that a turn works on if this message begins it.
+    fn leads_to(&self, message: &Message) -> Option<&String> {
+        if message.expects_answer {
+            return self.messages.get_key_value(&message.id).map(|(id, _)| id);
         }
-        let (id, subject) = self.messages.get_key_value(began_by.subject()?)?;
-        if subject.receiver == turn.agent { Some(id) } else { self.asked_for(subject) }
+        let (id, subject) = self.messages.get_key_value(message.subject()?)?;
+        if subject.receiver == message.receiver { Some(id) } else { self.asked_for(subject) }
     }
 
     /// Returns whether a request was answered, or had failed, before a message was accepted.
@@ -148,6 +152,22 @@ impl Society {
             notice.failed.as_deref() == Some(request) || asked.state == "failed" && of_child(notice)
         };
         answered || earlier.any(has_failed)
+    }
+
+    /// Returns whether the turn that answered a request may still have been open when a later message was accepted. Until
+    /// it ends, its agent may add to the answer. The rows do not say when a turn ended, but its closing text and
+    /// everything from a later turn come after its end.
+    fn may_be_supplemented(&self, request: &Message, later: &str) -> bool {
+        let answer = request.answered_by.as_ref().and_then(|answer| self.messages.get(answer));
+        let Some((answer, sent_in)) = answer.and_then(|answer| Some((answer, answer.sent_in?))) else {
+            return false;
+        };
+        let ended_it = |message: &Message| {
+            let is_closing = message.sent_in == Some(sent_in) && self.turns[&sent_in].text == message.words;
+            message.sender == answer.sender && (is_closing || message.sent_in > Some(sent_in))
+        };
+        let mut earlier = self.messages.values().take_while(|message| message.id.as_str() < later);
+        !earlier.any(ended_it)
     }
 
     /// Returns the request on whose behalf `request` was made.
@@ -210,6 +230,7 @@ pub(super) async fn violations(connection: &mut Connection) -> Vec<String> {
     }
     violations.extend(of_waits(&society));
     violations.extend(of_closing_texts(&society));
+    violations.extend(of_interim_texts(&society));
     violations.extend(of_the_person(&society));
     let left = "SELECT agent || ' still holds a text for ' || request AS what FROM notes
         UNION ALL SELECT agent || ' never named ' || artifact || ' to ' || asker FROM outputs
@@ -278,6 +299,43 @@ fn of_closing_texts(society: &Society) -> Vec<String> {
         let left_open: Vec<&String> = left_open.map(|(request, _)| request).collect();
         if !left_open.is_empty() {
             violations.push(format!("{id} of {} leaves {left_open:?} open", text.sender));
+        }
+    }
+    violations
+}
+
+/// Checks that a closing text of root to the person counts as interim only if root waits for something that it needs
+/// for the answer, or hears something about it later.
+fn of_interim_texts(society: &Society) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (id, text) in &society.messages {
+        let Some(turn) = text.sent_in.and_then(|turn| society.turns.get(&turn)) else { continue };
+        let is_closing = turn.text.is_some() && turn.text == text.words && turn.state == "done";
+        let to_person = text.sender == "root" && text.receiver == "user";
+        if !to_person || !is_closing || text.is_final || text.is_report {
+            continue;
+        }
+        let mut prompts: BTreeSet<&String> = text.replies_to.iter().chain(&text.about).collect();
+        prompts.extend(society.works_on(turn));
+        let waits = society.messages.values().any(|message| {
+            let is_unread = message.read_in.is_none_or(|turn| Some(turn) > text.sent_in);
+            let of = if message.receiver == "root" && is_unread && message.sender != "system" {
+                // The message waits in the mailbox, or arrives later, for example a text that its writer held back.
+                society.leads_to(message)
+            } else if message.sender == "root"
+                && message.id < *id
+                && message.expects_answer
+                && message.receiver != "root"
+                && (!society.was_over(&message.id, id) || society.may_be_supplemented(message, id))
+            {
+                society.asked_for(message)
+            } else {
+                None
+            };
+            of.is_some_and(|of| prompts.contains(of))
+        });
+        if !waits {
+            violations.push(format!("{id} of root is interim, but root waits for nothing: {prompts:?}"));
         }
     }
     violations
