@@ -5,13 +5,13 @@
 //! user. All other clients get no session. The server stores no session: if a client uses a session after a restart,
 //! the server creates the session again.
 
-use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::Request;
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
+use axum::{Json, Router};
 use futures::StreamExt as _;
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -21,7 +21,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::session::{SessionState, SessionStore, SessionStoreError};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +33,15 @@ const LARGEST_REQUEST: usize = 96 << 20;
 /// Maximum size of an `initialize` request that can get a session, in bytes. A larger request is served without a
 /// session.
 const LARGEST_BEGINNING: usize = 64 << 10;
+
+/// Largest text with which the SDK refuses a request, in bytes.
+const LARGEST_REFUSAL: usize = 64 << 10;
+
+/// The code of JSON-RPC for a request whose body cannot be parsed.
+const PARSE_ERROR: i64 = -32_700;
+
+/// The code of JSON-RPC for a request that is not valid.
+const INVALID_REQUEST: i64 = -32_600;
 
 /// Header with the id of a session.
 const SESSION: &str = "mcp-session-id";
@@ -66,12 +75,13 @@ pub(super) fn router<S: ServerHandler>(
     let alone = StreamableHttpService::new(new.clone(), Arc::new(NeverSessionManager::default()), config);
     let sessions = StreamableHttpService::new(new, Arc::new(manager), in_sessions);
     let serve = async move |request: Request| {
+        let is_message = request.method() == Method::POST && is_json(&request);
         let (request, way) = match way(request).await {
             Ok(found) => found,
             Err(refused) => return refused,
         };
         let is_stream = request.method() == Method::GET;
-        match way {
+        let response = match way {
             Way::Alone => alone.handle(request).await.map(Body::new),
             Way::Session if is_stream => {
                 // This stream carries the messages that are not part of the answer to a request. The stream must end
@@ -81,7 +91,8 @@ pub(super) fn router<S: ServerHandler>(
                 open.map(|body| Body::from_stream(body.into_data_stream().take_until(ended)))
             }
             Way::Session => sessions.handle(request).await.map(Body::new),
-        }
+        };
+        if is_message { in_json_rpc(response).await } else { response }
     };
     Router::new().route("/mcp", any(serve))
 }
@@ -113,6 +124,27 @@ async fn way(request: Request) -> Result<(Request, Way), Response> {
     };
     let way = if can_ask(&body) { Way::Session } else { Way::Alone };
     Ok((Request::from_parts(head, Body::from(body)), way))
+}
+
+/// Returns whether a request announces that its body is JSON.
+fn is_json(request: &Request) -> bool {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// Turns the SDK's refusal of a JSON body into an error of JSON-RPC. The SDK refuses in plain text. If it cannot parse
+/// the body, it answers with the status 415, as if the content type were wrong.
+async fn in_json_rpc(response: Response) -> Response {
+    let (status, code) = match response.status() {
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (StatusCode::BAD_REQUEST, PARSE_ERROR),
+        StatusCode::PAYLOAD_TOO_LARGE => (StatusCode::PAYLOAD_TOO_LARGE, INVALID_REQUEST),
+        _ => return response,
+    };
+    // The SDK has the whole text in memory, so reading it cannot fail. Without it, the code still says what is wrong.
+    let said = to_bytes(response.into_body(), LARGEST_REFUSAL).await.unwrap_or_default();
+    let message = String::from_utf8_lossy(&said);
+    let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}});
+    (status, Json(error)).into_response()
 }
 
 /// Returns whether a message begins a connection with a client that can ask its user.

@@ -343,6 +343,29 @@ async fn the_question_that_is_named_is_answered() {
 }
 
 #[tokio::test]
+async fn a_body_that_is_no_message_is_refused_in_the_form_of_the_protocol() {
+    let world = World::new().await;
+    let check = async |kind: &str, body: String, status: u16, code: Value| {
+        let request = Request::post("/mcp")
+            .header("host", "127.0.0.1:7717")
+            .header("content-type", kind)
+            .header("accept", "application/json, text/event-stream")
+            .body(Body::from(body))
+            .unwrap();
+        let response = world.router.clone().oneshot(request).await.unwrap();
+        let got = response.status().as_u16();
+        let body = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        assert_eq!((got, &answer["error"]["code"]), (status, &code), "{kind}: {body:?}");
+    };
+    check("application/json", "{".to_owned(), 400, json!(-32_700)).await;
+    check("application/json; charset=utf-8", "[".repeat(100_000), 400, json!(-32_700)).await;
+    check("application/json", " ".repeat((96 << 20) + 1), 413, json!(-32_600)).await;
+    // Here the content type is what is wrong.
+    check("text/plain", "{}".to_owned(), 415, Value::Null).await;
+}
+
+#[tokio::test]
 async fn who_waits_is_told_when_the_daemon_ends() {
     let world = World::new().await;
     world.society.pause(Target::Everybody).await.unwrap();
