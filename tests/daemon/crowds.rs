@@ -1,15 +1,19 @@
 //! Many clients at the same time: clients that connect and wait, clients that send large bodies, and clients that
 //! disconnect before the answer is complete.
 
-use std::io::{Read, Write};
+use std::collections::BTreeSet;
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use polity_tests::{Answer, Polity, ScriptedServer};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use crate::support::files::files_below;
+use crate::support::hiring::Gate;
 use crate::support::home;
-use crate::support::serving::{Answered, Serving};
+use crate::support::serving::{Answered, Serving, answer_on};
 
 /// Maximum time for the daemon to free the resources of clients that have disconnected.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,33 +35,28 @@ fn allow_connections(many: u64) {
     }
 }
 
-#[test]
-fn whoever_has_no_token_keeps_nobody_out() {
-    const MANY: u64 = 1_500;
-    allow_connections(MANY);
-    let (_server, _polity, serving) = serving(|| Answer::say("42"));
-    // This connection sends a request with the token. The connections without a token begin later. The daemon must not
-    // close this connection for them.
-    let mut known = serving.connect();
-    let healthz = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
-    let ask = |stream: &mut TcpStream| {
-        stream.write_all(serving.head("GET /api/services", "").as_bytes()).expect("a request");
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).expect("an answer");
-        assert_eq!(&answer, b"HTTP/1.1 200");
-        while !stream.peek(&mut [0; 1 << 16]).is_ok_and(|rest| rest == 0) {
-            // Read the bytes that have arrived, until the JSON array ends.
-            let mut rest = [0; 1 << 16];
-            let read = stream.read(&mut rest).expect("the rest");
-            if rest[..read].ends_with(b"]") {
-                break;
-            }
+/// Sends a request with the token on an open connection, and reads the answer.
+#[track_caller]
+fn ask_on(stream: &mut TcpStream, serving: &Serving) {
+    stream.write_all(serving.head("GET /api/services", "").as_bytes()).expect("a request");
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    while !stream.peek(&mut [0; 1 << 16]).is_ok_and(|rest| rest == 0) {
+        // Read the bytes that have arrived, until the JSON array ends.
+        let mut rest = [0; 1 << 16];
+        let read = stream.read(&mut rest).expect("the rest");
+        if rest[..read].ends_with(b"]") {
+            break;
         }
-    };
-    ask(&mut known);
-    let mut idle = Vec::new();
-    for number in 0..MANY {
-        let mut stream = TcpStream::connect(&serving.address).expect("a connection");
+    }
+}
+
+/// Opens `many` connections that never show the token.
+fn strangers(serving: &Serving, many: usize) -> Vec<TcpStream> {
+    let healthz = "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let stranger = |number: usize| {
+        let mut stream = serving.connect();
         // A third of the connections send nothing, a third send a part of a head, and a third request `/healthz`,
         // which needs no token. Ignore errors: the daemon may already have closed the connection.
         let _ = match number % 3 {
@@ -65,8 +64,21 @@ fn whoever_has_no_token_keeps_nobody_out() {
             1 => stream.write_all(b"GET / HTTP/1.1\r\nx: "),
             _ => stream.write_all(healthz.as_bytes()),
         };
-        idle.push(stream);
-    }
+        stream
+    };
+    (0..many).map(stranger).collect()
+}
+
+#[test]
+fn whoever_has_no_token_keeps_nobody_out() {
+    const MANY: usize = 1_500;
+    allow_connections(MANY as u64);
+    let (_server, _polity, serving) = serving(|| Answer::say("42"));
+    // This connection sends a request with the token. The connections without a token begin later. The daemon must not
+    // close this connection for them.
+    let mut known = serving.connect();
+    ask_on(&mut known, &serving);
+    let idle = strangers(&serving, MANY);
     let begun = Instant::now();
     let answer = serving.call("GET /api/services", b"");
     let took = begun.elapsed();
@@ -74,8 +86,87 @@ fn whoever_has_no_token_keeps_nobody_out() {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(took < Duration::from_secs(1), "{took:?}");
     // The daemon still answers on the connection that sent the token.
-    ask(&mut known);
+    ask_on(&mut known, &serving);
     drop(idle);
+}
+
+/// Sets the soft limit of open files of the running daemon to `many` more than it has open.
+#[track_caller]
+fn leave_descriptors(serving: &Serving, many: usize) {
+    let limit = serving.descriptors() + many;
+    let mut prlimit = Command::new("prlimit");
+    prlimit.arg(format!("--pid={}", serving.running.id())).arg(format!("--nofile={limit}:"));
+    assert!(prlimit.status().expect("prlimit").success(), "the limit of open files stays as it is");
+}
+
+/// Writes to root, and waits until the task that this begins is idle.
+#[track_caller]
+fn finish_a_task(serving: &Serving) {
+    let posted = serving.call("POST /api/messages", br#"{"text": "hello"}"#);
+    assert_eq!(posted.status, 201, "{posted:?}");
+    wait_for_end(serving, &posted.json());
+}
+
+/// Waits until the task of an accepted message is idle.
+#[track_caller]
+fn wait_for_end(serving: &Serving, posted: &Value) {
+    let events = format!("GET /api/events?task={}", posted["task"].as_str().expect("a task"));
+    drop(serving.stream(&events, "accept: text/event-stream\r\n", "", "event: task_idle"));
+}
+
+#[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "needs Linux")]
+fn a_daemon_without_free_descriptors_turns_strangers_away_and_loses_nothing() {
+    const ROOM: usize = 16;
+    const STRANGERS: usize = 40;
+    let gate = Gate::default();
+    let passed = gate.clone();
+    let server = ScriptedServer::start(move |asked| {
+        if asked.has_called("put_artifact") {
+            return Answer::say("done");
+        }
+        passed.pass();
+        Answer::call("put_artifact", json!({"type": "note", "content": "kept"}))
+    });
+    let retry = json!({"retry": {"maxAttempts": 1000, "baseDelayMs": 10, "maxDelayMs": 50}});
+    let mut polity = home(&server, &retry);
+    polity.set_env("POLITY_LOG", "warn");
+    let serving = Serving::start(&polity);
+    let posted = serving.call("POST /api/messages", br#"{"text": "hello"}"#).json();
+    server.wait_until(PATIENCE, |requests| requests.len() == 1);
+    let mut known = serving.connect();
+    ask_on(&mut known, &serving);
+
+    leave_descriptors(&serving, ROOM);
+    let mut strangers = strangers(&serving, STRANGERS);
+    serving.running.stderr_line("cannot accept connections just now");
+    // A turn is under way, and its tool needs descriptors.
+    gate.open();
+    ask_on(&mut known, &serving);
+    let read = strangers[0].read(&mut [0; 1]);
+    let is_closed = match &read {
+        Ok(length) => *length == 0,
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    };
+    assert!(is_closed, "the oldest stranger was not turned away: {read:?}");
+    // The strangers came before this connection, and none of them has gone by itself.
+    assert_eq!(serving.call("GET /api/services", b"").status, 200);
+
+    drop(strangers);
+    wait_for_end(&serving, &posted);
+    // The limit is still as low, but the descriptors are free again.
+    finish_a_task(&serving);
+    let page = serving.call("GET /api/messages?to=user", b"").json();
+    let messages = page["messages"].as_array().expect("messages");
+    let texts: Vec<&str> = messages.iter().filter_map(|message| message["text"].as_str()).collect();
+    assert_eq!(texts, ["done", "done"]);
+    let artifacts = serving.call("GET /api/artifacts", b"").json();
+    assert_eq!(artifacts["artifacts"].as_array().map(Vec::len), Some(2), "{artifacts}");
+    assert_eq!(server.request_count(), 4, "an answered request was made again");
+    serving.running.terminate();
+    let ended = serving.running.wait().expect_code(0);
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    polity.run(&["db", "check", "--data", "data"]).expect_code(0);
 }
 
 /// Sends `many` copies of a body at the same time. Returns the answers, and by how many MiB the memory of the daemon
@@ -145,6 +236,56 @@ fn bodies_of_tiny_values_do_not_grow_into_large_trees() {
     check_crowd(&serving, "POST /api/messages", &message, 8, &[413, 503]);
 }
 
+/// Sends a body that the daemon must refuse with this status and this code of the error. Checks by how much the
+/// daemon's memory grew, and that the daemon still answers.
+#[track_caller]
+fn check_refused(serving: &Serving, line: &str, body: &str, status: u16, code: &Value) {
+    let (answers, added) = crowd(serving, line, body.as_bytes(), 1);
+    let [answer] = &answers[..] else { panic!("expected one answer: {answers:?}") };
+    let json = answer.json();
+    let error = &json["error"];
+    assert_eq!((answer.status, error.get("code").unwrap_or(error)), (status, code), "{line}: {answer:?}");
+    assert!(added <= MOST_MEMORY, "{line}: {added} MiB");
+    assert_eq!(serving.call("GET /api/services", b"").status, 200, "{line}");
+}
+
+#[test]
+fn bodies_of_a_hundred_megabytes_are_refused() {
+    let (_server, _polity, serving) = serving(|| Answer::say("42"));
+    let text = "x".repeat(100 << 20);
+    let too_large = json!("body_too_large");
+    check_refused(&serving, "POST /api/messages", &format!(r#"{{"text": "{text}"}}"#), 413, &too_large);
+    let chat = format!(r#"{{"model": "polity", "messages": [{{"role": "user", "content": "{text}"}}]}}"#);
+    check_refused(&serving, "POST /v1/chat/completions", &chat, 413, &too_large);
+    let call = tool_call(&format!(r#"{{"prompt": "{text}"}}"#));
+    // JSON-RPC has numbers as codes: this one means that the request is not valid.
+    check_refused(&serving, "POST /mcp", &call, 413, &json!(-32_600));
+    finish_a_task(&serving);
+}
+
+#[test]
+fn json_of_a_hundred_thousand_levels_is_refused() {
+    const DEPTH: usize = 100_000;
+    let (_server, _polity, serving) = serving(|| Answer::say("42"));
+    let check = |value: &str, status: u16, codes: [Value; 3]| {
+        let [of_message, of_chat, of_call] = codes;
+        let message = format!(r#"{{"payload": {{"x": {value}}}}}"#);
+        check_refused(&serving, "POST /api/messages", &message, status, &of_message);
+        let chat = format!(r#"{{"model": "polity", "messages": [{value}]}}"#);
+        check_refused(&serving, "POST /v1/chat/completions", &chat, status, &of_chat);
+        let call = tool_call(&format!(r#"{{"prompt": {value}}}"#));
+        check_refused(&serving, "POST /mcp", &call, status, &of_call);
+    };
+    // The budget of memory allows this many arrays. The parser refuses their depth.
+    let arrays = format!("{}{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
+    check(&arrays, 400, [json!("invalid_arguments"), json!("invalid_body"), json!(-32_700)]);
+    // Objects would take more memory than the values of one body may. They never reach the parser.
+    let objects = format!("{}0{}", r#"{"a":"#.repeat(DEPTH), "}".repeat(DEPTH));
+    let too_large = || json!("body_too_large");
+    check(&objects, 413, [too_large(), too_large(), too_large()]);
+    finish_a_task(&serving);
+}
+
 /// Waits until a number, such as the number of open descriptors, is at most `most`.
 #[track_caller]
 fn comes_down(what: &str, most: usize, number: impl Fn() -> usize) {
@@ -158,7 +299,8 @@ fn comes_down(what: &str, most: usize, number: impl Fn() -> usize) {
 /// Opens streams, and closes the connections before the streams end. Checks that the daemon then frees the jobs, the
 /// descriptors and the memory of the streams.
 fn check_leaving(serving: &Serving, line: &str, more: &str, body: &str, first: &str) {
-    const MANY: usize = 48;
+    // One session of MCP has at most 33 streams.
+    const MANY: usize = 32;
     let jobs = || serving.metric("polity_runtime_jobs") as usize;
     let round = || {
         let streams: Vec<_> = (0..MANY).map(|_| serving.stream(line, more, body, first)).collect();
@@ -187,6 +329,13 @@ fn whoever_leaves_in_the_middle_leaves_nothing_behind() {
     check_leaving(&serving, "GET /api/events", accept, "", "event: task_started");
     let chat = r#"{"model": "polity", "stream": true, "messages": [{"role": "user", "content": "hello"}]}"#;
     check_leaving(&serving, "POST /v1/chat/completions", accept, chat, "chat.completion.chunk");
+    let input = r#"{"model": "polity", "stream": true, "input": "hello"}"#;
+    check_leaving(&serving, "POST /v1/responses", accept, input, "response.created");
+    let session = "accept: text/event-stream\r\nmcp-protocol-version: 2025-11-25\r\n\
+                   mcp-session-id: 00000000-0000-4000-8000-000000000000\r\n";
+    // The first stream makes the session, which stays when the stream ends.
+    drop(serving.stream("GET /mcp", session, "", "text/event-stream"));
+    check_leaving(&serving, "GET /mcp", session, "", "text/event-stream");
     let task = posted["task"].as_str().expect("a task");
     let follow = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "follow_task",
         "arguments": {"task": task, "waitSeconds": 600}}});
@@ -219,4 +368,89 @@ fn check_calls(serving: &Serving, body: &str) {
     }
     comes_down("POST /mcp", jobs_before + 4, jobs);
     comes_down("POST /mcp", descriptors_before + 4, || serving.descriptors());
+}
+
+/// What the daemon sends when it begins to read a body that was announced with `expect: 100-continue`.
+const GO_ON: &str = "HTTP/1.1 100 Continue\r\n\r\n";
+
+/// Announces a file of this many bytes, and returns the connection when the daemon reads the body.
+#[track_caller]
+fn begin_upload(serving: &Serving, bytes: usize) -> TcpStream {
+    let more = format!(
+        "content-type: text/plain\r\ncontent-length: {bytes}\r\nexpect: 100-continue\r\nconnection: close\r\n"
+    );
+    let mut stream = serving.connect();
+    stream
+        .write_all(serving.head("POST /api/artifacts?filename=a.txt", &more).as_bytes())
+        .expect("a request");
+    let mut answer = vec![0; GO_ON.len()];
+    stream.read_exact(&mut answer).expect("an answer");
+    assert_eq!(String::from_utf8_lossy(&answer), GO_ON);
+    stream
+}
+
+/// Stores a file, and returns what the daemon tells about it.
+#[track_caller]
+fn upload(serving: &Serving, text: &str) -> Value {
+    let mut stream = begin_upload(serving, text.len());
+    stream.write_all(text.as_bytes()).expect("a file");
+    let stored = answer_on(stream);
+    assert_eq!(stored.status, 201, "{stored:?}");
+    stored.json()
+}
+
+#[test]
+fn downloads_that_break_off_leave_nothing_behind() {
+    const MANY: usize = 8;
+    let (_server, _polity, serving) = serving(|| Answer::say("42"));
+    let text = "a line of a file that no buffer can hold\n".repeat(400_000);
+    let stored = upload(&serving, &text);
+    let line = format!("GET /api/artifacts/{}/content", stored["id"].as_str().expect("an id"));
+    let jobs = || serving.metric("polity_runtime_jobs") as usize;
+    let (jobs_before, descriptors_before) = (jobs(), serving.descriptors());
+    for _ in 0..3 {
+        let downloads: Vec<_> =
+            (0..MANY).map(|_| serving.stream(&line, "", "", "a line of a file")).collect();
+        // A download that is under way has two descriptors: the connection and the file.
+        let open = serving.descriptors();
+        assert!(
+            open > descriptors_before + MANY + MANY / 2,
+            "the downloads are complete: {open} descriptors"
+        );
+        drop(downloads);
+        comes_down(&line, jobs_before + 4, jobs);
+        comes_down(&line, descriptors_before + 4, || serving.descriptors());
+    }
+    let whole = serving.call(&line, b"");
+    assert_eq!((whole.status, whole.body.len()), (200, text.len()));
+    assert!(whole.body == text, "the artifact has changed");
+}
+
+#[test]
+fn an_upload_that_breaks_off_stores_nothing() {
+    /// As many uploads as the daemon takes at the same time.
+    const MANY: usize = 8;
+    let (_server, polity, serving) = serving(|| Answer::say("42"));
+    let text = "x".repeat(4 << 20);
+    let jobs = || serving.metric("polity_runtime_jobs") as usize;
+    let files = || files_below(&polity.data_dir().join("artifacts")).into_iter().collect::<BTreeSet<_>>();
+    let artifacts = || serving.call("GET /api/artifacts", b"").json()["artifacts"].clone();
+    let files_before = files();
+    let (jobs_before, descriptors_before) = (jobs(), serving.descriptors());
+    for _ in 0..3 {
+        let begin = |_| {
+            let mut stream = begin_upload(&serving, text.len());
+            stream.write_all(&text.as_bytes()[..text.len() / 2]).expect("a half");
+            stream
+        };
+        let uploads: Vec<_> = (0..MANY).map(begin).collect();
+        drop(uploads);
+        comes_down("POST /api/artifacts", jobs_before + 4, jobs);
+        comes_down("POST /api/artifacts", descriptors_before + 4, || serving.descriptors());
+    }
+    assert_eq!(artifacts(), json!([]));
+    assert_eq!(files(), files_before);
+    // The uploads that broke off take nobody's place.
+    upload(&serving, &text);
+    assert_eq!(artifacts().as_array().map(Vec::len), Some(1));
 }

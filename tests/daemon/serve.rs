@@ -5,11 +5,16 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
-use polity_tests::{Answer, Polity, Running, ScriptedServer};
+use polity_tests::{Answer, Conversation, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::support::home;
+use crate::support::hiring::Gate;
+use crate::support::{app, home, service};
+
+/// Maximum wait until the server has received the expected requests, or the daemon has finished its tasks.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 fn answering() -> (ScriptedServer, Polity) {
     let server = ScriptedServer::start(|_| Answer::say("42"));
@@ -113,6 +118,113 @@ fn it_serves_until_it_is_asked_to_end() {
     assert_eq!(ended.stdout, "");
     assert!(!ended.stderr.contains(&daemon.token), "{}", ended.stderr);
     assert!(!data.join("daemon.json").exists());
+}
+
+/// Number of turns that have begun when the daemon is asked to end.
+const TURNS: usize = 200;
+
+/// Gives root [`TURNS`] prompts: `number 0`, `number 1` and so on. Each begins a task.
+#[track_caller]
+fn begin_turns(daemon: &Daemon) {
+    for number in 0..TURNS {
+        let body = json!({"text": format!("number {number}")}).to_string();
+        let (status, posted) = daemon.call("POST /api/messages", &body);
+        assert_eq!(status, "201", "{posted}");
+    }
+}
+
+/// Returns the prompt of the task that a request belongs to.
+fn prompt(asked: &Conversation) -> String {
+    let heard = asked.heard();
+    let mut lines = heard.iter().flat_map(|heard| heard.text.lines());
+    lines.find(|line| line.starts_with("number ")).expect("a prompt").to_owned()
+}
+
+fn done(asked: &Conversation) -> Answer {
+    Answer::say(format!("done with {}", prompt(asked)))
+}
+
+/// Waits until no task is open. Checks that each prompt has one task and one answer, and that there are no other
+/// messages.
+#[track_caller]
+fn check_finished_once(daemon: &Daemon) {
+    let read =
+        |line: &str| -> Value { serde_json::from_str(&daemon.call(line, "").1).expect("a page of JSON") };
+    let begun = Instant::now();
+    while read("GET /api/tasks?state=open&limit=1")["tasks"] != json!([]) {
+        assert!(begun.elapsed() < PATIENCE, "some tasks are still open");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let tasks = read("GET /api/tasks?limit=1000");
+    assert_eq!(tasks["tasks"].as_array().map(Vec::len), Some(TURNS));
+    let messages = read("GET /api/messages?limit=1000");
+    let messages = messages["messages"].as_array().expect("messages");
+    let mut texts: Vec<&str> = messages.iter().filter_map(|message| message["text"].as_str()).collect();
+    texts.sort_unstable();
+    let prompts = (0..TURNS).map(|number| format!("number {number}"));
+    let mut expected: Vec<String> =
+        prompts.flat_map(|prompt| [format!("done with {prompt}"), prompt]).collect();
+    expected.sort_unstable();
+    assert_eq!(texts, expected);
+}
+
+/// Checks that the server has received `times` requests for each prompt.
+#[track_caller]
+fn check_requests(server: &ScriptedServer, times: usize) {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for request in server.requests() {
+        *counts.entry(prompt(&request.conversation())).or_default() += 1;
+    }
+    assert_eq!(counts.len(), TURNS);
+    counts.retain(|_, count| *count != times);
+    assert!(counts.is_empty(), "expected {times} requests for each prompt: {counts:?}");
+}
+
+#[test]
+fn a_daemon_that_ends_during_many_turns_keeps_what_is_answered_and_begins_nothing() {
+    // Half of the turns wait for the answer of the server, and the other half for their call.
+    const PLACES: usize = TURNS / 2;
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server = ScriptedServer::start(move |asked| {
+        closed.pass();
+        done(asked)
+    });
+    let mut one = service("one", &server, &["text"]);
+    one["maxConcurrentRequests"] = json!(PLACES);
+    let grace = Duration::from_secs(60);
+    let polity =
+        Polity::new(&json!({"services": [one]}), &app(&json!({"shutdownGraceMs": grace.as_secs() * 1_000})));
+    let first = Daemon::start(&polity, "127.0.0.1:0");
+    begin_turns(&first);
+    server.wait_until(PATIENCE, |requests| requests.len() == PLACES);
+    first.running.terminate();
+    first.running.stderr_line("letting the work in progress finish");
+    gate.open();
+    first.running.wait_within(grace).expect_code(0);
+    assert_eq!(server.request_count(), PLACES, "new calls were begun");
+    let second = Daemon::start(&polity, "127.0.0.1:0");
+    check_finished_once(&second);
+    check_requests(&server, 1);
+}
+
+#[test]
+fn many_turns_that_do_not_end_in_time_are_finished_once_by_the_next_daemon() {
+    let gate = Gate::default();
+    let closed = gate.clone();
+    let server =
+        ScriptedServer::start(move |asked| if closed.is_open() { done(asked) } else { Answer::hang() });
+    let polity = home(&server, &json!({"shutdownGraceMs": 1}));
+    let first = Daemon::start(&polity, "127.0.0.1:0");
+    begin_turns(&first);
+    server.wait_until(PATIENCE, |requests| requests.len() == TURNS);
+    first.running.terminate();
+    first.running.wait().expect_code(0);
+    gate.open();
+    let second = Daemon::start(&polity, "127.0.0.1:0");
+    check_finished_once(&second);
+    // The first daemon got no answer, so each call was made again, once.
+    check_requests(&server, 2);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use polity_tests::{Answer, Captured, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
@@ -70,7 +71,22 @@ fn a_server_that_fails_in_passing_is_asked_again() {
 fn a_server_that_asks_for_patience_is_asked_again() {
     let busy = json!({"error": {"message": "slow down"}});
     check_retried(Answer::error(429, busy.clone()), "rate_limited");
-    check_retried(Answer::error(429, busy).retry_after(1), "rate_limited");
+    check_retried(Answer::error(429, busy.clone()).retry_after(1), "rate_limited");
+    let times: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let noted = Arc::clone(&times);
+    let server = ScriptedServer::start(move |_| {
+        let mut times = noted.lock().expect("no panic before");
+        times.push(Instant::now());
+        match times.len() {
+            1 => Answer::error(429, busy.clone()).retry_after(1),
+            _ => Answer::say("the answer"),
+        }
+    });
+    run(&home(&server, &json!({})), &["ask"]).expect_code(0);
+    let times = times.lock().expect("no panic before");
+    assert_eq!(times.len(), 2);
+    let pause = times[1] - times[0];
+    assert!(pause >= Duration::from_secs(1), "the server was asked again after {pause:?}");
 }
 
 #[test]
