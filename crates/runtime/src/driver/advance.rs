@@ -80,6 +80,13 @@ pub(super) struct Ended {
     pub(super) goes_on: Option<CommandId>,
 }
 
+impl Ended {
+    /// Returns the size of all artifacts that the call has made.
+    pub(super) fn bytes_of_artifacts(&self) -> u64 {
+        self.stored.iter().chain(&self.made).map(|prepared| prepared.artifact.size).sum()
+    }
+}
+
 /// What is known about a call that has ended, besides its tool and its result.
 #[derive(Default)]
 struct Course<'a> {

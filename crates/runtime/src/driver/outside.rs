@@ -194,9 +194,12 @@ pub(super) async fn run_outside(
     };
     polity_points::point!("outside::ran");
     let mut ended = Vec::with_capacity(ran.len());
+    let mut unwritten = 0_u64;
     for ((call, ran, duration), reaches) in ran.into_iter().zip(reaches) {
         let call = result::Ran { call, reaches, result: ran, duration };
-        ended.push(result::end(handles, conversation, &snapshot, call).await?);
+        let one = result::end(handles, conversation, &snapshot, call, unwritten).await?;
+        unwritten = unwritten.saturating_add(one.bytes_of_artifacts());
+        ended.push(one);
     }
     Ok(Happened::ToolsEnded(ended))
 }

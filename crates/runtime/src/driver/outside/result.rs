@@ -25,12 +25,14 @@ pub(super) struct Ran {
     pub(super) duration: Duration,
 }
 
-/// Stores the files of a result, and removes encoded bytes from its text.
+/// Stores the files of a result, and removes encoded bytes from its text. `unwritten` is the size of the artifacts of
+/// calls that ran at the same time: their rows are not in the database yet.
 pub(super) async fn end(
     handles: &Handles,
     conversation: &Conversation,
     snapshot: &Snapshot,
     ran: Ran,
+    unwritten: u64,
 ) -> Result<Ended, Error> {
     let Ran { call, reaches, result, duration } = ran;
     let mut goes_on = None;
@@ -45,13 +47,15 @@ pub(super) async fn end(
         }
     };
     let mut stored = take_bytes_out(handles, conversation, snapshot, &mut result).await?;
-    // Calls that run at the same time do not count each other's files, so all these calls together may exceed the
-    // limit of the task.
+    // Agents of the task that store files at the same moment do not count each other's files, so all these agents
+    // together may exceed the limit of the task.
     let mut held = match files.is_empty() {
         true => 0,
         false => {
             let mut reader = handles.store.reader().await?;
-            artifacts::bytes_of_task(&mut reader, &conversation.task).await?
+            let written = artifacts::bytes_of_task(&mut reader, &conversation.task).await?;
+            let of_text: u64 = stored.iter().map(|prepared| prepared.artifact.size).sum();
+            written.saturating_add(unwritten).saturating_add(of_text)
         }
     };
     let limits = &snapshot.settings.limits;

@@ -146,6 +146,32 @@ async fn a_picture_of_a_tool_is_seen_by_a_model_with_vision_and_described_to_one
 }
 
 #[tokio::test]
+async fn files_that_tools_return_count_with_the_other_artifacts_of_their_task() {
+    let tool = FakeTool::new("take", |invocation| {
+        let sizes: Vec<usize> = serde_json::from_value(invocation.arguments["sizes"].clone()).unwrap();
+        let file = |size| File { bytes: vec![b'x'; size].into(), declared_mime: None, filename: None };
+        let files = sizes.into_iter().map(file);
+        let output = files.fold(Output::json(json!({})), Output::with_file);
+        async move { Ok(output) }.boxed()
+    });
+    let tool = FakeTool { reach: Reach::Other(Effect::Reads), ..tool };
+    let take = |sizes: &[usize]| ("take", json!({ "sizes": sizes }));
+    // The two calls of the second answer run at the same time, and there is room for one of their files.
+    let says =
+        vec![Say::Calls(vec![take(&[6, 5, 3])]), Say::Calls(vec![take(&[1]), take(&[1])]), Say::Text("done")];
+    let world = World::with(&json!({"maxArtifactBytesPerTask": 10})).await;
+    world.say("user", "root", json!("take")).await;
+    drive_root(&world, says, vec![tool]).await;
+    assert_eq!(world.query("SELECT size || '' FROM artifacts ORDER BY rowid").await, ["6", "3", "1"]);
+    let told = results(&world).await;
+    for (at, left_out) in [(0, 1), (1, 0), (2, 1)] {
+        let notes = told[at]["notStored"].as_array().map_or(&[] as &[Value], Vec::as_slice);
+        assert_eq!(notes.len(), left_out, "{told:?}");
+        assert!(notes.iter().all(|note| note.to_string().contains("maxArtifactBytesPerTask")), "{notes:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_text_from_outside_is_quoted_and_cannot_pose_as_a_message() {
     let world = World::new().await;
     let texts = Arc::clone(&world.snapshot);
