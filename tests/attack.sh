@@ -14,7 +14,8 @@ data directories and configuration files|--test daemon|lost_data::
 orders in files, names, commits and pages|--test daemon|orders::
 MCP servers in a society|--test daemon|servers::
 commands in the sandbox|--test sandbox|hostile
-paths, pages, documents, pictures, MCP servers, one by one|--lib|hostile bomb races flood faults panic'
+documents in the child that reads them|--test child|hostile
+paths, pages, pictures, MCP servers, one by one|--lib|hostile bomb races flood faults panic'
 
 cargo build --quiet --workspace --lib --bins --tests
 began=$SECONDS all=0 bad=0

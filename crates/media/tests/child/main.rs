@@ -50,24 +50,33 @@ fn main() -> ExitCode {
         ("what_is_not_readable_says_why", what_is_not_readable_says_why),
         ("a_child_that_misbehaves_is_an_error", a_child_that_misbehaves_is_an_error),
         ("the_child_has_no_files_and_no_environment", the_child_has_no_files_and_no_environment),
-        ("a_zip_bomb_is_refused", hostile::a_zip_bomb_is_refused),
-        ("a_deeply_nested_pdf_is_refused", hostile::a_deeply_nested_pdf_is_refused),
-        ("endless_texts_are_cut", hostile::endless_texts_are_cut),
-        ("deep_structures_are_refused", hostile::deep_structures_are_refused),
+        ("hostile::a_zip_bomb_is_refused", hostile::a_zip_bomb_is_refused),
+        ("hostile::a_deeply_nested_pdf_is_refused", hostile::a_deeply_nested_pdf_is_refused),
+        ("hostile::endless_texts_are_cut", hostile::endless_texts_are_cut),
+        ("hostile::deep_structures_are_refused", hostile::deep_structures_are_refused),
         (
-            "entities_are_not_expanded_and_nothing_outside_is_read",
+            "hostile::entities_are_not_expanded_and_nothing_outside_is_read",
             hostile::entities_are_not_expanded_and_nothing_outside_is_read,
         ),
-        ("what_needs_a_password_says_so", hostile::what_needs_a_password_says_so),
-        ("documents_cut_short_say_so", hostile::documents_cut_short_say_so),
-        ("random_bytes_never_reach_the_parent", hostile::random_bytes_never_reach_the_parent),
-        ("damaged_documents_never_reach_the_parent", hostile::damaged_documents_never_reach_the_parent),
+        ("hostile::what_needs_a_password_says_so", hostile::what_needs_a_password_says_so),
+        ("hostile::documents_cut_short_say_so", hostile::documents_cut_short_say_so),
+        ("hostile::random_bytes_never_reach_the_parent", hostile::random_bytes_never_reach_the_parent),
+        (
+            "hostile::damaged_documents_never_reach_the_parent",
+            hostile::damaged_documents_never_reach_the_parent,
+        ),
     ];
-    for (name, test) in tests {
+    // With the argument `hostile`, only the tests of hostile documents run. All other arguments are ignored.
+    let only_hostile = std::env::args_os().any(|argument| argument == "hostile");
+    let is_wanted = |name: &str| !only_hostile || name.starts_with("hostile::");
+    let mut passed = 0;
+    for (name, test) in tests.into_iter().filter(|(name, _)| is_wanted(name)) {
         println!("test {name} ...");
         test();
+        passed += 1;
     }
-    println!("{} passed", tests.len());
+    // `tests/attack.sh` reads this line, which has the form of the standard harness.
+    println!("test result: ok. {passed} passed; 0 failed");
     ExitCode::SUCCESS
 }
 
