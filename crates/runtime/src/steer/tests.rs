@@ -4,6 +4,7 @@ use crate::supervisor::Supervisor;
 use crate::testing::model::{Say, ScriptedModel};
 use crate::testing::tool::{FakeTool, hands};
 use crate::testing::{World, brief};
+use polity_hands::call::Output;
 use polity_hands::tool::AfterCrash;
 use polity_view::Outcome;
 use proptest::prelude::*;
@@ -55,6 +56,18 @@ impl Running {
             if changed.await.is_err() {
                 panic!("nothing happens after {:?}", self.world.query("SELECT body FROM events").await);
             }
+        }
+    }
+
+    /// Waits until a query finds these rows. There must be an event for the change that the test waits for.
+    async fn until(&mut self, query: &str, rows: &[&str]) {
+        loop {
+            let found = self.world.query(query).await;
+            if found == rows {
+                return;
+            }
+            let changed = tokio::time::timeout(Duration::from_secs(60), self.world.signals.events.changed());
+            assert!(changed.await.is_ok(), "{query}: {found:?}");
         }
     }
 
@@ -420,6 +433,55 @@ async fn a_panic_in_one_agent_touches_no_other() {
     let told = world.query("SELECT body FROM messages WHERE receiver = 'root' AND sender = 'system'").await;
     assert!(told.len() == 1 && told[0].contains("a defect of polity"), "{told:?}");
     assert_eq!(cast.asked_as("reader"), 3, "two retries, then the turn failed");
+}
+
+#[tokio::test]
+async fn an_agent_that_panics_again_and_again_is_parked_and_another_finishes_its_work() {
+    let world = World::with(&json!({"maxFailedTurns": 2})).await;
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    let writer = world.hire("root", "writer", json!({})).await;
+    for agent in [&reader, &writer] {
+        world.say("root", agent, json!("work")).await;
+    }
+    let cast = ScriptedModel::by_role(&[
+        ("root", &[Say::Text("they are at work")]),
+        ("reader", &[Say::Panic]),
+        ("writer", &[Say::Call("look", json!({})), Say::Text("written")]),
+    ]);
+    // The writer is at work while the reader panics: its tool ends only when the reader begins anew after a panic.
+    let stage = cast.clone();
+    let look = FakeTool::new("look", move |_| {
+        let stage = stage.clone();
+        Box::pin(async move {
+            stage.until(|| stage.asked_as("reader") > 1).await;
+            Ok(Output::json(json!({})))
+        })
+    });
+    let mut society = start(world, &cast, vec![look]);
+    let turns_of = |agent: &str| format!("SELECT state FROM turns WHERE agent = '{agent}' ORDER BY id");
+    society.until(&turns_of(&reader), &["failed"]).await;
+    society.until(&turns_of(&writer), &["done"]).await;
+    assert_eq!(society.world.query("SELECT agent FROM holds").await, [""; 0]);
+
+    society.world.say("root", &reader, json!("once more")).await;
+    society.until("SELECT agent FROM holds", &[reader.as_str()]).await;
+    assert_eq!(cast.asked_as("reader"), 6, "two turns with two retries each");
+    let told =
+        "SELECT id FROM messages WHERE receiver = 'root' AND sender = 'system' AND body LIKE '%\"parked\"%'";
+    assert_eq!(society.world.query(told).await.len(), 1);
+
+    // The defect is gone. The agent works on this message after it is resumed.
+    cast.play("reader", &[Say::Text("read")]);
+    society.world.say("root", &reader, json!("and now?")).await;
+    let target = AgentId::new(reader.as_str());
+    assert_eq!(society.resume(Target::Agent(target.clone())).await, [target]);
+    society.until(&turns_of(&reader), &["failed", "failed", "done"]).await;
+    assert_eq!(cast.asked_as("reader"), 7);
+    let world = society.end().await;
+    let said = format!("SELECT body FROM messages WHERE sender = '{reader}'");
+    assert_eq!(world.query(&said).await, [r#"{"text":"read"}"#]);
 }
 
 /// An action of the person.
