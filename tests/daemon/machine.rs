@@ -201,6 +201,27 @@ fn a_start_waits_until_it_may_open_files() {
     assert_eq!(running.wait().expect_code(0).stdout, "done\n");
 }
 
+/// The start of a daemon waits without end, because nobody may be there to start it again.
+#[test]
+#[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
+fn a_daemon_waits_with_its_start_until_it_may_open_files() {
+    const WAITS: &str = "waiting for free file descriptors";
+    // `polity run` gives up after fewer checks.
+    const CHECKS: i64 = 60;
+    let server = ScriptedServer::start(|_| Answer::say("done"));
+    let (polity, layer) = home_on_layer(&server, &json!({}));
+    layer.order(Order::Descriptor, TOO_MANY_FILES);
+    let refused = layer.refused();
+    let running = polity.spawn(&["serve", "--data", "data", "--listen", "127.0.0.1:0"]);
+    running.stderr_line(WAITS);
+    layer.wait_for_refusals(refused + CHECKS);
+    layer.order(Order::Descriptor, 0);
+    running.stderr_line("ready: http://");
+    running.terminate();
+    let ended = running.wait().expect_code(0);
+    assert_eq!(ended.stderr.matches(WAITS).count(), 1, "{}", ended.stderr);
+}
+
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn a_call_that_took_too_long_while_the_process_was_stopped_is_made_again() {

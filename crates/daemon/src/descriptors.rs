@@ -1,5 +1,7 @@
 //! Prepares the process for many open files: every connection, reader and command needs file descriptors.
 
+use crate::output::complain;
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::io;
@@ -10,7 +12,7 @@ use std::time::Duration;
 const MOST: u64 = 1 << 20;
 /// Number of file descriptors that must be free when polity starts.
 const FOR_A_START: usize = 32;
-/// Number of checks for free descriptors; with the pauses between them, these checks take five seconds.
+/// Number of pauses between the checks for free descriptors in five seconds.
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
@@ -26,17 +28,42 @@ pub(crate) fn raise_limit() {
     }
 }
 
-/// Waits at most five seconds until files can be opened, because other processes may use up the descriptors of the
-/// system for a moment. If no files can be opened by then, the start continues, and its first `open` reports the error.
-pub(crate) fn wait_for_room() {
-    let has_room = || {
-        let opened: io::Result<Vec<File>> = (0..FOR_A_START).map(|_| File::open("/dev/null")).collect();
-        opened.is_ok()
-    };
-    for _ in 0..TRIES {
-        if has_room() {
-            return;
+/// How long a start waits for free file descriptors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    /// For five seconds, because a person waits, too. If no files can be opened by then, the start continues, and its
+    /// first `open` reports the error.
+    FiveSeconds,
+    /// Until descriptors are free. The start says once that it waits.
+    Endless,
+}
+
+/// Waits until files can be opened, because other processes may use up the descriptors of the system for a while.
+pub(crate) fn wait_for_room(patience: Patience) {
+    // If the limit of this process is too low, no wait helps. The start continues, and reports its own error.
+    let enough = 2 * FOR_A_START as u64;
+    let may_help = getrlimit(Resource::Nofile).current.is_none_or(|most| most >= enough);
+    let mut checks = 0_u32;
+    while let Some(error) = lack_of_room() {
+        checks = checks.saturating_add(1);
+        match patience {
+            Patience::FiveSeconds if checks > TRIES => return,
+            Patience::Endless if !may_help => return,
+            Patience::Endless if checks == 1 => {
+                complain(&format!(
+                    "waiting for free file descriptors, because no file can be opened: {error}"
+                ));
+            }
+            Patience::FiveSeconds | Patience::Endless => {}
         }
         std::thread::sleep(BETWEEN_TRIES);
     }
+}
+
+/// Returns the error of an `open` for which no descriptor was free. For any other error, returns `None`: descriptors
+/// that become free do not help against it.
+fn lack_of_room() -> Option<io::Error> {
+    let opened: io::Result<Vec<File>> = (0..FOR_A_START).map(|_| File::open("/dev/null")).collect();
+    let error = opened.err()?;
+    matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)).then_some(error)
 }

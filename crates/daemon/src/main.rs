@@ -29,6 +29,7 @@ mod signals;
 mod values;
 
 use clap::Parser;
+use descriptors::Patience;
 use failure::Failure;
 use polity_client::SteerAction;
 use std::process::ExitCode;
@@ -60,8 +61,11 @@ fn main() -> ExitCode {
     log();
     polity_heap::limit_arenas();
     descriptors::raise_limit();
-    if matches!(arguments.command, cli::Command::Run(_) | cli::Command::Serve(_) | cli::Command::Mcp(_)) {
-        descriptors::wait_for_room();
+    match arguments.command {
+        cli::Command::Run(_) | cli::Command::Mcp(_) => descriptors::wait_for_room(Patience::FiveSeconds),
+        // Nobody may be there to start the daemon again, so it must not give up.
+        cli::Command::Serve(_) => descriptors::wait_for_room(Patience::Endless),
+        _ => {}
     }
     polity_llm::install_crypto_provider();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
