@@ -25,6 +25,8 @@ struct Message {
     read_in: Option<i64>,
     /// The requests that the message names in `request_id`.
     named: Vec<String>,
+    /// Whether the message only reminds its receiver of an answer that it owes.
+    is_reminder: bool,
     /// If the message is a notice that a request of its receiver has failed, the id of that request.
     failed: Option<String>,
     /// If the message is a notice to a parent that its child has failed, the id of the child.
@@ -87,6 +89,7 @@ async fn read(connection: &mut Connection) -> Society {
             sent_in: row.get("sent_in"),
             read_in: row.get("turn"),
             named,
+            is_reminder: body["notice"] == "nudge" || body["notice"] == "reminder",
             failed: (body["notice"] == "receiver_failed")
                 .then(|| body["message"].as_str().unwrap().to_owned()),
             failed_child: (body["notice"] == "agent_failed")
@@ -319,7 +322,7 @@ fn of_interim_texts(society: &Society) -> Vec<String> {
         prompts.extend(society.works_on(turn));
         let waits = society.messages.values().any(|message| {
             let is_unread = message.read_in.is_none_or(|turn| Some(turn) > text.sent_in);
-            let of = if message.receiver == "root" && is_unread && message.sender != "system" {
+            let of = if message.receiver == "root" && is_unread && !message.is_reminder {
                 // The message waits in the mailbox, or arrives later, for example a text that its writer held back.
                 society.leads_to(message)
             } else if message.sender == "root"
