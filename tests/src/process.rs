@@ -419,6 +419,18 @@ impl Running {
         assert!(contains(&self.stdout.lock()), "the process did not write {text:?}\n{}", self.stdout.text());
     }
 
+    /// Waits until `holds` accepts everything that the process has written to its standard output. `what` describes
+    /// what the caller waits for.
+    ///
+    /// # Panics
+    /// If the process ends, or two minutes pass, before that. The message contains the output of the process.
+    #[track_caller]
+    pub fn stdout_until(&self, what: &str, holds: impl Fn(&str) -> bool) {
+        let accepts = |written: &SoFar| holds(&String::from_utf8_lossy(&written.bytes));
+        self.stdout.wait(PATIENCE, |so_far| so_far.closed || accepts(so_far));
+        assert!(accepts(&self.stdout.lock()), "this has not happened: {what}\n{}", self.stdout.text());
+    }
+
     #[track_caller]
     fn line(&self, written: &Written, text: &str) -> String {
         written.wait(PATIENCE, |so_far| so_far.closed || so_far.line(text).is_some());

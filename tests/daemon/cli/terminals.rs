@@ -6,10 +6,11 @@ mod status;
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use polity_tests::{Answer, ScriptedServer};
+use polity_tests::{Answer, Call, Conversation, Running, ScriptedServer};
 use serde_json::json;
 
 use super::{rows, served, told};
+use crate::support::hiring::{brief, heard_from_agents};
 
 const WIDTHS: [u16; 3] = [40, 80, 200];
 const ENTER: &str = "\r";
@@ -152,19 +153,100 @@ fn a_chat_begins_with_the_last_lines_and_finds_what_was_typed_before() {
     assert_ne!(said[1]["task"], json!(task), "without /task, the chat begins a new task");
 }
 
+/// The number of agents that root hires, so that the tree has more lines than `watch` shows of it.
+const CREW: usize = 14;
+/// The number of lines that `watch` gives to the tree: of 24 lines, half of what the head and the rule leave.
+const SHOWN: usize = 11;
+/// A text that is wider than every terminal of [`WIDTHS`]. Each of its characters takes two columns.
+const WIDE: &str = "请看看这张图片，然后说出上面写了什么。";
+
+/// Plays a root that hires all agents at once, and answers when each of them has answered.
+fn crew(asked: &Conversation) -> Answer {
+    if asked.role_name() == "worker" {
+        return Answer::say("done");
+    }
+    if asked.results_of("create_role").is_empty() {
+        return Answer::call("create_role", json!({"name": "worker", "rolePrompt": "You are a worker."}));
+    }
+    if !asked.has_called("spawn_agent_with_task") {
+        let hire = |number| {
+            let task = brief(&format!("be worker {number}"));
+            let arguments = json!({"roleId": "worker", "taskBrief": task, "initialMessage": "please work"});
+            Call::new("spawn_agent_with_task", arguments)
+        };
+        return Answer::calls((1..=CREW).map(hire).collect());
+    }
+    match heard_from_agents(asked).len() {
+        CREW => Answer::say(WIDE.repeat(7)),
+        some => Answer::say(format!("waiting: {some} of {CREW}")),
+    }
+}
+
+/// Returns the screens that `polity watch` has drawn so far, each as its lines. Leaves out a screen that is not
+/// complete.
+fn screens(shown: &str) -> Vec<Vec<String>> {
+    // A screen begins with a move of the cursor to the first line, and ends with the removal of everything below. At the
+    // end of each line, the rest of the line is removed.
+    let drawn = shown.split("\x1b[1;1H").skip(1).filter_map(|screen| screen.split_once("\x1b[J"));
+    drawn.map(|(lines, _)| lines.split_terminator("\x1b[K").map(plain).collect()).collect()
+}
+
+/// Returns the id of the agent on a line of the tree.
+fn agent_on(line: &str) -> &str {
+    let named = line.trim_start_matches(|character: char| !character.is_ascii_alphanumeric());
+    named.split_whitespace().next().unwrap_or_default()
+}
+
+/// Waits until the last screen shows a part of the tree that begins with the agent `first` and ends with `last`.
+#[track_caller]
+fn wait_for_tree(running: &Running, first: &str, last: &str) {
+    running.stdout_until(&format!("the tree is shown from {first} to {last}"), |shown| {
+        let screens = screens(shown);
+        let tree = screens.last().and_then(|screen| screen.get(1..=SHOWN)).unwrap_or_default();
+        tree.first().is_some_and(|line| agent_on(line) == first)
+            && tree.last().is_some_and(|line| agent_on(line) == last)
+    });
+}
+
 #[test]
 fn a_watch_answers_its_keys_at_every_width() {
-    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let server = ScriptedServer::start(crew);
     let (polity, _daemon) = served(&server);
-    told(&polity, &["send", "--wait", "how much?"]);
+    told(&polity, &["send", "--wait", "hire them"]);
     let task = rows(&polity, &["tasks"])[0]["id"].as_str().expect("an id").to_owned();
+    let tree = told(&polity, &["agents", "--task", &task]);
+    let agents: Vec<&str> = tree.lines().map(agent_on).collect();
+    assert_eq!((agents.len(), agents[0]), (CREW + 1, "root"), "{tree}");
+    let hidden = agents.len() - SHOWN;
     for columns in WIDTHS {
         let arguments = ["watch", "--task", &task, "--data", "data"];
         let (running, mut keyboard) = polity.spawn_with_keyboard_at(columns, &arguments);
-        running.stdout_wait(&task);
-        write!(keyboard, "jkq").expect("a keyboard");
+        let mut press = |keys: &str| keyboard.write_all(keys.as_bytes()).expect("a keyboard");
+        // `first` is the number of lines that are scrolled away.
+        let wait = |first: usize| wait_for_tree(&running, agents[first], agents[first + SHOWN - 1]);
+        wait(0);
+        press("j");
+        wait(1);
+        press("k");
+        wait(0);
+        press(&"j".repeat(hidden));
+        wait(hidden);
+        press("k");
+        wait(hidden - 1);
+        press("q");
         let shown = running.wait().expect_code(0).stdout;
-        assert!(plain(&shown).contains("polity"), "{shown:?}");
+        for screen in screens(&shown) {
+            assert!(screen.len() <= 24 && screen[0].starts_with("polity"), "{screen:#?}");
+            let whole = screen.join("\n");
+            assert_fits(&whole, columns);
+            // The lines of events are cut at the edge. If the last character takes two columns, one column may be empty.
+            let widest = screen.iter().map(|line| columns_of(line)).max().unwrap_or_default();
+            assert!(
+                widest + 1 >= columns.into(),
+                "the widest line has {widest} of {columns} columns in:\n{whole}"
+            );
+            assert!(whole.contains(&format!("{hidden} more")), "{whole}");
+        }
     }
     let unknown = polity.run(&["watch", "--task", "task-none", "--data", "data"]);
     assert_eq!(unknown.code, Some(2), "{}", unknown.stderr);
