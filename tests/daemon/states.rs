@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::hiring::{Gate, brief};
 use crate::support::serving::Serving;
-use crate::support::{app, service};
+use crate::support::{app, half_an_answer, service};
 
 /// Maximum wait for a state or an event that must come.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -244,4 +244,27 @@ fn a_terminal_shows_what_root_does_and_a_pipe_does_not() {
     let piped = piped.wait().expect_code(0);
     assert_eq!(piped.stdout.trim(), "42");
     assert!(!piped.stderr.contains("thinking"), "{}", piped.stderr);
+}
+
+/// On a terminal, `polity run` shows what has arrived of an answer: its text or, if it has none yet, its reasoning, and
+/// the names of the tools that it calls. In a pipe, it prints only whole answers.
+#[test]
+fn a_terminal_shows_an_answer_while_it_arrives_and_a_pipe_does_not() {
+    let server = ScriptedServer::start(half_an_answer);
+    let polity = Polity::new(&json!({"services": [service("one", &server, &["text"])]}), &app(&json!({})));
+    let serving = Serving::start(&polity);
+    let piped = polity.spawn(&["run", "say it", "--data", "data"]);
+    for (prompt, arriving) in [
+        ("say it", "wonderful wonderful"),
+        ("think it over", "(It may be blue.)"),
+        ("hire somebody", "→ create_role"),
+    ] {
+        let shown = polity.spawn_on_terminal(&["run", prompt, "--data", "data"]);
+        shown.stdout_wait(arriving);
+    }
+    server.wait_until(PATIENCE, |requests| requests.len() == 4);
+    serving.call("POST /api/agents/root/stop", b"");
+    let piped = piped.wait();
+    let told = piped.stdout + &piped.stderr;
+    assert!(!told.contains("wonderful"), "{told}");
 }

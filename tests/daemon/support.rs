@@ -81,6 +81,21 @@ pub(crate) fn another_call(asked: &Conversation) -> Answer {
     Answer::call(tool, json!({}))
 }
 
+/// Answers with a text, with reasoning or with a call, depending on the newest message. The server stops in the middle
+/// of each answer and keeps the connection open. So a client can show such an answer only while it arrives.
+pub(crate) fn half_an_answer(asked: &Conversation) -> Answer {
+    let wanted = asked.last_user_text();
+    let whole = if wanted.contains("say it") {
+        Answer::say("wonderful ".repeat(30))
+    } else if wanted.contains("think it over") {
+        Answer::nothing().and_field("reasoning_content", json!("It may be blue."))
+    } else {
+        let prompt = "You are a worker. ".repeat(30);
+        Answer::call("create_role", json!({"name": "worker", "rolePrompt": prompt}))
+    };
+    whole.stuck()
+}
+
 /// Returns the requests of one agent, oldest first.
 pub(crate) fn asked_by(server: &ScriptedServer, agent: &str) -> Vec<Conversation> {
     let requests = server.requests().into_iter();

@@ -10,6 +10,7 @@ use polity_tests::{Answer, Call, Conversation, Running, ScriptedServer};
 use serde_json::json;
 
 use super::{rows, served, told};
+use crate::support::half_an_answer;
 use crate::support::hiring::{brief, heard_from_agents};
 
 const WIDTHS: [u16; 3] = [40, 80, 200];
@@ -151,6 +152,31 @@ fn a_chat_begins_with_the_last_lines_and_finds_what_was_typed_before() {
     let said = rows(&polity, &["messages", "--from", "user"]);
     assert_eq!(said[1]["text"], json!("how much is it?"));
     assert_ne!(said[1]["task"], json!(task), "without /task, the chat begins a new task");
+}
+
+#[test]
+fn a_chat_shows_answers_while_they_arrive() {
+    let server = ScriptedServer::start(half_an_answer);
+    let (polity, _daemon) = served(&server);
+    let (running, mut keyboard) = polity.spawn_with_keyboard_at(80, &["chat", "--data", "data"]);
+    let mut read = 0;
+    let mut enter = |keys: &str| {
+        read += 1;
+        running.stdout_wait_times(READS, read);
+        keyboard.write_all(keys.as_bytes()).expect("a keyboard");
+    };
+    enter(&format!("say it{ENTER}"));
+    running.stdout_wait("wonderful wonderful");
+    // Each message begins a new task, because no answer in the tasks before is complete.
+    enter(&format!("/new{ENTER}"));
+    enter(&format!("think it over{ENTER}"));
+    running.stdout_wait("(It may be blue.)");
+    enter(&format!("/new{ENTER}"));
+    enter(&format!("hire somebody{ENTER}"));
+    running.stdout_wait("→ create_role");
+    enter(CTRL_C);
+    running.wait().expect_code(0);
+    assert_eq!(server.request_count(), 3, "no answer was complete");
 }
 
 /// The number of agents that root hires, so that the tree has more lines than `watch` shows of it.
