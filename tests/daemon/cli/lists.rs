@@ -1,8 +1,9 @@
 //! The commands that list tasks, agents, messages and so on, as text and as JSON.
 
+use polity_tests::{Answer, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
-use super::{ask, look_at_picture, refused, rehearsing, rows, told};
+use super::{ask, look_at_picture, refused, rehearsing, rows, served, told};
 use crate::support::files::{PICTURE, files_below, write};
 
 fn column<'r>(rows: &'r [Value], name: &str) -> Vec<&'r Value> {
@@ -79,6 +80,41 @@ fn a_society_that_looked_at_a_picture() {
 
     let nothing = ask(&polity, &["messages", "--type", "status_report", "--from", "user"]).expect_code(0);
     assert_eq!((&*nothing.stdout, &*nothing.stderr), ("", "polity: there are no such messages\n"));
+}
+
+/// Returns the titles of the tasks that `polity tasks` prints, and the line below them.
+#[track_caller]
+fn titles_and_rest(polity: &Polity, arguments: &[&str]) -> (Vec<String>, String) {
+    let words = told(polity, &[&["tasks"], arguments].concat());
+    let (tasks, rest): (Vec<&str>, Vec<&str>) = words.lines().partition(|line| line.starts_with("t-"));
+    let title = |line: &&str| line.rsplit("  ").next().unwrap_or_default().to_owned();
+    (tasks.iter().map(title).collect(), rest.concat())
+}
+
+#[test]
+fn active_tasks_come_first_and_finished_tasks_are_folded() {
+    let server = ScriptedServer::start(|asked| match asked.last_user_text().contains("no answer") {
+        true => Answer::hang(),
+        false => Answer::say("42"),
+    });
+    let (polity, _daemon) = served(&server);
+    told(&polity, &["send", "--wait", "the first question"]);
+    told(&polity, &["send", "no answer comes"]);
+    told(&polity, &["send", "--wait", "the third question"]);
+    let check = |arguments: &[&str], titles: &[&str], rest: &str| {
+        let expect: (Vec<String>, String) =
+            (titles.iter().map(|title| (*title).to_owned()).collect(), rest.to_owned());
+        assert_eq!(titles_and_rest(&polity, arguments), expect, "{arguments:?}");
+    };
+    let (first, open, third) = ("the first question", "no answer comes", "the third question");
+    check(&[], &[open], "2 finished tasks are not shown; --all lists them");
+    check(&["--all"], &[open, first, third], "");
+    check(&["--state", "idle"], &[first, third], "");
+    // The open task is listed, although one of the finished tasks is newer.
+    check(&["--limit", "1"], &[open], "1 finished task is not shown; --all lists it");
+    // In JSON, the list is complete, and in the order in which the tasks began.
+    assert_eq!(column(&rows(&polity, &["tasks"]), "title"), [first, open, third]);
+    assert_eq!(column(&rows(&polity, &["tasks", "--limit", "1"]), "title"), [third]);
 }
 
 #[test]
