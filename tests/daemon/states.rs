@@ -185,6 +185,29 @@ fn a_silent_server_shows_as_such() {
     assert!(shown.contains("retrying one in") && shown.contains("after failure 1 of 2"), "{shown}");
 }
 
+/// A service refuses a request, and its fallback gets the request. The service that is shown is the fallback, not the one
+/// that was chosen for the agent.
+#[test]
+fn the_service_that_is_shown_is_the_one_that_is_called() {
+    let server = ScriptedServer::start(|asked| match asked.model() {
+        "two-model" => Answer::hang(),
+        _ => Answer::error(400, json!({"error": {"message": "the model is broken"}})),
+    });
+    let mut one = service("one", &server, &["text"]);
+    one["fallback"] = json!("two");
+    let two = service("two", &server, &["text"]);
+    let polity = Polity::new(&json!({"services": [one, two]}), &app(&json!({})));
+    let serving = Serving::start(&polity);
+    serving.call("POST /api/messages", br#"{"text": "hello", "service": "one"}"#);
+    server.wait_until(PATIENCE, |requests| requests.last().is_some_and(|last| last.model == "two-model"));
+    let agents = until(&serving, |agents| in_state(agents, "thinking").len() == 1);
+    let root = in_state(&agents, "thinking")[0];
+    assert_eq!((&root["doing"]["service"], &root["doing"]["attempt"]), (&json!("two"), &json!(2)), "{root}");
+    assert_eq!(root["service"], "two", "{root}");
+    let shown = polity.run(&["agents", "--data", "data"]).stdout;
+    assert!(shown.contains("thinking at two"), "{shown}");
+}
+
 /// A client can ask the event stream for glimpses: transient events with the newest piece of a model's text. Such a
 /// client gets an answer piece by piece while it arrives. Other clients get no glimpses.
 #[test]
