@@ -21,6 +21,7 @@ mod doctor;
 mod exit_codes;
 mod fit;
 mod floods;
+mod foreseen;
 mod fork;
 mod hands;
 mod http_media;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::support::hiring::{Gate, brief};
 use crate::support::serving::Serving;
-use crate::support::{app, half_an_answer, service};
+use crate::support::{app, events, half_an_answer, json_lines, service};
 
 /// Maximum wait for a state or an event that must come.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -157,6 +157,71 @@ fn as_many_agents_think_as_requests_are_at_the_server() {
     assert!(in_state(&agents, "thinking").is_empty());
 }
 
+/// The role of each worker that root hires in [`staff`], and its service.
+const STAFF: [(&str, &str); 6] = [
+    ("first", "slow"),
+    ("second", "slow"),
+    ("unlucky", "busy"),
+    ("clumsy", "broken"),
+    ("quick", "one"),
+    ("resting", "one"),
+];
+
+/// Plays a root that hires workers on different services. A slow service never answers, a busy one asks to try again,
+/// and a broken one refuses every request.
+fn staff(asked: &Conversation) -> Answer {
+    match asked.model() {
+        "slow-model" => return Answer::hang(),
+        "busy-model" => return Answer::error(503, json!({"error": {"message": "try again"}})),
+        "broken-model" => return Answer::error(400, json!({"error": {"message": "the model is broken"}})),
+        _ if asked.agent_id() != "root" => return Answer::say("done"),
+        _ => {}
+    }
+    if asked.results_of("create_role").is_empty() {
+        let role = |(name, service)| {
+            let prompt = format!("You are {name}.");
+            Call::new("create_role", json!({"name": name, "rolePrompt": prompt, "serviceId": service}))
+        };
+        return Answer::calls(STAFF.map(role).into());
+    }
+    if !asked.has_called("spawn_agent_with_task") {
+        let hire = |(name, _)| {
+            let arguments =
+                json!({"roleId": name, "taskBrief": brief("work"), "initialMessage": "please work"});
+            Call::new("spawn_agent_with_task", arguments)
+        };
+        return Answer::calls(STAFF.map(hire).into());
+    }
+    Answer::say(format!("{} messages so far", asked.heard().len()))
+}
+
+/// One agent is in each of seven states, and the metrics say so. Of the two workers on the slow service, which has one
+/// place, one is thinking and one is queued. Root waits for both.
+#[test]
+fn the_metrics_count_the_agents_in_each_state() {
+    let server = ScriptedServer::start(staff);
+    let mut services = ["one", "slow", "busy", "broken"].map(|id| service(id, &server, &["text"]));
+    services[1]["maxConcurrentRequests"] = json!(1);
+    let retry = json!({"maxAttempts": 2, "baseDelayMs": 3_600_000, "maxDelayMs": 3_600_000});
+    let settings = app(&json!({"retry": retry, "limits": {"maxFailedTurns": 1}}));
+    let polity = Polity::new(&json!({"services": services}), &settings);
+    let serving = Serving::start(&polity);
+    serving.call("POST /api/messages", br#"{"text": "hire them"}"#);
+    let agents = until(&serving, |agents| in_state(agents, "idle").len() == 2);
+    let resting = agents.iter().find(|agent| agent["role"] == "resting").expect("a worker");
+    let resting = resting["id"].as_str().expect("an id");
+    serving.call(&format!("POST /api/agents/{resting}/pause?scope=agent"), b"");
+    let states = ["thinking", "queued", "retrying", "waiting", "parked", "paused", "idle"];
+    until(&serving, |agents| states.iter().all(|state| in_state(agents, state).len() == 1));
+    let metrics = serving.call("GET /metrics", b"").body;
+    for (states, count) in [(&states[..], 1), (&["running", "ready", "asking"][..], 0)] {
+        for state in states {
+            let line = format!("polity_agents{{state=\"{state}\"}} {count}\n");
+            assert!(metrics.contains(&line), "{line} is not in: {metrics}");
+        }
+    }
+}
+
 /// A server accepts a request and sends nothing. The agent's state shows this silence, then the retry, and then the
 /// pause of the service.
 #[test]
@@ -244,6 +309,41 @@ fn an_answer_is_streamed_while_it_arrives() {
     let lines = plain.lines().map(|line| line.expect("a line"));
     let seen: Vec<String> = lines.take_while(|line| line != "event: agent_stopped").collect();
     assert!(!seen.iter().any(|line| line.contains("glimpse")), "{seen:#?}");
+}
+
+/// Returns the glimpses that an event stream brings within [`PATIENCE`].
+fn glimpses(stream: impl BufRead) -> impl Iterator<Item = Value> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut name = String::new();
+    let lines = stream.lines().map(|line| line.expect("a line"));
+    lines.take_while(move |_| Instant::now() < deadline).filter_map(move |line| {
+        if let Some(event) = line.strip_prefix("event: ") {
+            event.clone_into(&mut name);
+        }
+        let data = line.strip_prefix("data: ").filter(|_| name == "glimpse")?;
+        Some(serde_json::from_str(data).expect("JSON"))
+    })
+}
+
+/// A model begins to call a tool, and the server stops in the middle of the arguments. A client that asks for glimpses
+/// gets the name of the tool, although the call is never complete.
+#[test]
+fn a_call_is_streamed_by_its_name_before_it_is_complete() {
+    let server = ScriptedServer::start(half_an_answer);
+    let polity = Polity::new(&json!({"services": [service("one", &server, &["text"])]}), &app(&json!({})));
+    let serving = Serving::start(&polity);
+    let head = "accept: text/event-stream\r\n";
+    let live = serving.stream("GET /api/events?live=true", head, "", "retry:");
+    serving.call("POST /api/messages", br#"{"text": "hire somebody"}"#);
+    let calling = glimpses(live).find(|glimpse| glimpse["said"]["calls"] == json!(["create_role"]));
+    let calling = calling.expect("a glimpse of the call");
+    assert_eq!((&calling["agent"], &calling["doing"]["state"]), (&json!("root"), &json!("thinking")));
+    let stored = polity.run(&["events", "--after", "0", "--json", "--data", "data"]).expect_code(0).stdout;
+    let stored = json_lines(&stored);
+    assert_eq!(events(&stored, "turn_started").len(), 1, "{stored:#?}");
+    for later in ["model_answered", "tool_called", "role_created"] {
+        assert_eq!(events(&stored, later), [&Value::Null; 0], "{later}");
+    }
 }
 
 /// On a terminal, `polity run` shows at every moment what root is doing. In a pipe, it prints no such lines.

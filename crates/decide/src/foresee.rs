@@ -87,21 +87,52 @@ impl Foreseen {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::snapshot;
+    use crate::testing::{snapshot, snapshot_of};
     use polity_registry::Declaration;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn attached(kinds: &[Kind]) -> Vec<(String, Kind)> {
         kinds.iter().map(|kind| (format!("a.{}", kind.as_str()), *kind)).collect()
     }
 
+    /// Returns what is foreseen about two pictures and one attachment of each other kind. `inputs` contains the input
+    /// capabilities of each service.
+    async fn of_attachments(inputs: &[&[&str]]) -> Vec<Foreseen> {
+        let service = |(number, input): (usize, &&[&str])| {
+            json!({
+                "id": format!("s{number}"),
+                "baseURL": "http://127.0.0.1:9/v1",
+                "model": "m",
+                "capabilities": {"input": input, "output": ["text", "tool_calling"]},
+            })
+        };
+        let services: Vec<Value> = inputs.iter().enumerate().map(service).collect();
+        let services = json!({ "services": services }).to_string();
+        let snapshot = snapshot_of(&json!({}), &services).await;
+        let mut all = attached(Kind::ALL);
+        all.push(("b.image".to_owned(), Kind::Image));
+        let asked = Asked { text: "look", attached: &all, root: None };
+        foresee(asked, &snapshot.catalogue, &snapshot.prompts)
+    }
+
     #[tokio::test]
     async fn what_no_service_takes_is_foreseen() {
+        let nobody = |names: &[&str], capability: Capability| {
+            let names = names.iter().map(|name| (*name).to_owned()).collect();
+            Foreseen::NobodyTakes { names, capability }
+        };
+        let pictures = nobody(&["a.image", "b.image"], Capability::VISION);
+        let sound = nobody(&["a.audio"], Capability::AUDIO);
+        let film = nobody(&["a.video"], Capability::VIDEO);
+        let all = [pictures.clone(), sound.clone(), film.clone()];
+        assert_eq!(of_attachments(&[&["text"]]).await, all, "polity extracts the text of documents");
+        assert_eq!(of_attachments(&[&["text"], &["text", "vision"]]).await, [sound, film]);
+        assert_eq!(of_attachments(&[&["text"], &["text", "vision", "audio", "video"]]).await, []);
         let snapshot = snapshot(&json!({"language": "en"})).await;
-        let (catalogue, prompts) = (&snapshot.catalogue, &snapshot.prompts);
-        let all = attached(Kind::ALL);
-        let asked = Asked { text: "look", attached: &all, root: Some(catalogue.default_service()) };
-        assert_eq!(foresee(asked, catalogue, prompts), [], "the service `all` takes everything");
+        let Warning { code, text } = pictures.warning(&snapshot.prompts.texts);
+        assert_eq!(code, WarningCode::NobodyTakes);
+        let words = "No service can read a.image, b.image itself: none declares vision.";
+        assert!(text.starts_with(words), "{text}");
     }
 
     #[tokio::test]

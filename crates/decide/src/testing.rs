@@ -15,9 +15,14 @@ const SERVICES: &str = r#"{"services": [
 
 /// Loads the configuration with this content of `app.json` and the services of [`SERVICES`].
 pub(crate) async fn snapshot(app: &Value) -> Arc<Snapshot> {
+    snapshot_of(app, SERVICES).await
+}
+
+/// Loads the configuration with these contents of `app.json` and `llmservices.json`.
+pub(crate) async fn snapshot_of(app: &Value, services: &str) -> Arc<Snapshot> {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("app.json"), app.to_string()).unwrap();
-    std::fs::write(directory.path().join("llmservices.json"), SERVICES).unwrap();
+    std::fs::write(directory.path().join("llmservices.json"), services).unwrap();
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
         Registry::load(directory.path(), environment, Box::new(|| Box::pin(async { None }))).await.unwrap();

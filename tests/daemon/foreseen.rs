@@ -1,0 +1,60 @@
+//! What will not work in a task is said before any model is asked: in the answer of `POST /api/messages`, and by
+//! `polity run` on standard error.
+
+use polity_tests::{Answer, Polity, ScriptedServer};
+use serde_json::{Value, json};
+
+use crate::support::serving::Serving;
+use crate::support::{app, run, service};
+
+fn home_of(service: Value) -> Polity {
+    Polity::new(&json!({"services": [service]}), &app(&json!({"language": "en"})))
+}
+
+/// Posts a message to root, and returns the warnings about it.
+#[track_caller]
+fn warnings(serving: &Serving, text: &str) -> Vec<Value> {
+    let posted = serving.call("POST /api/messages", json!({"text": text}).to_string().as_bytes());
+    assert_eq!(posted.status, 201, "{posted:?}");
+    posted.json()["warnings"].as_array().cloned().unwrap_or_default()
+}
+
+#[test]
+fn a_message_that_does_not_fit_into_the_window_is_foreseen() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let mut small = service("one", &server, &["text"]);
+    small["contextWindow"] = json!(6_000);
+    let polity = home_of(small);
+    let serving = Serving::start(&polity);
+    let long = "word ".repeat(6_000);
+    let [warning] = &warnings(&serving, &long)[..] else { panic!("expected one warning") };
+    let text = warning["text"].as_str().expect("a text");
+    assert_eq!(warning["code"], "does_not_fit");
+    assert!(text.contains("the context window of service one has only 6000"), "{text}");
+    assert_eq!(warnings(&serving, "a few words"), [] as [Value; 0]);
+
+    let told = run(&polity, &[&long]).stderr;
+    assert!(told.contains(&format!("polity: warning: {text}\n")), "{told}");
+    let told = run(&polity, &["a few words"]).expect_code(0);
+    assert!(told.stdout == "42\n" && !told.stderr.contains("context window"), "{told:?}");
+}
+
+#[test]
+fn a_model_without_tools_is_foreseen() {
+    let server = ScriptedServer::start(|_| Answer::say("42"));
+    let mut plain = service("one", &server, &["text"]);
+    plain["capabilities"]["output"] = json!(["text"]);
+    let polity = home_of(plain);
+    let serving = Serving::start(&polity);
+    let [warning] = &warnings(&serving, "how much is it?")[..] else { panic!("expected one warning") };
+    let text = warning["text"].as_str().expect("a text");
+    assert_eq!(warning["code"], "no_tools");
+    assert!(text.starts_with("The model of service one calls no tools"), "{text}");
+
+    let told = run(&polity, &["how much is it?"]).expect_code(0);
+    assert_eq!(told.stdout, "42\n");
+    assert!(told.stderr.contains(&format!("polity: warning: {text}\n")), "{}", told.stderr);
+    let gets_no_tools =
+        server.requests().iter().all(|request| request.conversation().offered_tools().is_empty());
+    assert!(gets_no_tools, "the model gets tools, although the warning says that it calls none");
+}
