@@ -1,6 +1,6 @@
 //! Decides what the page Now shows: which agents work or wait, what is stuck, and what the person can do about it.
 
-use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId, TurnId};
 use polity_store::Conversation;
 use polity_store::view::doing::Moments;
 use polity_store::view::now::{Open, OpenRequest};
@@ -62,6 +62,22 @@ pub struct Choice {
     pub services: Vec<ServiceId>,
 }
 
+/// A turn of root, and the services with which it could begin again in a new task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    pub turn: TurnId,
+    pub services: Vec<ServiceId>,
+}
+
+/// The services that agents could use instead of their current services.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// The roles of agents; root has no role.
+    pub roles: HashMap<AgentId, Choice>,
+    /// The newest turn of root in each task.
+    pub turns: HashMap<TaskId, Again>,
+}
+
 impl Found {
     /// Returns a key that is unique among all things that are stuck at the same moment.
     pub fn key(&self) -> String {
@@ -98,6 +114,12 @@ impl Found {
             | Stuck::Approval { .. }
             | Stuck::Answered { .. } => Vec::new(),
         }
+    }
+
+    /// Returns the task in which a remedy may suggest that a turn of root begins again with another service.
+    pub fn begins_again(&self, moments: &Moments) -> Option<TaskId> {
+        let root = self.cured().into_iter().find(AgentId::is_root)?;
+        self.task.clone().or_else(|| moments.of(&root)?.task().cloned())
     }
 }
 
@@ -303,9 +325,9 @@ fn services(scene: &Scene<'_>) -> Vec<Found> {
 }
 
 /// Returns what the person can do about something that is stuck, the best remedy first. `choices` contains the roles of
-/// the agents that [`Found::cured`] returns, each with the services that the role could use instead.
-pub fn remedies(found: &Found, choices: &HashMap<AgentId, Choice>, moments: &Moments) -> Vec<Remedy> {
-    let Some(task) = found.task.clone() else { return of_service(&found.stuck, choices, moments) };
+/// the agents that [`Found::cured`] returns, and root's turns in the tasks that [`Found::begins_again`] returns.
+pub fn remedies(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy> {
+    let Some(task) = found.task.clone() else { return of_service(found, choices, moments) };
     match &found.stuck {
         Stuck::Question { agent, .. } => {
             vec![Remedy::Write { to: agent.clone(), task: task.clone() }, stop(agent, task)]
@@ -316,6 +338,7 @@ pub fn remedies(found: &Found, choices: &HashMap<AgentId, Choice>, moments: &Mom
         Stuck::Parked { agent, .. } => {
             let mut remedies = vec![Remedy::Resume { agent: agent.clone() }];
             remedies.extend(another_service(agent, choices, Some(agent.clone())));
+            remedies.extend(run_again(found, choices, moments));
             remedies.push(stop(agent, task));
             remedies
         }
@@ -325,24 +348,27 @@ pub fn remedies(found: &Found, choices: &HashMap<AgentId, Choice>, moments: &Mom
         Stuck::Request { to, cause: Cause::Idle | Cause::Quiet, .. } => {
             let mut remedies = vec![Remedy::Write { to: to.clone(), task: task.clone() }];
             remedies.extend(another_service(to, choices, None));
+            remedies.extend(run_again(found, choices, moments));
             remedies.push(stop(to, task));
             remedies
         }
         Stuck::Answered { .. } => {
             vec![Remedy::Write { to: AgentId::root(), task: task.clone() }, Remedy::StopTask { task }]
         }
-        Stuck::Service { .. } => of_service(&found.stuck, choices, moments),
+        Stuck::Service { .. } => of_service(found, choices, moments),
     }
 }
 
-fn of_service(stuck: &Stuck, choices: &HashMap<AgentId, Choice>, moments: &Moments) -> Vec<Remedy> {
-    let Stuck::Service { agents, .. } = stuck else { return Vec::new() };
+fn of_service(found: &Found, choices: &Choices, moments: &Moments) -> Vec<Remedy> {
+    let Stuck::Service { service, agents, .. } = &found.stuck else { return Vec::new() };
     let mut remedies: Vec<Remedy> = Vec::new();
     for remedy in agents.iter().filter_map(|agent| another_service(agent, choices, None)) {
         if !remedies.contains(&remedy) {
             remedies.push(remedy);
         }
     }
+    remedies.extend(run_again(found, choices, moments));
+    remedies.push(Remedy::CheckService { service: service.clone() });
     remedies.extend(agents.iter().filter_map(|agent| Some(stop(agent, moments.of(agent)?.task()?.clone()))));
     remedies
 }
@@ -352,12 +378,8 @@ fn stop(agent: &AgentId, task: TaskId) -> Remedy {
     if agent.is_root() { Remedy::StopTask { task } } else { Remedy::StopAgent { agent: agent.clone() } }
 }
 
-fn another_service(
-    agent: &AgentId,
-    choices: &HashMap<AgentId, Choice>,
-    resume: Option<AgentId>,
-) -> Option<Remedy> {
-    let Choice { role, name, services } = choices.get(agent)?;
+fn another_service(agent: &AgentId, choices: &Choices, resume: Option<AgentId>) -> Option<Remedy> {
+    let Choice { role, name, services } = choices.roles.get(agent)?;
     let services: Vec<ServiceId> = services.iter().take(MAX_NAMED).cloned().collect();
     (!services.is_empty()).then(|| Remedy::Service {
         role: role.clone(),
@@ -365,6 +387,15 @@ fn another_service(
         services,
         resume,
     })
+}
+
+/// Returns the remedy that begins a turn of root again with another service. Root has no role, so a new task is the only
+/// way to give it another service.
+fn run_again(found: &Found, choices: &Choices, moments: &Moments) -> Option<Remedy> {
+    let task = found.begins_again(moments)?;
+    let Again { turn, services } = choices.turns.get(&task)?;
+    let services: Vec<ServiceId> = services.iter().take(MAX_NAMED).cloned().collect();
+    (!services.is_empty()).then(|| Remedy::RunAgain { task, turn: turn.number(), services })
 }
 
 #[cfg(test)]

@@ -236,6 +236,22 @@ pub enum Remedy {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         resume: Option<AgentId>,
     },
+    /// Begin a turn of root again with another service, in a new task: `POST /api/tasks/{task}/fork` with `turn` and
+    /// `service`. The task itself stays as it is. Root has no role whose service could be changed.
+    RunAgain {
+        /// The task.
+        task: TaskId,
+        /// The number of the turn.
+        turn: i64,
+        /// The services that root could use instead; at most a few, and none that is in trouble.
+        services: Vec<ServiceId>,
+    },
+    /// Find out what is wrong with a service: run `polity doctor`, and check the service's entry in
+    /// `llmservices.json`.
+    CheckService {
+        /// The service.
+        service: ServiceId,
+    },
     /// Stop the work of an agent and of its descendants: `POST /api/agents/{agent}/stop`.
     StopAgent {
         /// The agent.

@@ -58,19 +58,23 @@ test("every remedy has a button", () => {
     decide: { approval: "q1" },
     resume: { agent: "clerk" },
     service: { role: "r-1", name: "clerk", services: ["cloud", "slow"], resume: "clerk" },
+    run_again: { task: "t-1", turn: 7, services: ["cloud", "slow"] },
+    check_service: { service: "local" },
     stop_agent: { agent: "clerk" },
     stop_task: { task: "t-1" },
   };
   assert.deepEqual(variants("Remedy"), Object.keys(remedies));
   for (const [remedy, more] of Object.entries(remedies)) {
     const actions = actionsOf(t, { remedy, ...more }, { stuck: "request" }, who);
-    assert.equal(actions.length, remedy === "service" ? 2 : 1, remedy);
+    assert.equal(actions.length, "services" in more ? 2 : 1, remedy);
     for (const { label } of actions) assert.doesNotMatch(label, /now\.|undefined|\{/, remedy);
   }
   const [answer] = actionsOf(t, { remedy: "write", ...remedies.write }, { stuck: "question" }, who);
   assert.deepEqual(answer, { does: "write", label: "Answer", to: "clerk", task: "t-1" });
   const [, slow] = actionsOf(t, { remedy: "service", ...remedies.service }, { stuck: "parked" }, who);
   assert.deepEqual([slow.role, slow.service, slow.resume], ["r-1", "slow", "clerk"]);
+  const [again] = actionsOf(t, { remedy: "run_again", ...remedies.run_again }, { stuck: "parked" }, who);
+  assert.deepEqual(again, { does: "runAgain", label: "Run again with cloud", task: "t-1", turn: 7, service: "cloud" });
 });
 
 test("what an agent last did", () => {

@@ -69,6 +69,12 @@ export function actionsOf(t, remedy, item, nameOf) {
       return remedy.services.map((service) => ({
         does: "service", label: t("now.service", { service, role: remedy.name }), role: remedy.role, service, resume: remedy.resume,
       }));
+    case "run_again":
+      return remedy.services.map((service) => ({
+        does: "runAgain", label: t("now.run_again", { service }), task: remedy.task, turn: remedy.turn, service,
+      }));
+    case "check_service":
+      return [{ does: "checkService", label: t("now.check_service", { service: remedy.service }) }];
     case "stop_agent":
       return [{ does: "stopAgent", label: t("now.stop", { name: nameOf(remedy.agent) }), agent: remedy.agent }];
     case "stop_task":

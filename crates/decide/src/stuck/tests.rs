@@ -60,20 +60,26 @@ impl Society {
         self.see(Runs::Here, |scene| found(scene).iter().map(Found::key).collect())
     }
 
-    fn remedies(&self, choices: &HashMap<AgentId, Choice>) -> Vec<Vec<Remedy>> {
+    fn remedies(&self, choices: &Choices) -> Vec<Vec<Remedy>> {
         let found = self.see(Runs::Here, found);
         let moments: Moments = self.moments.iter().cloned().collect();
         found.iter().map(|found| remedies(found, choices, &moments)).collect()
     }
 }
 
-fn choice(agent: &str) -> HashMap<AgentId, Choice> {
-    let role = Choice {
-        role: RoleId::new("r-1"),
-        name: "clerk".to_owned(),
-        services: vec![ServiceId::new("other")],
-    };
-    HashMap::from([(AgentId::new(agent), role)])
+/// Returns choices in which the role of an agent, and root's turn 7 in the task `t`, could use the service `other`.
+fn choice(agent: &str) -> Choices {
+    let services = vec![ServiceId::new("other")];
+    let role = Choice { role: RoleId::new("r-1"), name: "clerk".to_owned(), services: services.clone() };
+    Choices {
+        roles: HashMap::from([(AgentId::new(agent), role)]),
+        turns: HashMap::from([(TaskId::new("t"), Again { turn: TurnId::new(7), services })]),
+    }
+}
+
+/// Returns the remedy that begins root's turn 7 in the task `t` again with the service `other`.
+fn again() -> Remedy {
+    Remedy::RunAgain { task: TaskId::new("t"), turn: 7, services: vec![ServiceId::new("other")] }
 }
 
 /// Checks whether, and why, a request from root to the agent `clerk` is stuck. The request is an hour old. `change`
@@ -181,7 +187,7 @@ fn an_answered_task_in_which_root_waits_is_stuck() {
         Remedy::Write { to: AgentId::root(), task: TaskId::new("t") },
         Remedy::StopTask { task: TaskId::new("t") },
     ];
-    assert_eq!(society.remedies(&HashMap::new()), [expect]);
+    assert_eq!(society.remedies(&Choices::default()), [expect]);
 }
 
 #[test]
@@ -217,12 +223,18 @@ fn services_in_trouble_are_stuck() {
         services: vec![ServiceId::new("other")],
         resume: None,
     };
+    let check = |service: &str| Remedy::CheckService { service: ServiceId::new(service) };
     let expect = [
-        vec![another, Remedy::StopAgent { agent: AgentId::new("clerk") }],
-        vec![Remedy::StopTask { task: TaskId::new("t") }],
-        vec![],
+        vec![another, check("broken"), Remedy::StopAgent { agent: AgentId::new("clerk") }],
+        // Root has no role that could use another service.
+        vec![again(), check("mute"), Remedy::StopTask { task: TaskId::new("t") }],
+        // No agent needs this service now.
+        vec![check("asleep")],
     ];
     assert_eq!(society.remedies(&choice("clerk")), expect);
+    // There is no other service.
+    let without_others = society.remedies(&Choices::default());
+    assert_eq!(without_others[1], [check("mute"), Remedy::StopTask { task: TaskId::new("t") }]);
     society.services.clear();
     assert_eq!(society.keys(), [""; 0]);
 }
@@ -240,6 +252,10 @@ fn a_parked_agent_is_resumed_also_with_another_service() {
         "{another:?}"
     );
     assert_eq!(*stop, Remedy::StopAgent { agent: clerk() });
+    society.open.holds[0].who = who("root");
+    let resume = Remedy::Resume { agent: AgentId::root() };
+    let expect = vec![resume, again(), Remedy::StopTask { task: TaskId::new("t") }];
+    assert_eq!(society.remedies(&choice("clerk")), [expect]);
 }
 
 #[test]
@@ -264,7 +280,29 @@ fn cards_are_in_the_order_of_the_newest_activity() {
 
 const AGENTS: [&str; 5] = ["root", "a", "b", "c", "d"];
 
-/// Generates societies with any combination of open work.
+/// Generates states of services: with and without failures, and paused or not.
+fn service_state() -> impl Strategy<Value = ServiceState> {
+    let circuit = prop::sample::select(vec![Circuit::Closed, Circuit::Open]);
+    let failing_since = prop::option::of(0..NOW);
+    let paused_for_ms = prop::option::of(1_u64..1_000);
+    (circuit, failing_since, paused_for_ms).prop_map(|(circuit, failing_since, paused_for_ms)| ServiceState {
+        circuit,
+        failing_since,
+        paused_for_ms,
+        ..ServiceState::default()
+    })
+}
+
+/// Generates an agent that calls one of the first services, which is perhaps silent.
+fn call() -> impl Strategy<Value = (AgentId, Doing)> {
+    let agent = prop::sample::select(&AGENTS[..]);
+    (agent, 0..4, any::<bool>()).prop_map(|(agent, number, is_silent)| {
+        let silence = Silence { since: NOW - 15_000, until: NOW, then: NextAttempt::Retry, fallback: None };
+        (AgentId::new(agent), thinking(&format!("s{number}"), is_silent.then_some(silence)))
+    })
+}
+
+/// Generates societies with any combination of open work and of services in trouble.
 fn societies() -> impl Strategy<Value = Society> {
     let agent = || prop::sample::select(&AGENTS[..]);
     let since = 0..NOW;
@@ -273,26 +311,37 @@ fn societies() -> impl Strategy<Value = Society> {
     let work = prop::collection::vec((agent(), since.clone()), 0..4);
     let holds = prop::collection::btree_map(agent(), since, 0..3);
     let some = || prop::collection::vec(agent(), 0..3);
-    (requests, work, holds, some(), some()).prop_map(|(requests, work, holds, paused, timed)| {
-        let mut society = Society { answered: [TaskId::new("t")].into(), ..Society::default() };
-        let numbered = (1..).zip(requests).filter(|(_, (from, to, ..))| from != to);
-        let open = &mut society.open;
-        open.requests = numbered
-            .map(|(number, (from, to, since, is_delayed, idle))| OpenRequest {
-                is_delayed,
-                task_state: if idle { TaskState::Idle } else { TaskState::Open },
-                ..request(number, from, to, since)
-            })
-            .collect();
-        open.work = work.into_iter().map(|(agent, since)| (who(agent), since)).collect();
-        open.holds = holds
-            .into_iter()
-            .map(|(agent, since)| Hold { who: who(agent), reason: String::new(), since })
-            .collect();
-        open.paused = paused.into_iter().map(AgentId::new).collect();
-        open.timed = timed.into_iter().map(who).collect();
-        society
-    })
+    let states = prop::collection::vec(service_state(), 0..4);
+    let calls = prop::collection::vec(call(), 0..4);
+    (requests, work, holds, some(), some(), states, calls).prop_map(
+        |(requests, work, holds, paused, timed, states, calls)| {
+            let named =
+                (0..).zip(states).map(|(number, state)| (ServiceId::new(format!("s{number}")), state));
+            let mut society = Society {
+                answered: [TaskId::new("t")].into(),
+                services: named.collect(),
+                moments: calls,
+                ..Society::default()
+            };
+            let numbered = (1..).zip(requests).filter(|(_, (from, to, ..))| from != to);
+            let open = &mut society.open;
+            open.requests = numbered
+                .map(|(number, (from, to, since, is_delayed, idle))| OpenRequest {
+                    is_delayed,
+                    task_state: if idle { TaskState::Idle } else { TaskState::Open },
+                    ..request(number, from, to, since)
+                })
+                .collect();
+            open.work = work.into_iter().map(|(agent, since)| (who(agent), since)).collect();
+            open.holds = holds
+                .into_iter()
+                .map(|(agent, since)| Hold { who: who(agent), reason: String::new(), since })
+                .collect();
+            open.paused = paused.into_iter().map(AgentId::new).collect();
+            open.timed = timed.into_iter().map(who).collect();
+            society
+        },
+    )
 }
 
 proptest! {
@@ -302,8 +351,7 @@ proptest! {
         let keys: BTreeSet<String> = found.iter().map(Found::key).collect();
         prop_assert_eq!(keys.len(), found.len());
         prop_assert!(found.is_sorted_by_key(|found| found.since));
-        for found in &found {
-            let remedies = remedies(found, &HashMap::new(), &Moments::default());
+        for (found, remedies) in found.iter().zip(society.remedies(&Choices::default())) {
             prop_assert!(!remedies.is_empty(), "{found:?}");
         }
     }

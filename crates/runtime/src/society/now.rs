@@ -3,16 +3,17 @@
 
 use super::{Society, services};
 use crate::handles::Handles;
-use polity_decide::stuck::{self, Active, Choice, Found, MAX_NAMED, Runs, Scene};
+use polity_decide::stuck::{self, Active, Again, Choice, Choices, Found, MAX_NAMED, Runs, Scene};
 use polity_registry::Snapshot;
 use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
 use polity_store::record::Record;
 use polity_store::view as readings;
 use polity_store::view::doing::Moments;
+use polity_store::view::now::RootTurn;
 use polity_store::{Connection, Conversation, Error, events, roles, tasks};
 use polity_view::{
-    AgentView, CardView, Circuit, Deed, LastView, MessageView, NowFilter, NowView, Outcome, ServiceState,
-    Stuck, StuckView, page,
+    AgentView, CardView, Circuit, Deed, Doing, LastView, MessageView, NowFilter, NowView, Outcome,
+    ServiceState, Stuck, StuckView, page,
 };
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -49,7 +50,11 @@ async fn now(handles: &Handles, runs: Runs, filter: &NowFilter) -> Result<NowVie
     found.truncate(limit);
 
     let facts = Facts::read(&mut moment, &snapshot, &moments, &active, &found).await?;
-    let choices = choices(&mut moment, &snapshot, &states, &facts.agents, &found).await?;
+    let bad = bad(&states, &moments);
+    let choices = Choices {
+        roles: choices(&mut moment, &snapshot, &bad, &facts.agents, &found).await?,
+        turns: turns(&mut moment, &snapshot, &bad, &moments, &found).await?,
+    };
     let working = active.into_iter().filter_map(|active| facts.card(active)).collect();
     let stuck = found.into_iter().map(|found| facts.stuck(found, &choices, &moments)).collect();
     let as_of = events::newest(&mut moment).await?;
@@ -147,7 +152,7 @@ impl Facts {
         }
     }
 
-    fn stuck(&self, mut found: Found, choices: &HashMap<AgentId, Choice>, moments: &Moments) -> StuckView {
+    fn stuck(&self, mut found: Found, choices: &Choices, moments: &Moments) -> StuckView {
         let remedies = stuck::remedies(&found, choices, moments);
         let key = found.key();
         let quoted = found.quoted().and_then(|message| self.messages.get(message));
@@ -165,7 +170,7 @@ impl Facts {
 async fn choices(
     connection: &mut Connection,
     snapshot: &Snapshot,
-    states: &[(ServiceId, ServiceState)],
+    bad: &HashSet<&ServiceId>,
     agents: &HashMap<AgentId, AgentView>,
     found: &[Found],
 ) -> Result<HashMap<AgentId, Choice>, Error> {
@@ -174,8 +179,6 @@ async fn choices(
     let ids: BTreeSet<RoleId> = cured.iter().filter_map(role_of).collect();
     let ids: Vec<RoleId> = ids.into_iter().collect();
     let known = roles::several(connection, &ids).await?;
-    let bad: HashSet<&ServiceId> =
-        states.iter().filter(|(_, state)| is_in_trouble(state)).map(|(service, _)| service).collect();
     let choice = |agent: AgentId| {
         let id = role_of(&agent)?;
         let role = known.iter().find(|role| role.id == id)?;
@@ -192,6 +195,41 @@ async fn choices(
 
 fn is_in_trouble(state: &ServiceState) -> bool {
     state.circuit != Circuit::Closed || state.paused_for_ms.is_some() || state.failing_since.is_some()
+}
+
+/// Returns the services that no remedy suggests: they fail, pause, or are silent.
+fn bad<'s>(states: &'s [(ServiceId, ServiceState)], moments: &'s Moments) -> HashSet<&'s ServiceId> {
+    let failing = states.iter().filter(|(_, state)| is_in_trouble(state)).map(|(service, _)| service);
+    let silent = moments.all().filter_map(|(_, doing)| match doing {
+        Doing::Thinking { service, silence: Some(_), .. } => Some(service),
+        _ => None,
+    });
+    failing.chain(silent).collect()
+}
+
+/// Root may go on if one of its turns begins again with another service. Returns, for each task in which this may help,
+/// root's newest turn and the services that root could use instead.
+async fn turns(
+    connection: &mut Connection,
+    snapshot: &Snapshot,
+    bad: &HashSet<&ServiceId>,
+    moments: &Moments,
+    found: &[Found],
+) -> Result<HashMap<TaskId, Again>, Error> {
+    let tasks: BTreeSet<TaskId> = found.iter().filter_map(|found| found.begins_again(moments)).collect();
+    if tasks.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let tasks: Vec<TaskId> = tasks.into_iter().collect();
+    let known = readings::now::root_turns(connection, &tasks).await?;
+    let catalogue = &snapshot.catalogue;
+    let again = |(task, RootTurn { turn, service }): (TaskId, RootTurn)| {
+        let used = &catalogue.service_for(service.as_ref()).id;
+        let others =
+            catalogue.services().iter().filter(|other| other.id != *used && !bad.contains(&other.id));
+        (task, Again { turn, services: others.map(|other| other.id.clone()).collect() })
+    };
+    Ok(known.into_iter().map(again).collect())
 }
 
 /// Returns the beginning of a text, as one line.

@@ -3,7 +3,7 @@
 
 use crate::record::Record;
 use crate::{Conversation, Error};
-use polity_society::id::{AgentId, ApprovalId, MessageId, TaskId};
+use polity_society::id::{AgentId, ApprovalId, MessageId, ServiceId, TaskId, TurnId};
 use polity_sql::Connection;
 use polity_sql::Row;
 use polity_view::TaskState;
@@ -38,11 +38,15 @@ const LAST: &str = "SELECT r.agent, r.body, r.created_at FROM json_each(?1) c JO
 const OBJECTIVES: &str =
     "SELECT id, CASE WHEN json_valid(brief) THEN substr(brief ->> '$.objective', 1, 500) END AS objective
     FROM agents WHERE id IN (SELECT value FROM json_each(?1))";
+const ROOT_TURNS: &str = "SELECT t.id AS task, t.service,
+    (SELECT id FROM turns INDEXED BY turns_of_conversation
+        WHERE agent = 'root' AND task = t.id ORDER BY id DESC LIMIT 1) AS turn
+    FROM tasks t WHERE t.id IN (SELECT value FROM json_each(?1))";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
 pub(crate) const STATEMENTS: &[&str] =
-    &[TURNS, MAIL, HOLDS, APPROVALS, REQUESTS, TIMED, PAUSED, NEWEST, LAST, OBJECTIVES];
+    &[TURNS, MAIL, HOLDS, APPROVALS, REQUESTS, TIMED, PAUSED, NEWEST, LAST, OBJECTIVES, ROOT_TURNS];
 
 /// The open work of a society at one moment.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +98,14 @@ pub struct OpenRequest {
     /// Whether the request is a delayed message, which its receiver has not got yet.
     pub is_delayed: bool,
     pub task_state: TaskState,
+}
+
+/// Root's newest turn in a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootTurn {
+    pub turn: TurnId,
+    /// The service that was chosen for root in this task.
+    pub service: Option<ServiceId>,
 }
 
 impl OpenRequest {
@@ -183,6 +195,20 @@ pub async fn objectives(
     let read = |row: &Row| {
         let objective: Option<String> = row.try_get("objective").ok().flatten();
         Some((AgentId::new(row.get::<String, _>("id")), objective?))
+    };
+    Ok(rows.iter().filter_map(read).collect())
+}
+
+/// Returns root's newest turn in each of these tasks. Leaves out the tasks in which root has had no turn.
+pub async fn root_turns(
+    connection: &mut Connection,
+    tasks: &[TaskId],
+) -> Result<HashMap<TaskId, RootTurn>, Error> {
+    let rows = polity_sql::query(ROOT_TURNS).bind(json!(tasks).to_string()).fetch_all(connection).await?;
+    let read = |row: &Row| {
+        let turn = TurnId::new(row.get::<Option<i64>, _>("turn")?);
+        let service = row.get::<Option<String>, _>("service").map(ServiceId::new);
+        Some((TaskId::new(row.get::<String, _>("task")), RootTurn { turn, service }))
     };
     Ok(rows.iter().filter_map(read).collect())
 }

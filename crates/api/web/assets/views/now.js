@@ -5,6 +5,7 @@ import { actionsOf, asOfNow, lastParts, quoteOf, stuckParts } from "../now.js";
 import { kept } from "../reading.js";
 import { refill } from "../morph.js";
 import { timer } from "./calls.js";
+import { forkTurn } from "./dialogs.js";
 import { doingLine } from "./doing.js";
 import { button, nothing, spent, time, who } from "./shared.js";
 
@@ -70,6 +71,10 @@ export function mountNow(app) {
         await api.patchRole(action.role, { serviceId: action.service });
         if (action.resume) await api.steer(action.resume, "resume", "agent");
         return app.say(t("now.service.done", { service: action.service }));
+      case "runAgain":
+        return forkTurn(app, { task: action.task, turn: action.turn }, null, action.service);
+      case "checkService":
+        return app.go("services");
       case "stopAgent":
         return app.steer(action.agent, "stop");
       default:

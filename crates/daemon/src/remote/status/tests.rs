@@ -44,6 +44,12 @@ fn now_view() -> NowView {
         services: vec![ServiceId::new("cloud"), ServiceId::new("slow")],
         resume: Some(reader()),
     };
+    let again = Remedy::RunAgain {
+        task: task_id(),
+        turn: 12,
+        services: vec![ServiceId::new("cloud"), ServiceId::new("slow")],
+    };
+    let check = Remedy::CheckService { service: ServiceId::new("local") };
     let stuck = vec![
         thing(
             Stuck::Question { agent: lead(), message: message.clone(), text: "May or June?".to_owned() },
@@ -84,7 +90,7 @@ fn now_view() -> NowView {
                     reason: None,
                     agents: vec![reader()],
                 },
-                vec![stop],
+                vec![again, check, stop],
             )
         },
         thing(

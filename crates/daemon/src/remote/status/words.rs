@@ -127,6 +127,16 @@ fn command(remedy: &Remedy, setting: &Setting) -> String {
             let services: Vec<&str> = services.iter().map(|service| service.as_str()).collect();
             format!("give the role {name} another service: {} (polity view{data})", services.join(", "))
         }
+        Remedy::RunAgain { task, turn, services } => {
+            let mut services = services.iter().map(|service| service.as_str());
+            let first = services.next().unwrap_or_default();
+            let others: Vec<&str> = services.collect();
+            let or = if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", ")) };
+            format!("polity fork {task} --turn {turn} --service {first}{data}{or}")
+        }
+        Remedy::CheckService { service } => {
+            format!("check {service}: polity doctor{data}, and its entry in llmservices.json")
+        }
         Remedy::StopAgent { agent } => format!("polity stop {agent}{data}"),
         Remedy::StopTask { task } => format!("polity stop {task}{data}"),
     }
