@@ -1,28 +1,39 @@
-//! What happens now: the route `/api/now` and the command `polity status`. In the society of these tests, an agent
-//! works and a request is stuck.
+//! What happens now: the route `/api/now` and the command `polity status`. In the societies of these tests, agents work,
+//! and something is stuck: a request, an agent, a service, or a task that counts as answered.
 
 use std::time::{Duration, Instant};
 
-use polity_tests::{Answer, Polity, ScriptedServer};
+use polity_tests::{Answer, Conversation, Polity, ScriptedServer, Sender};
 use serde_json::{Value, json};
 
-use crate::support::hiring::{Gate, boss_and_worker};
-use crate::support::home;
+use crate::support::hiring::{Gate, boss_and_worker, heard_from_agents, hire, hired};
 use crate::support::serving::Serving;
+use crate::support::{app, home, service};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A daemon with one task, in which root waits for a worker. The worker's model answers only when the test opens the
-/// gate.
+/// A daemon with one task.
 struct Society {
     server: ScriptedServer,
     polity: Polity,
     daemon: Serving,
+    /// Holds the requests of a script until the test opens it.
     gate: Gate,
     task: String,
 }
 
 impl Society {
+    /// Starts a daemon, and gives root its task.
+    #[track_caller]
+    fn begin(server: ScriptedServer, polity: Polity, gate: Gate) -> Self {
+        let daemon = Serving::start(&polity);
+        let posted = daemon.call("POST /api/messages", br#"{"text": "please count the pages"}"#).json();
+        let task = posted["task"].as_str().expect("a task").to_owned();
+        Self { server, polity, daemon, gate, task }
+    }
+
+    /// Returns a society in which root waits for a worker. The worker's model answers only when the test opens the
+    /// gate.
     #[track_caller]
     fn at_work() -> Self {
         let gate = Gate::default();
@@ -32,10 +43,7 @@ impl Society {
             Answer::say("it is done")
         }));
         let polity = home(&server, &json!({"language": "en"}));
-        let daemon = Serving::start(&polity);
-        let posted = daemon.call("POST /api/messages", br#"{"text": "please count the pages"}"#).json();
-        let task = posted["task"].as_str().expect("a task").to_owned();
-        let society = Self { server, polity, daemon, gate, task };
+        let society = Self::begin(server, polity, gate);
         // Wait until root's turn has ended and the worker's model has received its request.
         society.until("root waits for the worker, which works", |now| {
             now["working"].as_array().is_some_and(|cards| cards.len() == 2)
@@ -46,6 +54,19 @@ impl Society {
                     .iter()
                     .any(|request| request.conversation().role_name() == "worker")
         });
+        society
+    }
+
+    /// Returns a society whose worker is parked, because its service refuses every request. Root has written to the
+    /// parked worker and then, when it was reminded, to the person. So the task counts as answered.
+    #[track_caller]
+    fn with_a_parked_worker() -> Self {
+        let server = ScriptedServer::start(stubborn_boss);
+        let services = ["one", "broken", "spare"].map(|id| service(id, &server, &["text"]));
+        let settings = app(&json!({"limits": {"maxFailedTurns": 1}}));
+        let polity = Polity::new(&json!({"services": services}), &settings);
+        let society = Self::begin(server, polity, Gate::default());
+        society.until("the task counts as answered", |now| !stuck(now, "answered").is_null());
         society
     }
 
@@ -80,6 +101,44 @@ impl Society {
         let arguments = [&["status", "--data", "data"], more].concat();
         self.polity.run(&arguments).expect_code(0).stdout
     }
+}
+
+/// Plays a root that hires a worker on a broken service, and writes to the worker again when it hears that the worker is
+/// parked.
+fn stubborn_boss(asked: &Conversation) -> Answer {
+    if asked.model() == "broken-model" {
+        return Answer::error(400, json!({"error": {"message": "the model is broken"}}));
+    }
+    if asked.role_name() == "worker" {
+        return Answer::say("it is done");
+    }
+    if asked.results_of("create_role").is_empty() {
+        let role = json!({"name": "worker", "rolePrompt": "You are a worker.", "serviceId": "broken"});
+        return Answer::call("create_role", role);
+    }
+    if let Some(answer) = hire(asked, "worker", "please work") {
+        return answer;
+    }
+    if let Some(said) = heard_from_agents(asked).pop() {
+        return Answer::say(format!("the worker says: {said}"));
+    }
+    let worker = hired(asked, "worker").unwrap_or_default();
+    let is_told = |worker: &str| {
+        let mut heard = asked.heard().into_iter();
+        heard.any(|heard| heard.from == Sender::System && heard.text.contains(worker))
+    };
+    if is_told(&worker) && !asked.has_called("send_message") {
+        let payload = json!({"text": "please try again"});
+        return Answer::call("send_message", json!({"to": worker, "payload": payload}));
+    }
+    // The person gets no text twice, so each text is different.
+    Answer::say(format!("{} messages so far", asked.heard().len()))
+}
+
+/// Returns the first thing of this kind that is stuck; null if there is none.
+fn stuck(now: &Value, kind: &str) -> Value {
+    let mut things = now["stuck"].as_array().expect("things").iter();
+    things.find(|thing| thing["stuck"] == kind).cloned().unwrap_or_default()
 }
 
 /// Returns the card of an agent in the answer of `/api/now`; null if the agent has no card.
@@ -139,6 +198,107 @@ fn a_request_to_a_paused_agent_is_stuck_until_the_remedy_is_carried_out() {
         let task = society.daemon.call(&format!("GET /api/tasks/{}", society.task), b"").json();
         now["stuckTotal"] == 0 && now["workingTotal"] == 0 && task["outcome"] == "answered"
     });
+}
+
+#[test]
+fn a_task_that_counts_as_answered_is_stuck_while_root_waits() {
+    let society = Society::with_a_parked_worker();
+    let (worker, task) = (society.worker(), &society.task);
+    let shown = society.daemon.call(&format!("GET /api/tasks/{task}"), b"").json();
+    assert_eq!((&shown["state"], &shown["outcome"]), (&json!("idle"), &json!("answered")), "{shown}");
+    let answered = stuck(&society.now(), "answered");
+    assert_eq!(
+        (&answered["task"], &answered["title"]),
+        (&json!(task), &json!("please count the pages")),
+        "{answered}"
+    );
+    let requests = answered["requests"].as_array().expect("requests");
+    assert_eq!((requests.len(), &requests[0]["agent"]), (1, &json!(worker)), "{answered}");
+    let remedies = json!([
+        {"remedy": "write", "to": "root", "task": task},
+        {"remedy": "stop_task", "task": task},
+    ]);
+    assert_eq!(answered["remedies"], remedies);
+    let text = society.status(&[]);
+    assert!(
+        text.contains(&format!("a task counts as answered, but root waits for {worker}")),
+        "{worker} is not in: {text}"
+    );
+
+    assert_eq!(society.daemon.call(&format!("POST /api/tasks/{task}/stop"), b"").status, 200);
+    society.until("root waits for nobody", |now| stuck(now, "answered").is_null());
+}
+
+#[test]
+fn a_parked_agent_goes_on_with_another_service() {
+    let society = Society::with_a_parked_worker();
+    let worker = society.worker();
+    let parked = stuck(&society.now(), "parked");
+    assert_eq!((&parked["agent"], &parked["askedBy"]), (&json!(worker), &json!(["root"])), "{parked}");
+    assert!(parked["reason"].as_str().expect("a reason").contains("the model is broken"), "{parked}");
+    assert_eq!(parked["remedies"][0], json!({"remedy": "resume", "agent": worker}));
+    let another = &parked["remedies"][1];
+    assert_eq!(
+        (&another["remedy"], &another["name"], &another["services"], &another["resume"]),
+        (&json!("service"), &json!("worker"), &json!(["one", "spare"]), &json!(worker)),
+        "{parked}"
+    );
+    let text = society.status(&[]);
+    assert!(
+        text.contains("→ give the role worker another service: one, spare (polity view --data data)"),
+        "{text}"
+    );
+
+    let role = another["role"].as_str().expect("a role");
+    let change = json!({"serviceId": "spare"}).to_string();
+    assert_eq!(society.daemon.call(&format!("PATCH /api/roles/{role}"), change.as_bytes()).status, 200);
+    let agent = another["resume"].as_str().expect("an agent");
+    assert_eq!(society.daemon.call(&format!("POST /api/agents/{agent}/resume?scope=agent"), b"").status, 200);
+    society.until("the worker has answered, and nothing waits any more", |now| {
+        let is_stuck = ["parked", "answered"].iter().any(|kind| !stuck(now, kind).is_null());
+        !is_stuck && now["workingTotal"] == 0
+    });
+    let told = society.polity.run(&["messages", "--to", "user", "--data", "data"]).expect_code(0).stdout;
+    assert!(told.contains("the worker says: it is done"), "{told}");
+    let models: Vec<String> = society.server.requests().into_iter().map(|request| request.model).collect();
+    assert_eq!(models.iter().filter(|model| *model == "broken-model").count(), 1, "{models:?}");
+    assert_eq!(models.iter().filter(|model| *model == "spare-model").count(), 1, "{models:?}");
+}
+
+/// Root has no role whose service could change. Instead, its turn begins again with another service, in a new task.
+#[test]
+fn a_turn_of_root_begins_again_with_another_service() {
+    let server = ScriptedServer::start(|asked| match asked.model() {
+        "one-model" => Answer::error(503, json!({"error": {"message": "try again"}})),
+        _ => Answer::say("42"),
+    });
+    let services = ["one", "two"].map(|id| service(id, &server, &["text"]));
+    let hour = 3_600_000;
+    let retry = json!({"maxAttempts": 3, "baseDelayMs": hour, "maxDelayMs": hour});
+    let polity = Polity::new(&json!({"services": services}), &app(&json!({"retry": retry})));
+    let society = Society::begin(server, polity, Gate::default());
+    let now = society.until("root pauses after a failure of its service", |now| {
+        stuck(now, "service")["agents"] == json!(["root"]) && card(now, "root")["state"] == "retrying"
+    });
+    let (failing, task) = (stuck(&now, "service"), &society.task);
+    let turn = failing["remedies"][0]["turn"].as_i64().expect("a turn");
+    let remedies = json!([
+        {"remedy": "run_again", "task": task, "turn": turn, "services": ["two"]},
+        {"remedy": "check_service", "service": "one"},
+        {"remedy": "stop_task", "task": task},
+    ]);
+    assert_eq!(failing["remedies"], remedies);
+    let text = society.status(&[]);
+    for command in [
+        format!("→ polity fork {task} --turn {turn} --service two --data data\n"),
+        "→ check one: polity doctor --data data, and its entry in llmservices.json\n".to_owned(),
+    ] {
+        assert!(text.contains(&command), "{command:?} is not in: {text}");
+    }
+
+    let turn = turn.to_string();
+    let again = ["fork", task, "--turn", &turn, "--service", "two", "--wait", "--data", "data"];
+    assert_eq!(society.polity.run(&again).expect_code(0).stdout, "42\n");
 }
 
 #[test]
