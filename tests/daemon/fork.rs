@@ -7,9 +7,10 @@ use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::database::Database;
-use crate::support::hiring::{heard_from_agents, hire};
+use crate::support::hiring::{heard_from_agents, hire, hired};
+use crate::support::play::hears;
 use crate::support::serving::{Answered, Serving, answer_on};
-use crate::support::{app, run, service};
+use crate::support::{app, home, run, service};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -41,6 +42,21 @@ fn ask(polity: &Polity, arguments: &[&str]) -> String {
 #[track_caller]
 fn json_of(polity: &Polity, arguments: &[&str]) -> Value {
     serde_json::from_str(&ask(polity, &[arguments, &["--json"]].concat())).expect("JSON")
+}
+
+/// Returns the id of the only task.
+#[track_caller]
+fn only_task(polity: &Polity) -> String {
+    json_of(polity, &["tasks"])["id"].as_str().expect("a task").to_owned()
+}
+
+/// Returns the turn of root that began with the newest message of the person.
+#[track_caller]
+fn newest_turn(polity: &Polity, task: &str) -> String {
+    let said = json_of(polity, &["agent", "root", "--conversation", "--task", task]);
+    let entries = said["entries"].as_array().expect("entries");
+    let heard = entries.iter().rfind(|entry| entry["record"]["message"]["from"] == "user");
+    heard.expect("a message of the person")["turn"].to_string()
 }
 
 /// Returns every row of a task, as text.
@@ -82,7 +98,7 @@ fn a_fork_goes_on_differently_and_the_task_stays_as_it_is() {
     let polity = Polity::new(&json!({"services": services}), &app(&json!({})));
     assert!(run(&polity, &["hello"]).expect_code(0).stdout.contains("all are ready"));
     let serving = Serving::start(&polity);
-    let task = json_of(&polity, &["tasks"])["id"].as_str().expect("a task").to_owned();
+    let task = only_task(&polity);
     let told = ask(&polity, &["send", "is it blue?", "--task", &task, "--wait"]);
     assert!(told.contains("it is blue, says one-model"), "{told}");
     let worker =
@@ -148,4 +164,67 @@ fn a_fork_goes_on_differently_and_the_task_stays_as_it_is() {
     assert!(refused.stderr.contains("your message"), "{}", refused.stderr);
     let told = ask(&polity, &["fork", &task, "--turn", &turn, "--wait"]);
     assert!(told.contains("all are ready"), "{told}");
+}
+
+/// Plays a root that hires a worker. The worker stores a note as an artifact. When the person wants to see the note,
+/// root asks the worker, and the worker opens the artifact.
+fn note(asked: &Conversation) -> Answer {
+    if asked.role_name() == "worker" {
+        let Some(stored) = asked.results_of("put_artifact").pop() else {
+            let note = json!({"type": "note", "content": "the sky is blue"});
+            return Answer::call("put_artifact", note);
+        };
+        let reference = stored.value["ref"].as_str().unwrap_or_default();
+        if !hears(asked, "what did you note") {
+            return Answer::say(format!("noted in {reference}"));
+        }
+        return match asked.results_of("get_artifact").pop() {
+            None => Answer::call("get_artifact", json!({"ref": reference})),
+            Some(read) => Answer::say(format!("it says: {}", read.text)),
+        };
+    }
+    if let Some(answer) = hire(asked, "worker", "please note it") {
+        return answer;
+    }
+    let said = heard_from_agents(asked);
+    if !hears(asked, "show me the note") {
+        return Answer::say(said.last().map_or("one moment", |_| "all is noted"));
+    }
+    match asked.results_of("send_message").pop() {
+        None => {
+            let payload = json!({"message_type": "collaboration_request", "text": "what did you note?"});
+            Answer::call("send_message", json!({"to": hired(asked, "worker"), "payload": payload}))
+        }
+        Some(sent) if sent.error().is_some() => Answer::say(format!("refused: {}", sent.text)),
+        Some(_) => {
+            let read = said.into_iter().rfind(|said| said.contains("it says"));
+            Answer::say(read.unwrap_or_else(|| "one moment".to_owned()))
+        }
+    }
+}
+
+#[test]
+fn an_agent_of_a_fork_writes_to_its_contacts_and_opens_its_artifacts() {
+    let server = ScriptedServer::start(note);
+    let polity = home(&server, &json!({}));
+    run(&polity, &["take a note"]).expect_code(0);
+    let _serving = Serving::start(&polity);
+    let task = only_task(&polity);
+    let told = ask(&polity, &["send", "show me the note", "--task", &task, "--wait"]);
+    assert!(told.contains("the sky is blue"), "{told}");
+    let worker =
+        json_of(&polity, &["agents", "--role", "worker"])["id"].as_str().expect("an agent").to_owned();
+    let (before, asked) = (rows(&polity, &task), server.request_count());
+
+    // In the fork, root knows the worker's clone, and the clone may open what the worker stored.
+    let turn = newest_turn(&polity, &task);
+    let told = ask(&polity, &["fork", &task, "--turn", &turn, "--wait"]);
+    assert!(told.contains("the sky is blue"), "{told}");
+    let requests = server.requests();
+    let asked = requests.iter().skip(asked).map(|request| request.conversation());
+    let clones: Vec<String> =
+        asked.filter(|asked| asked.role_name() == "worker").map(|asked| asked.agent_id()).collect();
+    assert!(!clones.is_empty() && !clones.contains(&worker), "{worker}: {clones:?}");
+    assert_eq!(rows(&polity, &task), before);
+    server.assert_clean();
 }
