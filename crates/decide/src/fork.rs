@@ -76,6 +76,8 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
         approvals,
         permissions,
         seen,
+        notes,
+        outputs,
     } = rows;
 
     // The copy contains the records before the cut: the first record of the turn that begins again. A turn ends in the
@@ -152,6 +154,16 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
             row.since <= now && row.holder.strip_prefix("agent:").is_none_or(|agent| here.contains(agent))
         })
         .collect();
+    // A held text that was delivered or replaced after the turn began is in no row any more, so the copy lacks it. Its
+    // author still has it in its history. The same holds for artifacts that were named to their askers meanwhile.
+    let notes = notes
+        .into_iter()
+        .filter(|row| row.created_at <= now && here.contains(&row.agent) && there.contains(&row.request))
+        .collect();
+    let outputs = outputs
+        .into_iter()
+        .filter(|row| row.stored_at <= now && here.contains(&row.agent) && there.contains(&row.request))
+        .collect();
 
     let mut rows = Rows {
         task,
@@ -165,6 +177,8 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
         approvals,
         permissions,
         seen,
+        notes,
+        outputs,
     };
     if let Some(service) = &change.service {
         give_service(&mut rows, &again.agent, service);

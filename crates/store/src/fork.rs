@@ -2,6 +2,9 @@
 //!
 //! A task is read and written as whole tables of plain rows, because a copy must not interpret what it copies.
 
+#[cfg(test)]
+mod tests;
+
 use super::{Conversation, Error, Tx, damaged};
 use crate::Bell;
 use polity_society::id::{AgentId, TaskId};
@@ -14,10 +17,10 @@ const READ_ROLES: &str = "SELECT json_object('id', id, 'creator', creator, 'name
 const WRITE_ROLES: &str = "INSERT INTO roles (task, id, creator, name, prompt, interface_spec, service, required_capabilities, tool_groups, created_at)
     SELECT ?1, value ->> '$.id', value ->> '$.creator', value ->> '$.name', value ->> '$.prompt', value ->> '$.interface_spec', value ->> '$.service', value ->> '$.required_capabilities', value ->> '$.tool_groups', value ->> '$.created_at'
     FROM json_each(?2) WHERE ?1 IS NOT NULL ORDER BY key";
-const READ_AGENTS: &str = "SELECT json_object('id', id, 'parent', parent, 'role', role, 'name', name, 'brief', brief, 'depth', depth, 'hired_in', hired_in, 'ended_at', ended_at, 'created_at', created_at)
+const READ_AGENTS: &str = "SELECT json_object('id', id, 'parent', parent, 'role', role, 'name', name, 'brief', brief, 'depth', depth, 'own_worktree', own_worktree, 'hired_in', hired_in, 'ended_at', ended_at, 'created_at', created_at)
     FROM agents WHERE task = ?1 ORDER BY depth, created_at, id";
-const WRITE_AGENTS: &str = "INSERT INTO agents (task, id, parent, role, name, brief, depth, hired_in, ended_at, created_at)
-    SELECT ?1, value ->> '$.id', value ->> '$.parent', value ->> '$.role', value ->> '$.name', value ->> '$.brief', value ->> '$.depth', NULL, value ->> '$.ended_at', value ->> '$.created_at'
+const WRITE_AGENTS: &str = "INSERT INTO agents (task, id, parent, role, name, brief, depth, own_worktree, hired_in, ended_at, created_at)
+    SELECT ?1, value ->> '$.id', value ->> '$.parent', value ->> '$.role', value ->> '$.name', value ->> '$.brief', value ->> '$.depth', value ->> '$.own_worktree', NULL, value ->> '$.ended_at', value ->> '$.created_at'
     FROM json_each(?2) WHERE ?1 IS NOT NULL ORDER BY key";
 const READ_CONTACTS: &str = "SELECT json_object('owner', owner, 'agent', agent, 'source', source, 'introduced_by', introduced_by, 'since', since)
     FROM contacts WHERE owner IN (SELECT id FROM agents WHERE task = ?1)
@@ -61,6 +64,16 @@ const READ_SEEN: &str = "SELECT json_object('holder', holder, 'source', source, 
 const WRITE_SEEN: &str = "INSERT INTO seen (task, holder, source, way, since)
     SELECT ?1, value ->> '$.holder', value ->> '$.source', value ->> '$.way', value ->> '$.since'
     FROM json_each(?2) WHERE ?1 IS NOT NULL ORDER BY key ON CONFLICT DO NOTHING";
+const READ_NOTES: &str = "SELECT json_object('agent', agent, 'request', request, 'answers', answers, 'text', text, 'created_at', created_at)
+    FROM notes WHERE task = ?1 ORDER BY seq";
+const WRITE_NOTES: &str = "INSERT INTO notes (task, agent, request, answers, text, created_at)
+    SELECT ?1, value ->> '$.agent', value ->> '$.request', value ->> '$.answers', value ->> '$.text', value ->> '$.created_at'
+    FROM json_each(?2) WHERE ?1 IS NOT NULL ORDER BY key";
+const READ_OUTPUTS: &str = "SELECT json_object('agent', agent, 'request', request, 'asker', asker, 'artifact', artifact, 'stored_at', (SELECT created_at FROM artifacts WHERE id = artifact))
+    FROM outputs WHERE task = ?1 ORDER BY agent, asker, request, artifact";
+const WRITE_OUTPUTS: &str = "INSERT INTO outputs (task, agent, request, asker, artifact)
+    SELECT ?1, value ->> '$.agent', value ->> '$.request', value ->> '$.asker', value ->> '$.artifact'
+    FROM json_each(?2) WHERE ?1 IS NOT NULL ORDER BY key";
 const READ_TASK: &str = "SELECT json_object('service', service, 'workspace', workspace)
     FROM tasks WHERE id = ?1 AND forgotten_at IS NULL";
 const WRITE_TASK: &str =
@@ -106,6 +119,10 @@ pub(super) const STATEMENTS: &[&str] = &[
     WRITE_PERMISSIONS,
     READ_SEEN,
     WRITE_SEEN,
+    READ_NOTES,
+    WRITE_NOTES,
+    READ_OUTPUTS,
+    WRITE_OUTPUTS,
     READ_TASK,
     WRITE_TASK,
     HIRED,
@@ -146,6 +163,8 @@ pub struct AgentRow {
     pub name: Option<String>,
     pub brief: Option<String>,
     pub depth: i64,
+    /// 1 if the agent has its own worktree, else 0.
+    pub own_worktree: i64,
     pub hired_in: Option<i64>,
     pub ended_at: Option<i64>,
     pub created_at: i64,
@@ -262,6 +281,27 @@ pub struct SeenRow {
     pub since: i64,
 }
 
+/// A row of `notes`: a held text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NoteRow {
+    pub agent: String,
+    pub request: String,
+    pub answers: String,
+    pub text: String,
+    pub created_at: i64,
+}
+
+/// A row of `outputs`: an artifact that an agent has stored for a request and not named to the asker.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OutputRow {
+    pub agent: String,
+    pub request: String,
+    pub asker: String,
+    pub artifact: String,
+    /// The time at which the artifact was stored.
+    pub stored_at: i64,
+}
+
 /// The rows of a task.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rows {
@@ -276,6 +316,8 @@ pub struct Rows {
     pub approvals: Vec<ApprovalRow>,
     pub permissions: Vec<PermissionRow>,
     pub seen: Vec<SeenRow>,
+    pub notes: Vec<NoteRow>,
+    pub outputs: Vec<OutputRow>,
 }
 
 /// The numbers that the next rows of the tables `messages`, `turns` and `approvals` get.
@@ -301,6 +343,8 @@ pub async fn read(connection: &mut Connection, task: &TaskId) -> Result<Option<R
         approvals: rows(connection, READ_APPROVALS, task).await?,
         permissions: rows(connection, READ_PERMISSIONS, task).await?,
         seen: rows(connection, READ_SEEN, task).await?,
+        notes: rows(connection, READ_NOTES, task).await?,
+        outputs: rows(connection, READ_OUTPUTS, task).await?,
     }))
 }
 
@@ -341,6 +385,8 @@ pub async fn write(tx: &mut Tx, task: &TaskId, copy: &Rows) -> Result<(), Error>
     put(tx, WRITE_APPROVALS, task, &copy.approvals).await?;
     put(tx, WRITE_PERMISSIONS, task, &copy.permissions).await?;
     put(tx, WRITE_SEEN, task, &copy.seen).await?;
+    put(tx, WRITE_NOTES, task, &copy.notes).await?;
+    put(tx, WRITE_OUTPUTS, task, &copy.outputs).await?;
     polity_sql::query(RELEASE).bind(task.as_str()).execute(&mut tx.connection).await?;
     let working: Vec<String> =
         polity_sql::query_scalar(AT_WORK).bind(task.as_str()).fetch_all(&mut tx.connection).await?;

@@ -90,6 +90,17 @@ pub fn renamed(mut rows: Rows, names: &Names) -> Rows {
         ids.text(&mut row.holder);
         ids.json(&mut row.way);
     }
+    for row in &mut rows.notes {
+        ids.text(&mut row.agent);
+        ids.text(&mut row.request);
+        ids.json(&mut row.answers);
+        ids.text(&mut row.text);
+    }
+    for row in &mut rows.outputs {
+        ids.text(&mut row.agent);
+        ids.text(&mut row.request);
+        ids.text(&mut row.asker);
+    }
     rows
 }
 

@@ -1,5 +1,7 @@
 use super::*;
-use polity_store::fork::{AgentRow, ContactRow, RecordRow, RoleRow, TaskRow, TurnRow};
+use polity_store::fork::{
+    AgentRow, ApprovalRow, ContactRow, NoteRow, OutputRow, RecordRow, RoleRow, TaskRow, TurnRow,
+};
 use proptest::prelude::*;
 
 fn turn(id: i64, agent: &str, began_by: &str, state: &str, at: i64) -> TurnRow {
@@ -50,6 +52,22 @@ fn heard(seq: i64, agent: &str, turn: i64, message: i64) -> RecordRow {
     record(seq, agent, turn, json!({"record": "heard", "message": format!("m{message:09}")}))
 }
 
+fn note(text: &str, at: i64) -> NoteRow {
+    let request = "m000000002".to_owned();
+    let answers = json!([request]).to_string();
+    NoteRow { agent: "seer-7k2f".to_owned(), request, answers, text: text.to_owned(), created_at: at }
+}
+
+fn output(artifact: &str, at: i64) -> OutputRow {
+    OutputRow {
+        agent: "seer-7k2f".to_owned(),
+        request: "m000000002".to_owned(),
+        asker: "root".to_owned(),
+        artifact: artifact.to_owned(),
+        stored_at: at,
+    }
+}
+
 /// A task in which root hires `seer-7k2f` in turn 1. The person writes to root, and turn 3 is root's turn about this
 /// message.
 fn task() -> Rows {
@@ -74,6 +92,7 @@ fn task() -> Rows {
             name: None,
             brief: Some(json!({"objective": format!("{seer}: look (t-12345678)")}).to_string()),
             depth: 1,
+            own_worktree: 1,
             hired_in: Some(1),
             ended_at: Some(1_000),
             created_at: 12,
@@ -110,6 +129,8 @@ fn task() -> Rows {
             record(5, seer, 2, json!({"record": "replied", "text": "a square"})),
             record(6, "root", 3, json!({"record": "replied", "text": "done"})),
         ],
+        notes: vec![note("seer-7k2f looks", 25), note("seer-7k2f has looked", 35)],
+        outputs: vec![output("pic1234567", 25), output("pic7654321", 35)],
         ..Rows::default()
     };
     if let Some(answered) = rows.messages.get_mut(1) {
@@ -153,8 +174,24 @@ fn a_copy_has_what_was_there_when_the_turn_began() {
 }
 
 #[test]
+fn a_copy_has_the_texts_and_artifacts_that_were_held_when_the_turn_began() {
+    let rows = copy(3, &Change::default());
+    let NoteRow { agent, request, answers, text, .. } = &rows.notes[0];
+    assert_eq!((agent.as_str(), request.as_str()), ("seer-9999", "m000000102"));
+    assert_eq!((answers.as_str(), text.as_str()), (r#"["m000000102"]"#, "seer-9999 looks"));
+    let OutputRow { agent, request, asker, artifact, .. } = &rows.outputs[0];
+    assert_eq!((agent.as_str(), request.as_str()), ("seer-9999", "m000000102"));
+    assert_eq!((asker.as_str(), artifact.as_str()), ("root", "pic1234567"));
+    assert_eq!((rows.notes.len(), rows.outputs.len()), (1, 1));
+    // When turn 2 began, nothing was held yet.
+    let earlier = copy(2, &Change::default());
+    assert_eq!((earlier.notes.len(), earlier.outputs.len()), (0, 0));
+}
+
+#[test]
 fn a_copy_of_the_first_turn_has_only_the_prompt() {
     let rows = kept(task(), 1, &Change::default()).unwrap().rows;
+    assert_eq!((rows.notes.len(), rows.outputs.len()), (0, 0));
     assert_eq!((rows.agents.len(), rows.roles.len(), rows.records.len(), rows.messages.len()), (0, 0, 0, 1));
     assert_eq!(rows.messages[0].state, "queued");
 }
