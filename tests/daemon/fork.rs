@@ -1,6 +1,8 @@
 //! `polity fork`: a new task that begins as a copy of another task up to a turn, and goes on differently.
 
+use std::fs;
 use std::io::Write;
+use std::process::Command;
 use std::time::Duration;
 
 use polity_tests::{Answer, Conversation, Polity, ScriptedServer};
@@ -10,7 +12,7 @@ use crate::support::database::Database;
 use crate::support::hiring::{heard_from_agents, hire, hired};
 use crate::support::play::hears;
 use crate::support::serving::{Answered, Serving, answer_on};
-use crate::support::{app, home, run, service};
+use crate::support::{app, home, json_lines, last_asked, run, service};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -226,5 +228,89 @@ fn an_agent_of_a_fork_writes_to_its_contacts_and_opens_its_artifacts() {
         asked.filter(|asked| asked.role_name() == "worker").map(|asked| asked.agent_id()).collect();
     assert!(!clones.is_empty() && !clones.contains(&worker), "{worker}: {clones:?}");
     assert_eq!(rows(&polity, &task), before);
+    server.assert_clean();
+}
+
+/// The script of root: it writes a file, and then tells the user the result of this call.
+fn writer(asked: &Conversation) -> Answer {
+    match asked.results_of("str_replace_editor").as_slice() {
+        [] => Answer::call(
+            "str_replace_editor",
+            json!({"command": "create", "path": "note.txt", "file_text": "made by an agent\n"}),
+        ),
+        [result, ..] => Answer::say(format!("told: {}", result.text)),
+    }
+}
+
+#[test]
+fn a_fork_may_only_read_the_directory_of_the_person() {
+    let server = ScriptedServer::start(writer);
+    let polity = home(&server, &json!({"language": "en"}));
+    let project = polity.home().join("project");
+    fs::create_dir(&project).expect("a directory");
+    run(&polity, &["write", "--workspace", "project"]).expect_code(0);
+    let note = project.join("note.txt");
+    assert_eq!(fs::read_to_string(&note).expect("a file"), "made by an agent\n");
+    fs::remove_file(&note).expect("a file");
+
+    let _serving = Serving::start(&polity);
+    let task = only_task(&polity);
+    let told = ask(&polity, &["fork", &task, "--turn", &newest_turn(&polity, &task), "--wait"]);
+    assert!(told.contains("workspace_refused"), "{told}");
+    let system = last_asked(&server).system();
+    assert!(system.contains("\nworkspace=a directory of the user, read-only\n"), "{system}");
+    assert!(!note.exists());
+}
+
+/// The script of root: it writes a file after the first prompt, changes it after the second prompt, and shows it when
+/// the person wants to look at it.
+fn editor(asked: &Conversation) -> Answer {
+    let edit = |arguments: Value| Answer::call("str_replace_editor", arguments);
+    let edits = asked.results_of("str_replace_editor");
+    let newest = asked.heard().pop().map(|heard| heard.text).unwrap_or_default();
+    match (newest.trim(), edits.as_slice()) {
+        (text, []) if text.contains("begin") => {
+            edit(json!({"command": "create", "path": "note.txt", "file_text": "alpha\n"}))
+        }
+        (text, [_]) if text.contains("go on") => {
+            edit(json!({"command": "str_replace", "path": "note.txt", "old_str": "alpha", "new_str": "beta"}))
+        }
+        (text, [_]) if text.contains("look") => edit(json!({"command": "view", "path": "note.txt"})),
+        (text, [_, viewed]) if text.contains("look") => Answer::say(format!("seen: {}", viewed.text)),
+        _ => Answer::say("ready"),
+    }
+}
+
+#[test]
+fn a_fork_has_files_of_its_own_as_they_stood_at_the_turn() {
+    if Command::new("git").arg("--version").output().is_err() {
+        println!("not checked: git is not installed");
+        return;
+    }
+    let server = ScriptedServer::start(editor);
+    let polity = home(&server, &json!({}));
+    run(&polity, &["begin"]).expect_code(0);
+    let _serving = Serving::start(&polity);
+    let task = only_task(&polity);
+    ask(&polity, &["send", "go on", "--task", &task, "--wait"]);
+    let file = |task: &str| {
+        let path = polity.data_dir().join("workspaces").join(task).join("main/note.txt");
+        fs::read_to_string(path).expect("a file")
+    };
+    assert_eq!(file(&task), "beta\n");
+
+    let turn = newest_turn(&polity, &task);
+    let told = ask(&polity, &["fork", &task, "--turn", &turn, "--prompt", "look", "--wait"]);
+    assert!(told.contains("alpha") && !told.contains("beta"), "{told}");
+    // In a further fork, the change is made again. It does not reach the other two tasks.
+    ask(&polity, &["fork", &task, "--turn", &turn, "--wait"]);
+    let tasks = json_lines(&ask(&polity, &["tasks", "--json"]));
+    let forks = tasks.iter().filter_map(|one| one["id"].as_str()).filter(|id| *id != task);
+    let mut files: Vec<String> = forks.map(file).collect();
+    files.sort();
+    assert_eq!(
+        (files.as_slice(), file(&task).as_str()),
+        (&["alpha\n", "beta\n"].map(str::to_owned)[..], "beta\n")
+    );
     server.assert_clean();
 }

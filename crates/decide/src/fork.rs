@@ -8,6 +8,7 @@ mod tests;
 
 pub use rename::{Names, renamed};
 
+use polity_society::workspace::{Access, Root};
 use polity_store::fork::{MessageRow, Rows};
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
@@ -50,6 +51,8 @@ const PARTIES: [&str; 2] = [ROOT, USER];
 /// Records, turns and messages are numbered in the order in which they were written. All other rows have times. Such a
 /// row is kept if its time is before the beginning of the turn, or in the same millisecond. But an agent is dropped if
 /// its row says that the agent was hired in this turn or in a later turn.
+///
+/// In the copy, a directory of the person is read-only. Otherwise the copy and the original would change the same files.
 pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
     let Some(again) = rows.turns.iter().find(|row| row.id == turn).cloned() else {
         return Err(Refused::NoTurn);
@@ -65,7 +68,7 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
     }
     let (now, first) = (again.created_at, begins.seq);
     let Rows {
-        task,
+        mut task,
         roles,
         agents,
         contacts,
@@ -79,6 +82,8 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
         notes,
         outputs,
     } = rows;
+
+    task.workspace = task.workspace.map(read_only);
 
     // The copy contains the records before the cut: the first record of the turn that begins again. A turn ends in the
     // transaction that writes its last record. So a turn whose last record comes after the cut was still open at the
@@ -184,6 +189,17 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
         give_service(&mut rows, &again.agent, service);
     }
     Ok(Kept { rows, agent: again.agent, message: again.began_by })
+}
+
+/// Makes the workspace of a task read-only if it is a directory of the person. `workspace` is JSON.
+fn read_only(workspace: String) -> String {
+    match serde_json::from_str(&workspace) {
+        Ok(Root::Person { directory, access: Access::Write }) => {
+            let root = Root::Person { directory, access: Access::Read };
+            serde_json::to_string(&root).unwrap_or(workspace)
+        }
+        Ok(Root::Person { access: Access::Read, .. } | Root::Made) | Err(_) => workspace,
+    }
 }
 
 /// Returns the tool calls that the person has allowed or refused, each with its turn and its id.

@@ -42,6 +42,6 @@ mod walk;
 mod beneath;
 
 pub use workspaces::{
-    Commit, FileChange, FileDiff, FileEntry, GitDirs, History, Merged, MergedFile, Opened, Recording,
+    Commit, Cut, FileChange, FileDiff, FileEntry, GitDirs, History, Merged, MergedFile, Opened, Recording,
     Recovered, Retired, Settled, Workspaces, WorktreeCommit,
 };

@@ -1,5 +1,6 @@
 //! The workspaces of all tasks: locking, and committing at the end of a turn.
 
+mod forking;
 mod history;
 mod merge;
 mod opening;
@@ -9,6 +10,7 @@ mod retire;
 #[cfg(test)]
 mod tests;
 
+pub use forking::Cut;
 pub use history::{History, Recording, WorktreeCommit};
 pub use merge::{Merged, MergedFile};
 

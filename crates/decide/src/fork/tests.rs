@@ -212,6 +212,20 @@ fn a_copy_can_have_another_text_and_another_service() {
 }
 
 #[test]
+fn a_copy_may_only_read_a_directory_of_the_person() {
+    let kept_of = |workspace: Option<&str>| {
+        let mut rows = task();
+        rows.task.workspace = workspace.map(str::to_owned);
+        kept(rows, 3, &Change::default()).unwrap().rows.task.workspace
+    };
+    let of_person = r#"{"kind":"person","directory":"/home/ann/project","access":"write"}"#;
+    let to_read = of_person.replace("write", "read");
+    assert_eq!(kept_of(Some(of_person)).as_deref(), Some(to_read.as_str()));
+    assert_eq!(kept_of(Some(&to_read)).as_deref(), Some(to_read.as_str()));
+    assert_eq!(kept_of(None), None);
+}
+
+#[test]
 fn the_histories_show_the_new_ids() {
     let rows = copy(3, &Change::default());
     assert_eq!(rows.roles[0].prompt, "You are seer-9999.");

@@ -3,7 +3,7 @@
 use super::Society;
 use super::writing::{MAX_KEY_BYTES, WriteError, check_service};
 use polity_artifacts::BlobHash;
-use polity_decide::fork::{self, Change, Names, Refused};
+use polity_decide::fork::{self, Change, Kept, Names, Refused};
 use polity_decide::inline;
 use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::written::is_blank;
@@ -12,6 +12,7 @@ use polity_store::mint;
 use polity_store::posts::{self, KeyedMessage};
 use polity_store::{Error, Stopped, Tx, events, messages};
 use polity_view::{Event, Forked};
+use polity_workspaces::Cut;
 use serde_json::json;
 use std::collections::{BTreeSet, HashMap};
 
@@ -51,11 +52,73 @@ impl Society {
         if let Some(service) = &fork.service {
             check_service(service, &snapshot)?;
         }
-        self.handles.store.write_unless_refused(move |tx| Box::pin(write(tx, fork))).await
+        let task = mint::task();
+        let files = self.begin_workspace(&fork, &task).await?;
+        let new = task.clone();
+        let forked = self.handles.store.write_unless_refused(move |tx| Box::pin(write(tx, fork, new))).await;
+        let needed = match &forked {
+            Ok(forked) => forked.task == task,
+            // Nobody knows whether the rows were written.
+            Err(WriteError::Store(_)) => true,
+            Err(_) => false,
+        };
+        if files == Files::Copied && !needed {
+            self.discard_workspace(&task).await;
+        }
+        forked
+    }
+
+    /// Gives the new task the files of the original task as they stood when the turn began, if polity made the
+    /// workspace of the original. The files must be there before the rows, because agents of the new task work as soon
+    /// as the rows are written. If the process dies in between, the files stay, and nobody uses them.
+    async fn begin_workspace(&self, fork: &Fork, task: &TaskId) -> Result<Files, Error> {
+        let Some(workspaces) = self.handles.hands.workspaces() else { return Ok(Files::Nothing) };
+        let mut moment = self.handles.store.moment().await?;
+        if let Some(key) = &fork.key
+            && posts::get(&mut moment, key).await?.is_some()
+        {
+            return Ok(Files::Nothing);
+        }
+        let Some(original) = rows::read(&mut moment, &fork.task).await? else { return Ok(Files::Nothing) };
+        drop(moment);
+        let again = original.turns.iter().find(|row| row.id == fork.turn).map(|row| row.created_at);
+        let (Some(at), Ok(kept)) = (again, fork::kept(original, fork.turn, &Change::default())) else {
+            return Ok(Files::Nothing);
+        };
+        let Kept { rows, .. } = kept;
+        if rows.task.workspace.is_some() {
+            return Ok(Files::Nothing);
+        }
+        let ended = rows.turns.iter().filter(|row| row.state != "open").map(|row| row.id).collect();
+        let cut = Cut { ended, at };
+        match workspaces.fork(task, &fork.task, &cut, &self.stop).await {
+            Ok(Some(_)) => Ok(Files::Copied),
+            Ok(None) => Ok(Files::Nothing),
+            Err(refusal) => {
+                tracing::warn!(%task, from = %fork.task, ?refusal, "failed to copy the files of a task for its fork");
+                self.discard_workspace(task).await;
+                Ok(Files::Nothing)
+            }
+        }
+    }
+
+    async fn discard_workspace(&self, task: &TaskId) {
+        if let Some(workspaces) = self.handles.hands.workspaces()
+            && let Err(refusal) = workspaces.discard(task, &self.stop).await
+        {
+            tracing::warn!(%task, ?refusal, "failed to remove the files of a fork that was not begun");
+        }
     }
 }
 
-async fn write(tx: &mut Tx, fork: Fork) -> Result<Forked, Stopped<WriteError>> {
+/// Whether a fork has got files of the original task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Files {
+    Copied,
+    Nothing,
+}
+
+async fn write(tx: &mut Tx, fork: Fork, task: TaskId) -> Result<Forked, Stopped<WriteError>> {
     let refuse = |error| Err(Stopped::Refused(error));
     let content = content(&fork);
     if let Some(key) = &fork.key
@@ -88,7 +151,6 @@ async fn write(tx: &mut Tx, fork: Fork) -> Result<Forked, Stopped<WriteError>> {
             ));
         }
     };
-    let task = mint::task();
     let names = names(tx, &kept.rows, &fork.task, &task).await?;
     let id = |old: &str| names.ids.get(old).map_or_else(|| old.to_owned(), Clone::clone);
     let (agent, message) = (AgentId::new(id(&kept.agent)), MessageId::new(id(&kept.message)));

@@ -87,7 +87,7 @@ impl Workspaces {
 
 impl Locked<'_> {
     /// Returns the repository of the task, if it exists.
-    async fn present_repository(&self) -> Option<Repository> {
+    pub(super) async fn present_repository(&self) -> Option<Repository> {
         let directory = self.task.join("git");
         match self.all.found().await {
             Found::Usable(git) if directory.is_dir() => Some(Repository::at(git, directory, &self.cancel)),

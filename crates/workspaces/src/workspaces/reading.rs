@@ -274,8 +274,9 @@ fn patches(output: &[u8]) -> Vec<Vec<u8>> {
     patches
 }
 
-/// Reads the output of `git log -z --name-only` with the fields hash, address, time and message, separated by NUL.
-fn parse_log(output: &[u8]) -> Result<Vec<Commit>, Problem> {
+/// Reads the output of `git log -z` with the fields hash, address, time and message, separated by NUL. With
+/// `--name-only`, the commits have files.
+pub(super) fn parse_log(output: &[u8]) -> Result<Vec<Commit>, Problem> {
     let mut commits = Vec::new();
     let fields: Vec<&[u8]> = output.split(|byte| *byte == 0).collect();
     let mut at = 0;

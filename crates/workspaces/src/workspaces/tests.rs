@@ -1,5 +1,6 @@
 //! Tests with real git, in temporary directories.
 
+mod forking;
 mod hiring;
 mod hostile;
 mod merging;
