@@ -314,3 +314,71 @@ fn a_fork_has_files_of_its_own_as_they_stood_at_the_turn() {
     );
     server.assert_clean();
 }
+
+/// Plays a root that asks the person for a color, and then paints in this color.
+fn painter(asked: &Conversation) -> Answer {
+    if let Some(color) = ["red", "green"].into_iter().find(|color| hears(asked, color)) {
+        return Answer::say(format!("painted {color}"));
+    }
+    match asked.has_called("send_message") {
+        true => Answer::say("I wait for you"),
+        false => {
+            let payload = json!({"message_type": "collaboration_request", "text": "which color?"});
+            Answer::call("send_message", json!({"to": "user", "payload": payload}))
+        }
+    }
+}
+
+#[test]
+fn a_question_of_an_agent_gets_another_answer_in_a_fork() {
+    let server = ScriptedServer::start(painter);
+    let polity = home(&server, &json!({}));
+    assert!(run(&polity, &["paint it"]).expect_code(6).stdout.contains("which color?"));
+    let serving = Serving::start(&polity);
+    let task = only_task(&polity);
+    let told = ask(&polity, &["send", "red", "--task", &task, "--wait"]);
+    assert!(told.contains("painted red"), "{told}");
+    let before = rows(&polity, &task);
+
+    let turn = newest_turn(&polity, &task);
+    let told = ask(&polity, &["fork", &task, "--turn", &turn, "--answer", "green", "--wait"]);
+    assert!(told.contains("painted green") && !told.contains("red"), "{told}");
+    // In the fork, the new answer answers the copy of the question.
+    let tasks = json_lines(&ask(&polity, &["tasks", "--json"]));
+    let fork = tasks.iter().filter_map(|one| one["id"].as_str()).find(|id| *id != task).expect("a fork");
+    let messages = serving.call(&format!("GET /api/messages?task={fork}"), b"").json();
+    let messages = messages["messages"].as_array().expect("messages");
+    let of = |text: &str| messages.iter().find(|message| message["text"] == text).expect("a message");
+    let (question, answer) = (of("which color?"), of("green"));
+    assert_eq!(question["answeredBy"], answer["id"], "{messages:?}");
+    assert_eq!(rows(&polity, &task), before);
+    server.assert_clean();
+}
+
+#[test]
+fn a_question_about_a_call_is_asked_again_in_a_fork_and_gets_another_answer() {
+    let server = ScriptedServer::start(writer);
+    let policy = json!([{"group": "files", "write": true, "decide": "ask"}]);
+    let polity = home(&server, &json!({"language": "en", "tools": {"policy": policy}}));
+    run(&polity, &["write"]).expect_code(6);
+    let _serving = Serving::start(&polity);
+    let task = only_task(&polity);
+    ask(&polity, &["approve", "q1"]);
+    ask(&polity, &["run", "--resume"]);
+    let note = |task: &str| polity.data_dir().join("workspaces").join(task).join("main/note.txt");
+    assert!(note(&task).exists());
+    let before = rows(&polity, &task);
+
+    let turn = newest_turn(&polity, &task);
+    polity.run(&["fork", &task, "--turn", &turn, "--wait", "--data", "data"]).expect_code(6);
+    ask(&polity, &["deny", "q2", "not again"]);
+    let told = ask(&polity, &["run", "--resume"]);
+    assert!(told.contains("approval_denied") && told.contains("not again"), "{told}");
+    let asked = json_lines(&ask(&polity, &["approvals", "--all", "--json"]));
+    let of = |id: &str| asked.iter().find(|one| one["id"] == id).expect("a question");
+    assert_eq!((&of("q1")["state"], &of("q1")["task"]), (&json!("allowed"), &json!(task)));
+    let fork = of("q2")["task"].as_str().expect("a task");
+    assert_eq!((&of("q2")["state"], fork == task), (&json!("denied"), false));
+    assert!(!note(fork).exists());
+    assert_eq!(rows(&polity, &task), before);
+}

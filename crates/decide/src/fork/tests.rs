@@ -188,6 +188,60 @@ fn a_copy_has_the_texts_and_artifacts_that_were_held_when_the_turn_began() {
     assert_eq!((earlier.notes.len(), earlier.outputs.len()), (0, 0));
 }
 
+/// A task in which `seer-7k2f` asks the person about a call before turn 3 begins. The person allows the call, and
+/// `records` say when.
+fn asking(records: [Value; 2]) -> Rows {
+    let [third, fifth] = records;
+    let mut rows = task();
+    let seer = "seer-7k2f";
+    let asked = json!({"record": "asked", "call": "c9", "approval": "q7"});
+    rows.records = vec![
+        heard(1, "root", 1, 1),
+        record(2, seer, 2, asked),
+        record(3, seer, 2, third),
+        heard(4, "root", 3, 3),
+        record(5, seer, 2, fifth),
+    ];
+    rows.approvals = vec![ApprovalRow {
+        seq: 7,
+        agent: seer.to_owned(),
+        turn: 2,
+        call: "c9".to_owned(),
+        tool: "bash".to_owned(),
+        role: "seer".to_owned(),
+        arguments: "{}".to_owned(),
+        preview: None,
+        remembered: "{}".to_owned(),
+        why: "a rule".to_owned(),
+        scope: "call".to_owned(),
+        way: "[]".to_owned(),
+        state: "allowed".to_owned(),
+        answer: Some("yes".to_owned()),
+        note: None,
+        asked_at: 25,
+        expires_at: 1_000,
+        answered_at: Some(40),
+    }];
+    rows
+}
+
+#[test]
+fn a_question_that_was_answered_after_the_turn_began_is_open_in_a_copy() {
+    let judged = || json!({"record": "judged", "call": "c9"});
+    let replied = || json!({"record": "replied", "text": "a square"});
+    let mut names = names();
+    names.approvals.insert(7, 107);
+    let copy_of = |rows| renamed(kept(rows, 3, &Change::default()).unwrap().rows, &names);
+    let later = copy_of(asking([replied(), judged()]));
+    let question = &later.approvals[0];
+    assert_eq!((question.seq, question.turn, question.state.as_str()), (107, 52, "open"));
+    assert_eq!((question.answer.as_deref(), question.answered_at), (None, None));
+    assert_eq!(later.records[1].body, r#"{"record":"asked","call":"c9","approval":"q107"}"#);
+    let earlier = copy_of(asking([judged(), replied()]));
+    let question = &earlier.approvals[0];
+    assert_eq!((question.state.as_str(), question.answer.as_deref()), ("allowed", Some("yes")));
+}
+
 #[test]
 fn a_copy_of_the_first_turn_has_only_the_prompt() {
     let rows = kept(task(), 1, &Change::default()).unwrap().rows;
