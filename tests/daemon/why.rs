@@ -24,14 +24,23 @@ fn why_in_words(polity: &Polity, arguments: &[&str]) -> String {
     polity.run(&[&["why"], arguments, &["--data", "data"]].concat()).expect_code(0).stdout
 }
 
+/// Returns the turn in which an agent sent a request.
+#[track_caller]
+fn turn_of(polity: &Polity, agent: &str, sent: &str) -> Value {
+    let shown = polity.run(&["agent", agent, "--sent", sent, "--json", "--data", "data"]).expect_code(0);
+    serde_json::from_str::<Value>(&shown.stdout).expect("JSON")["turn"].clone()
+}
+
 /// Plays a root that hires a seer, whose model can see, and a writer, whose model cannot. Root sends the picture to the
-/// writer. As soon as another agent is introduced to the writer, the writer forwards the picture to this agent.
+/// writer. As soon as another agent is introduced to the writer, the writer forwards the picture to this agent. If the
+/// writer's model can see, too, the writer looks itself.
 fn blind_writer(asked: &Conversation) -> Answer {
     match asked.role_name().as_str() {
         "seer" => match asked.image_urls().is_empty() {
             true => Answer::say("ready"),
             false => Answer::say("a red square"),
         },
+        "writer" if !asked.image_urls().is_empty() => Answer::say("I see a blue circle"),
         "writer" => {
             if let Some(seen) = heard_from_agents(asked).into_iter().find(|said| said.contains("red square"))
             {
@@ -117,10 +126,17 @@ fn a_description_names_service_revision_and_a_remedy_that_works() {
         json!({"remedy": "introduce", "agent": seer, "service": "eyes", "to": writer, "task": task});
     assert_eq!(about["remedies"][0], introduce);
     assert_eq!(about["remedies"][1]["remedy"], "use_service");
+    let turn = turn_of(&polity, &writer, &number);
+    let again =
+        json!({"remedy": "run_again", "agent": writer, "task": task, "turn": turn, "service": "eyes"});
+    assert_eq!(about["remedies"][2], again);
     assert_eq!(
         why_in_words(&polity, &[&picture, "--sent", &number]).lines().next().expect("a line"),
         format!("picture.png ({picture}) was described to {writer} in request {number}")
     );
+    let command = format!("polity fork {task} --turn {turn} --service eyes");
+    let told = why_in_words(&polity, &[&picture, "--sent", &number]);
+    assert!(told.contains(&format!("→ run turn {turn} of {writer} again with eyes: {command}")), "{told}");
 
     // Carry out the remedy: the person introduces the seer to the writer, and the writer sends the picture to the seer.
     let serving = Serving::start(&polity);
@@ -136,6 +152,16 @@ fn a_description_names_service_revision_and_a_remedy_that_works() {
     });
     let about = serving.call(&format!("GET /api/why/{picture}?agent={writer}"), b"").json();
     assert_eq!(about["remedies"][0]["remedy"], "write", "the writer knows the seer now: {about}");
+
+    // Carry out another remedy: the command runs the writer's turn again, in a fork in which the writer can see.
+    let arguments: Vec<&str> = command.split(' ').skip(1).chain(["--data", "data"]).collect();
+    polity.run(&arguments).expect_code(0);
+    server.wait_until(PATIENCE, |requests| {
+        let asked = requests.iter().map(|request| request.conversation());
+        asked
+            .filter(|asked| asked.role_name() == "writer" && asked.agent_id() != writer)
+            .any(|asked| asked.model() == "eyes-model" && !asked.image_urls().is_empty())
+    });
 }
 
 #[test]
@@ -156,6 +182,9 @@ fn a_failure_is_followed_from_the_task_to_the_request() {
     assert!(remedies.contains(&json!({"remedy": "write", "agent": "root", "task": task})), "{about}");
     assert!(remedies.contains(&json!({"remedy": "check_service", "service": "one"})), "{about}");
     let sent = failed["sent"].to_string();
+    let turn = turn_of(&polity, "root", &sent);
+    let again = json!({"remedy": "run_again", "agent": "root", "task": task, "turn": turn});
+    assert!(remedies.contains(&again), "{about}");
     let shown = polity.run(&["agent", "root", "--sent", &sent, "--json", "--data", "data"]).expect_code(0);
     let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
     assert_eq!(shown["body"].as_str().expect("a body").as_bytes(), &server.requests()[0].raw[..]);

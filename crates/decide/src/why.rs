@@ -90,8 +90,12 @@ fn remedies(sent: &SentRequest, because: &Because, help: &Help) -> Vec<WhyRemedy
             _ => vec![WhyRemedy::CheckService { service: sent.service.clone() }],
         };
     }
-    if help.standing != Some(Standing::Active) {
-        return Vec::new();
+    // In a fork, the agent is as it was when the turn began, even if it has ended since then.
+    let again = help.services.first().map(|service| run_again(sent, Some(service.clone())));
+    match help.standing {
+        Some(Standing::Active) => {}
+        Some(Standing::Ended) => return again.into_iter().collect(),
+        None => return Vec::new(),
     }
     let (agent, task) = (&sent.agent, &sent.task);
     let strangers = help.able.iter().filter(|able| able.known == Known::No && able.agent != *agent);
@@ -121,7 +125,21 @@ fn remedies(sent: &SentRequest, because: &Because, help: &Help) -> Vec<WhyRemedy
         let (agent, task, service) = (agent.clone(), task.clone(), service.clone());
         remedies.push(WhyRemedy::Hire { agent, task, service });
     }
+    remedies.extend(again);
     remedies
+}
+
+/// Returns the remedy that runs the turn of a request again.
+pub fn run_again(sent: &SentRequest, service: Option<ServiceId>) -> WhyRemedy {
+    WhyRemedy::RunAgain { agent: sent.agent.clone(), task: sent.task.clone(), turn: sent.turn, service }
+}
+
+/// Returns the number of the request of the last failed attempt in an explanation.
+pub fn failed_request(why: &Why) -> Option<i64> {
+    why.chain.iter().rev().find_map(|fact| match fact {
+        Fact::AttemptFailed { sent, .. } => *sent,
+        _ => None,
+    })
 }
 
 /// Explains a failed attempt, a skipped service, a failed turn, a parked or paused agent, a reached limit, a refused
@@ -382,7 +400,18 @@ mod tests {
         mara had no contact on eyes
         - introduce seer, which is on eyes, to mara (in the live view)
         - give the role of mara the service eyes (in the live view)
+        - run turn 3 of mara again with eyes: polity fork t-1 --turn 3 --service eyes
         ");
+    }
+
+    #[test]
+    fn an_agent_that_has_ended_can_still_run_its_turn_again() {
+        let help = Help { standing: Some(Standing::Ended), ..help(&["eyes"], &[("seer", Known::No)]) };
+        let sent = sent(blind(), &["eyes"], &[]);
+        let offered = described(&sent, &sent.shown[0], None, &help).remedies;
+        assert_eq!(offered, [run_again(&sent, Some(ServiceId::new("eyes")))]);
+        let forgotten = Help { standing: None, ..help };
+        assert!(described(&sent, &sent.shown[0], None, &forgotten).remedies.is_empty());
     }
 
     #[test]
@@ -395,6 +424,7 @@ mod tests {
         mara could have sent it to seer
         - write again: polity send --to mara --task t-1 …
         - give the role of mara the service eyes (in the live view)
+        - run turn 3 of mara again with eyes: polity fork t-1 --turn 3 --service eyes
         ");
     }
 
@@ -441,7 +471,9 @@ mod tests {
             agent: AgentId::new("mara"),
             reason: "server error".to_owned(),
         };
-        insta::assert_snapshot!(words(&event(&parked, &before, None).unwrap()), @r"
+        let explained = event(&parked, &before, None).unwrap();
+        assert_eq!(failed_request(&explained), Some(2));
+        insta::assert_snapshot!(words(&explained), @r"
         mara is parked in t-1: server error
         attempt 1 of mara at writer failed (request 1): server error, HTTP 500: out of memory
         the call tried again

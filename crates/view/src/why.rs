@@ -255,6 +255,18 @@ pub enum WhyRemedy {
         /// The task.
         task: TaskId,
     },
+    /// Run the turn that sent the request again, in a fork of the task.
+    RunAgain {
+        /// The agent whose turn it is.
+        agent: AgentId,
+        /// The task.
+        task: TaskId,
+        /// The turn.
+        turn: i64,
+        /// A service that can take what the agent's service does not take; absent if no particular service helps.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        service: Option<ServiceId>,
+    },
 }
 
 /// Selects the request to explain, if several requests described an artifact.

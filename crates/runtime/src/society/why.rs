@@ -29,7 +29,7 @@ impl Society {
         let snapshot = self.handles.registry.current();
         let mut moment = self.handles.store.moment().await?;
         let asked = Asking { connection: &mut moment, snapshot: &snapshot, filter };
-        asked.about(id).await
+        asked.answer(id).await
     }
 }
 
@@ -41,7 +41,18 @@ struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    async fn about(mut self, id: &str) -> Result<Option<Why>, Error> {
+    /// Explains a thing. If a request to a model has failed, adds the remedy that runs its turn again.
+    async fn answer(mut self, id: &str) -> Result<Option<Why>, Error> {
+        let Some(mut explained) = self.about(id).await? else { return Ok(None) };
+        if let Some(number) = why::failed_request(&explained)
+            && let Some(sent) = sent::get(self.connection, number).await?
+        {
+            explained.remedies.push(why::run_again(&sent, None));
+        }
+        Ok(Some(explained))
+    }
+
+    async fn about(&mut self, id: &str) -> Result<Option<Why>, Error> {
         if let Ok(number) = id.parse() {
             return self.event(number).await;
         }

@@ -99,6 +99,13 @@ impl WhyRemedy {
                 format!("answer {message}: polity send --to {agent} --task {task} …")
             }
             Self::Write { agent, task } => format!("write again: polity send --to {agent} --task {task} …"),
+            Self::RunAgain { agent, task, turn, service: Some(service) } => format!(
+                "run turn {turn} of {agent} again with {service}: \
+                 polity fork {task} --turn {turn} --service {service}"
+            ),
+            Self::RunAgain { agent, task, turn, service: None } => {
+                format!("run turn {turn} of {agent} again: polity fork {task} --turn {turn}")
+            }
         }
     }
 }

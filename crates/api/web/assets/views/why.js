@@ -26,7 +26,7 @@ export function showWhy(app, id, title, body, signal) {
 
   function draw(why) {
     shown = true;
-    const remedies = [...why.remedies ?? [], runAgain(why.chain)].filter(Boolean);
+    const remedies = why.remedies ?? [];
     refill(body,
       h("ol.why", {}, why.chain.map((fact) => h("li", { class: `fact-${fact.fact}` }, factParts(app, fact)))),
       remedies.length > 0 ? section(t("why.remedies"), h("ul.plain.remedies", {}, remedies.map((one) =>
@@ -54,7 +54,7 @@ export function showWhy(app, id, title, body, signal) {
       case "resume":
         return () => app.steer(one.agent, "resume");
       case "run_again":
-        return () => tried(async () => forkTurn(app, await api.sent(one.sent), null, one.services[0]), null);
+        return () => forkTurn(app, one, null, one.service);
       case "hire":
         return () => app.compose({ to: one.agent, task: one.task, text: t("remedy.hire.text", { service: one.service }) });
       case "answer":
@@ -65,10 +65,10 @@ export function showWhy(app, id, title, body, signal) {
     }
   }
 
-  async function tried(act, done = t("remedy.done")) {
+  async function tried(act) {
     try {
       await act();
-      if (done) app.say(done);
+      app.say(t("remedy.done"));
       load();
     } catch (error) {
       app.say(app.explain(error), "bad");
@@ -82,19 +82,6 @@ export function showWhy(app, id, title, body, signal) {
       load();
     },
   };
-}
-
-/**
- * Returns the remedy to run the turn of the explained request again with another service. Returns `null` if no request
- * is explained, or if no other service could take the described artifact. The daemon's explanations do not contain this
- * remedy, so the page adds it.
- */
-function runAgain(chain) {
-  const explained = chain.findLast((fact) => fact.sent);
-  if (!explained) return null;
-  const { services } = chain.find((fact) => fact.fact === "others_can") ?? {};
-  if (explained.fact === "described" && !services) return null;
-  return { remedy: "run_again", agent: explained.agent, sent: explained.sent, services: services ?? [] };
 }
 
 /** Returns a fact as text and links. */
