@@ -1,5 +1,5 @@
-//! `polity why`: explains why an artifact was described, why a call was refused or failed, and why a task has no
-//! answer; and names the remedies.
+//! `polity why`: explains why an artifact was described, why a call was refused or failed, why an agent halts, and why a
+//! task has no answer; and names the remedies.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::files::{PICTURE, write};
-use crate::support::hiring::{heard_from_agents, hire, hired};
+use crate::support::hiring::{boss_and_worker, heard_from_agents, hire, hired};
 use crate::support::serving::Serving;
 use crate::support::{app, events, home, json_lines, references, run, service};
 
@@ -211,4 +211,66 @@ fn a_refused_call_is_explained_in_the_words_of_the_society() {
     assert!(nothing.stderr.contains("nothing to explain"), "{}", nothing.stderr);
     // A task with an answer needs no explanation.
     polity.run(&["why", refused["task"].as_str().expect("a task"), "--data", "data"]).expect_code(2);
+}
+
+/// Returns the id of the only agent that root has hired.
+fn only_hired(lines: &[Value]) -> String {
+    let created = events(lines, "agent_created");
+    assert_eq!(created.len(), 1, "{created:?}");
+    created[0]["agent"].as_str().expect("an agent").to_owned()
+}
+
+#[test]
+fn a_parked_agent_is_explained_by_its_failures_until_it_is_resumed() {
+    let broken = json!({"error": {"message": "the model is broken"}});
+    let server = ScriptedServer::start(boss_and_worker(move |_| Answer::error(400, broken.clone())));
+    let polity = home(&server, &json!({"limits": {"maxFailedTurns": 1}}));
+    let lines = json_lines(&run(&polity, &["go", "--json"]).stdout);
+    let worker = only_hired(&lines);
+    let parked = events(&lines, "agent_parked")[0];
+    let about = why(&polity, &[&worker]);
+    let chain = about["chain"].as_array().expect("a chain");
+    let facts: Vec<&str> = chain.iter().filter_map(|fact| fact["fact"].as_str()).collect();
+    assert_eq!(facts, ["parked", "attempt_failed", "then"], "{about}");
+    assert_eq!((&chain[0]["agent"], &chain[0]["task"]), (&json!(worker), &parked["task"]));
+    assert!(chain[0]["reason"].as_str().expect("a reason").contains("the model is broken"), "{about}");
+    assert_eq!((&chain[1]["agent"], &chain[1]["status"]), (&json!(worker), &json!(400)));
+    let turn = turn_of(&polity, &worker, &chain[1]["sent"].to_string());
+    assert_eq!(
+        about["remedies"],
+        json!([
+            {"remedy": "resume", "agent": worker},
+            {"remedy": "check_service", "service": "one"},
+            {"remedy": "run_again", "agent": worker, "task": parked["task"], "turn": turn},
+        ])
+    );
+    assert_eq!(why(&polity, &[&parked["seq"].to_string()]), about, "the event has the same reason");
+    let told = why_in_words(&polity, &[&worker]);
+    assert!(told.starts_with(&format!("{worker} is parked in ")), "{told}");
+    assert!(told.contains(&format!("→ go on: polity resume {worker}\n")), "{told}");
+
+    // Carry out the remedy. The worker is not parked any more, but its last attempt has still failed.
+    let _serving = Serving::start(&polity);
+    polity.run(&["resume", &worker, "--data", "data"]).expect_code(0);
+    assert_eq!(why(&polity, &[&worker])["chain"][0]["fact"], "attempt_failed");
+}
+
+#[test]
+fn a_paused_agent_is_explained_until_it_is_resumed() {
+    let server = ScriptedServer::start(boss_and_worker(|_| Answer::say("it is done")));
+    let polity = home(&server, &json!({}));
+    let worker = only_hired(&json_lines(&run(&polity, &["go", "--json"]).expect_code(0).stdout));
+    let _serving = Serving::start(&polity);
+    polity.run(&["pause", &worker, "--data", "data"]).expect_code(0);
+    let about = why(&polity, &[&worker]);
+    assert_eq!(about["chain"], json!([{"fact": "paused", "agent": worker}]));
+    assert_eq!(about["remedies"], json!([{"remedy": "resume", "agent": worker}]));
+    let told = why_in_words(&polity, &[&worker]);
+    assert!(told.starts_with(&format!("you paused {worker}\n")), "{told}");
+    assert!(told.contains(&format!("→ go on: polity resume {worker}")), "{told}");
+
+    // Carry out the remedy. Then nothing is left to explain.
+    polity.run(&["resume", &worker, "--data", "data"]).expect_code(0);
+    let nothing = polity.run(&["why", &worker, "--data", "data"]).expect_code(2);
+    assert!(nothing.stderr.contains("nothing to explain"), "{}", nothing.stderr);
 }

@@ -10,7 +10,7 @@ async fn society() -> Scratch {
             r#"INSERT INTO roles (id, task, creator, name, prompt, service, required_capabilities, tool_groups, created_at)
                 VALUES ('role-1', 't-1', 'root', 'writer', 'You write.', 'one', '[]', '[]', 10);
             INSERT INTO agents (id, task, parent, role, brief, depth, own_worktree, created_at)
-                VALUES ('ann-1', 't-1', 'root', 'role-1', '{}', 1, 1, 11);
+                VALUES ('ann-1', 't-1', 'root', 'role-1', '{"objective":"Write"}', 1, 1, 11);
             INSERT INTO contacts (owner, agent, source, since)
                 VALUES ('ann-1', 'root', 'parent', 12), ('root', 'ann-1', 'child', 12);
             INSERT INTO turns (id, agent, task, began_by, works_on, state, created_at)
