@@ -16,6 +16,8 @@
 
 mod command;
 
+mod files;
+
 mod find;
 
 pub(crate) use command::Command;
@@ -24,11 +26,7 @@ pub(crate) use find::{Missing, find};
 use std::io;
 use std::path::Path;
 
-/// The control group of the daemon and the supervisors.
-const DAEMON: &str = "polity-daemon";
-
-/// The parts of the kernel that enforce the limits.
-const CONTROLLERS: [&str; 2] = ["memory", "pids"];
+use files::{DAEMON, enable, enabled, make, processes};
 
 /// Maximum number of attempts to empty the delegated control group. While the daemon moves its processes, one of them
 /// may start another.
@@ -54,36 +52,3 @@ pub(crate) fn prepare(delegated: &Path) -> io::Result<()> {
     }
     Err(io::ErrorKind::ResourceBusy.into())
 }
-
-/// Lets the children of a control group have limits on memory and processes.
-fn enable(group: &Path) -> io::Result<()> {
-    std::fs::write(group.join("cgroup.subtree_control"), "+memory +pids")
-}
-
-/// Returns whether the children of a control group can have limits on memory and processes.
-fn enabled(group: &Path) -> bool {
-    lists_controllers(&group.join("cgroup.subtree_control"))
-}
-
-/// Returns whether a file such as `cgroup.controllers` names all [`CONTROLLERS`].
-fn lists_controllers(file: &Path) -> bool {
-    let text = std::fs::read_to_string(file).unwrap_or_default();
-    CONTROLLERS.iter().all(|needed| text.split_whitespace().any(|name| name == *needed))
-}
-
-/// Returns the processes that are directly in a control group.
-fn processes(group: &Path) -> io::Result<Vec<i32>> {
-    let text = std::fs::read_to_string(group.join("cgroup.procs"))?;
-    Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
-}
-
-/// Makes a control group, unless it exists.
-fn make(group: &Path) -> io::Result<()> {
-    match std::fs::create_dir(group) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        result => result,
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -244,7 +244,11 @@ impl<'a> Supervisor<'a> {
             }
             next = Instant::now() + SAMPLE_PAUSE.max(begin.elapsed() * SHARE);
         };
-        let left = self.leash.kill_all(self.child, self.group.as_ref());
+        let left = self.leash.kill_all(self.child, || {
+            if let Some(group) = &self.group {
+                group.kill();
+            }
+        });
         self.listen();
         let restored = self.snapshot.as_ref().map(Snapshot::restore).unwrap_or_default();
         match (&self.readiness, why) {

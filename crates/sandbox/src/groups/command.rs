@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{DAEMON, enable, enabled, make};
+use super::files::{DAEMON, enable, enabled, make};
 use crate::limits::{Limits, threads};
 use crate::message::{Exceeded, Place};
 use crate::plan::Together;

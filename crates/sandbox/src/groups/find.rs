@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
 
-use super::{DAEMON, lists_controllers, processes};
+use super::files::{DAEMON, lists_controllers, processes};
 use crate::tree;
 
 /// Why the daemon cannot use control groups.

@@ -6,7 +6,6 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions};
 use serde::{Deserialize, Serialize};
 
-use crate::groups;
 use crate::machine::{Level, Machine};
 use crate::tree;
 use crate::walls::LANDLOCK_SCOPES;
@@ -61,15 +60,13 @@ impl Leash {
     }
 
     /// Kills every descendant of the supervisor, and waits for them to end. Returns how many processes could not be
-    /// killed; 0 if none is left.
+    /// killed; 0 if none is left. `kill_group` kills the control group of the command, if it has one.
     ///
     /// A process whose parent dies becomes a child of the supervisor, so no process escapes.
-    pub(super) fn kill_all(self, child: Pid, group: Option<&groups::Command>) -> u64 {
+    pub(super) fn kill_all(self, child: Pid, kill_group: impl Fn()) -> u64 {
         let begin = Instant::now();
         loop {
-            if let Some(group) = group {
-                group.kill();
-            }
+            kill_group();
             match self {
                 // The bubblewrap process outside the namespace has one child, the first process of the namespace. When
                 // this child is killed, the kernel kills the whole namespace.

@@ -154,7 +154,15 @@ impl Society {
         let has_failed = |notice: &Message| {
             notice.failed.as_deref() == Some(request) || asked.state == "failed" && of_child(notice)
         };
-        answered || earlier.any(has_failed)
+        // The asker may get one notice for several requests. But the receiver cannot pass on a request whose turn has
+        // failed before.
+        let receiver_knows = |turn: i64| {
+            let later = &self.messages[message];
+            self.turns[&turn].state == "failed"
+                && later.sender == asked.receiver
+                && later.sent_in > Some(turn)
+        };
+        answered || earlier.any(has_failed) || asked.read_in.is_some_and(receiver_knows)
     }
 
     /// Returns whether the turn that answered a request may still have been open when a later message was accepted. Until
