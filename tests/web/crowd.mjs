@@ -2,36 +2,23 @@
 // a time.
 
 import assert from "node:assert/strict";
-import { open } from "./support/browser.mjs";
-import { WORKERS, crowd } from "./support/crowd.mjs";
-import { Daemon } from "./support/daemon.mjs";
-import { go, idle, live, until } from "./support/page.mjs";
+import { employer } from "./support/employer.mjs";
+import { serviceAt } from "./support/model.mjs";
+import { go, idle, until } from "./support/page.mjs";
+import { withSociety } from "./support/society.mjs";
+
+const WORKERS = 33;
+const REPORT = "# 报告\n\n| 工人 | 结果 |\n|---|---|\n| 全部 | 完成 |\n\n- 没有遗漏\n- 没有重复\n\n```js\nconst done = 33;\n```\n";
 
 /** Runs a society of root and 33 workers. */
 export async function crowdOf(browser, binary, says) {
-  const model = await crowd();
-  const daemon = new Daemon(binary);
-  try {
-    daemon.configure("app.json", { discover: false, language: "zh", limits: { maxChildren: 40 } });
-    daemon.configure("llmservices.json", { services: [{ id: "crowd", name: "crowd", baseURL: model.url, model: "crowd", maxConcurrentRequests: 1, dialect: { stream: false } }] });
-    await daemon.start();
-    const { page, context, complaints, quietly } = await open(browser);
-    await quietly(() => page.goto(daemon.url));
-    await page.locator("input[name=token]").fill(daemon.token);
-    await page.locator("button").click();
-    await live(page);
+  const objectives = Array.from({ length: WORKERS }, (_, number) => `第 ${number + 1} 份工作`);
+  const model = await employer({ role: "工人", objectives, done: "做完了", waiting: "", report: REPORT });
+  const services = [serviceAt("crowd", model.url, { maxConcurrentRequests: 1 })];
+  await withSociety(browser, binary, { name: "the crowd", app: { limits: { maxChildren: 40 } }, services, model }, async ({ daemon, page }) => {
     await counts(page, daemon, model, says);
-    await reports(page, daemon, model, says);
-    assert.deepEqual(await complaints(), []);
-    await context.close();
-  } catch (error) {
-    error.message += `\nthe log of the daemon of the crowd:\n${daemon.said.slice(-2000)}`;
-    throw error;
-  } finally {
-    model.close();
-    await daemon.kill();
-    daemon.remove();
-  }
+    await reports(page, says);
+  });
 }
 
 /** Records the counts of all states whenever the page draws them again. This function runs in the page. */
@@ -72,7 +59,7 @@ async function counts(page, daemon, model, says) {
   assert.deepEqual(wrong, [], "the page showed more agents thinking than the server ever had requests");
 }
 
-async function reports(page, daemon, model, says) {
+async function reports(page, says) {
   says("the final report shows its table, its list and its code as such");
   await go(page, "conversation");
   const report = page.locator(".message:not(.mine)", { hasText: "没有遗漏" });

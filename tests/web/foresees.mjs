@@ -2,9 +2,8 @@
 
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { open } from "./support/browser.mjs";
-import { Daemon } from "./support/daemon.mjs";
-import { go, idle, live, row, send, toast, until } from "./support/page.mjs";
+import { go, idle, row, send, toast, until } from "./support/page.mjs";
+import { withSociety } from "./support/society.mjs";
 
 const PICTURE = fileURLToPath(new URL("../../examples/picture.png", import.meta.url));
 
@@ -17,26 +16,10 @@ const gone = (page) => until("nothing is told", async () => (await page.locator(
 
 /** Runs a society whose only model at first takes nothing but text. */
 export async function foreseesOf(browser, binary, says) {
-  const daemon = new Daemon(binary);
-  try {
-    daemon.configure("llmservices.json", { services: [WORDS] });
-    await daemon.start();
-    const { page, context, complaints, quietly } = await open(browser);
-    await quietly(() => page.goto(daemon.url));
-    await page.locator("input[name=token]").fill(daemon.token);
-    await page.locator("button").click();
-    await live(page);
+  await withSociety(browser, binary, { name: "the message box", services: [WORDS] }, async ({ daemon, page }) => {
     await aboutFiles(page, daemon, says);
     await aboutReceivers(page, daemon, says);
-    assert.deepEqual(await complaints(), []);
-    await context.close();
-  } catch (error) {
-    error.message += `\nthe log of the daemon that foresees:\n${daemon.said.slice(-2000)}`;
-    throw error;
-  } finally {
-    await daemon.kill();
-    daemon.remove();
-  }
+  });
 }
 
 async function attach(page, ...files) {

@@ -4,39 +4,22 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { open } from "./support/browser.mjs";
-import { Daemon } from "./support/daemon.mjs";
 import { DONE, maker } from "./support/maker.mjs";
+import { serviceAt } from "./support/model.mjs";
 import { go, idle, isFocused, live, row, until } from "./support/page.mjs";
+import { PHONE, openAgain, withSociety } from "./support/society.mjs";
 
 const FILES = [["notes/a.md", "# Notes\n"], ["b.md", "refused\n"], ["c.md", "third\n"], ["d.md", "fourth\n"]];
 
 /** Runs a society whose policy asks the user before each change of a file. */
 export async function handsOf(browser, binary, says) {
   const model = await maker(FILES);
-  const daemon = new Daemon(binary);
-  try {
-    daemon.configure("app.json", { discover: false, language: "zh", tools: { policy: [{ group: "files", write: true, decide: "ask" }] } });
-    daemon.configure("llmservices.json", { services: [{ id: "maker", name: "maker", baseURL: model.url, model: "maker", dialect: { stream: false } }] });
-    await daemon.start();
-    const { page, context, complaints, quietly } = await open(browser);
-    await quietly(() => page.goto(daemon.url));
-    await page.locator("input[name=token]").fill(daemon.token);
-    await page.locator("button").click();
-    await live(page);
+  const app = { tools: { policy: [{ group: "files", write: true, decide: "ask" }] } };
+  await withSociety(browser, binary, { name: "hands", app, services: [serviceAt("maker", model.url)], model }, async ({ daemon, page, context }) => {
     await plays(page, daemon, says);
     await choosesAWorkspace(page, daemon, says);
     await onAPhone(browser, context, daemon, says);
-    assert.deepEqual(await complaints(), []);
-    await context.close();
-  } catch (error) {
-    error.message += `\nthe log of the daemon with hands:\n${daemon.said.slice(-2000)}`;
-    throw error;
-  } finally {
-    model.close();
-    await daemon.kill();
-    daemon.remove();
-  }
+  });
 }
 
 const card = (page, path) => page.locator(".approval", { hasText: path });
@@ -139,11 +122,8 @@ async function choosesAWorkspace(page, daemon, says) {
 
 async function onAPhone(browser, context, daemon, says) {
   says("the pages fit a phone, in Chinese and dark");
-  const phone = await open(browser, {
-    viewport: { width: 390, height: 844 }, locale: "zh-CN", colorScheme: "dark", hasTouch: true,
-    storageState: await context.storageState({ origins: [] }).then(({ cookies }) => ({ cookies, origins: [] })),
-  });
   await daemon.write("手机上看");
+  const phone = await openAgain(browser, context, daemon, PHONE);
   await phone.page.goto(`${daemon.url}/#/approvals`);
   await phone.page.locator(".approval .actions button", { hasText: "本任务内允许" }).waitFor();
   const width = () => phone.page.evaluate(() => document.documentElement.scrollWidth);

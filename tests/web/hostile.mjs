@@ -4,9 +4,9 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { open } from "./support/browser.mjs";
-import { Daemon } from "./support/daemon.mjs";
-import { go, live, until } from "./support/page.mjs";
+import { go, until } from "./support/page.mjs";
 import { hostileTexts, payloads } from "./support/payloads.mjs";
+import { logIn, withDaemon } from "./support/society.mjs";
 
 const MESSAGES = 1000;
 const ARTIFACTS = 800;
@@ -119,12 +119,11 @@ async function isHarmless(page, where) {
 
 export async function hostileOf(browser, binary, says) {
   const outside = await outsider();
-  const daemon = new Daemon(binary);
-  try {
-    await daemon.start();
+  await withDaemon(binary, { name: "hostile texts", model: outside }, async (daemon) => {
     says(`${MESSAGES + ARTIFACTS + AGENTS} hostile messages, artifacts and names are stored`);
     const artifacts = await fills(daemon, outside.url);
-    const { page, context, complaints, quietly } = await open(browser);
+    const opened = await open(browser);
+    const { page, context, complaints } = opened;
     await context.addInitScript(watch);
     await hostileAgents(context, outside.url);
     const asked = [];
@@ -136,10 +135,7 @@ export async function hostileOf(browser, binary, says) {
       if (!request.url.startsWith(`${daemon.url}/`) && !/^(?:blob|data|chrome|chrome-extension):/.test(request.url)) asked.push(request.url);
     });
     page.on("dialog", (dialog) => { dialogs.push(dialog.message()); dialog.dismiss(); });
-    await quietly(() => page.goto(daemon.url));
-    await page.locator("input[name=token]").fill(daemon.token);
-    await page.locator("button").click();
-    await live(page);
+    await logIn(opened, daemon);
     await go(page, "conversation");
     await reads(page, says);
     await opens(page, artifacts, says);
@@ -149,14 +145,7 @@ export async function hostileOf(browser, binary, says) {
     await frames(page, daemon, outside, says);
     assert.deepEqual(dialogs, []);
     await context.close();
-  } catch (error) {
-    error.message += `\nthe log of the daemon with hostile texts:\n${daemon.said.slice(-2000)}`;
-    throw error;
-  } finally {
-    outside.close();
-    await daemon.kill();
-    daemon.remove();
-  }
+  });
 }
 
 async function reads(page, says) {

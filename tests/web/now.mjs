@@ -1,36 +1,23 @@
 // Checks the home page: the cards of agents, and the stuck items with their remedies.
 
 import assert from "node:assert/strict";
-import { open } from "./support/browser.mjs";
-import { Daemon } from "./support/daemon.mjs";
-import { COUNTED, OBJECTIVE, WAITING, hirer } from "./support/hirer.mjs";
-import { go, idle, isFocused, live, timeline, toast, until } from "./support/page.mjs";
+import { employer } from "./support/employer.mjs";
+import { serviceAt } from "./support/model.mjs";
+import { go, idle, isFocused, timeline, toast, until } from "./support/page.mjs";
+import { PHONE, openAgain, withSociety } from "./support/society.mjs";
+
+const OBJECTIVE = "数一数这本书有多少页";
+const WAITING = "请稍等。";
+const COUNTED = "一共 312 页";
 
 /** Runs a society in which root waits for a clerk. */
 export async function nowOf(browser, binary, says) {
-  const model = await hirer();
-  const daemon = new Daemon(binary);
-  try {
-    daemon.configure("llmservices.json", { services: [{ id: "hirer", name: "hirer", baseURL: model.url, model: "hirer", dialect: { stream: false } }] });
-    await daemon.start();
-    const { page, context, complaints, quietly } = await open(browser);
-    await quietly(() => page.goto(daemon.url));
-    await page.locator("input[name=token]").fill(daemon.token);
-    await page.locator("button").click();
-    await live(page);
+  const model = await employer({ role: "书记员", objectives: [OBJECTIVE], done: COUNTED, waiting: WAITING, report: `书记员说：${COUNTED}。` });
+  await withSociety(browser, binary, { name: "the home page", services: [serviceAt("clerks", model.url)], model }, async ({ daemon, page, context }) => {
     await plays(page, daemon, model, says);
     await onAPhone(browser, context, daemon, says);
     await finishes(page, daemon, model, says);
-    assert.deepEqual(await complaints(), []);
-    await context.close();
-  } catch (error) {
-    error.message += `\nthe log of the daemon of the home page:\n${daemon.said.slice(-2000)}`;
-    throw error;
-  } finally {
-    model.close();
-    await daemon.kill();
-    daemon.remove();
-  }
+  });
 }
 
 const card = (page, id) => page.locator(`.now-card[data-key="${id}"]`);
@@ -46,7 +33,7 @@ async function plays(page, daemon, model, says) {
   await page.locator(".page-now .nothing").waitFor();
   await page.locator("textarea[name=text]").fill("请问有多少页？");
   await page.locator("textarea[name=text]").press("Enter");
-  await until("the clerk's model is asked", () => model.isAsked());
+  await until("the clerk's model is asked", () => model.held().length === 1);
   const clerk = await clerkOf(daemon);
   await card(page, clerk.id).locator(".now-objective", { hasText: OBJECTIVE }).waitFor();
   await card(page, clerk.id).locator(".elapsed").waitFor();
@@ -75,12 +62,7 @@ async function onAPhone(browser, context, daemon, says) {
   says("the home page fits a phone, in Chinese and dark");
   const clerk = await clerkOf(daemon);
   await daemon.post(`/api/agents/${clerk.id}/pause?scope=agent`);
-  const phone = await open(browser, {
-    viewport: { width: 390, height: 844 }, locale: "zh-CN", colorScheme: "dark", hasTouch: true,
-    storageState: await context.storageState({ origins: [] }).then(({ cookies }) => ({ cookies, origins: [] })),
-  });
-  await phone.page.goto(daemon.url);
-  await live(phone.page);
+  const phone = await openAgain(browser, context, daemon, PHONE);
   await stuck(phone.page).filter({ hasText: "已暂停" }).waitFor();
   await card(phone.page, "root").waitFor();
   const width = await phone.page.evaluate(() => document.documentElement.scrollWidth);

@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { launch, open, whereChromium } from "./support/browser.mjs";
 import { ALONE, ANSWER, PROMPT, QUESTION, company } from "./support/company.mjs";
-import { Daemon } from "./support/daemon.mjs";
-import { go, idle, live, row, send, showsAgent, until } from "./support/page.mjs";
+import { serviceAt } from "./support/model.mjs";
+import { go, idle, row, send, showsAgent, until } from "./support/page.mjs";
+import { logIn, openAgain, withDaemon } from "./support/society.mjs";
 
 const CHART = fileURLToPath(new URL("../../examples/picture.png", import.meta.url));
 const BINARY = process.env.POLITY_BIN ?? fileURLToPath(new URL("../../target/debug/polity", import.meta.url));
@@ -31,21 +32,10 @@ async function take(page, name) {
 }
 
 function services(url) {
-  const at = (id, input, more = {}) => ({
-    id, name: id, baseURL: url, model: id, capabilities: { input: ["text", ...input], output: ["text", "tool_calling"] },
-    dialect: { stream: false }, ...more,
-  });
+  const at = (id, input, more = {}) =>
+    serviceAt(id, url, { capabilities: { input: ["text", ...input], output: ["text", "tool_calling"] }, ...more });
   return [at("writer", [], { price: { input: 1, output: 4 } }), at("eyes", ["vision"], { price: { input: 2, output: 8 } }),
     at("local", [], { capabilityTags: ["local"], maxConcurrentRequests: 1 })];
-}
-
-/** Opens the view in a further window, which is logged in like `context`. */
-async function opened(browser, context, daemon, options) {
-  const { cookies } = await context.storageState();
-  const { page } = await open(browser, { viewport: WIDE, ...options, storageState: { cookies, origins: [] } });
-  await page.goto(daemon.url);
-  await live(page);
-  return page;
 }
 
 /** Returns an object that contains each agent under the name of its role. */
@@ -71,7 +61,7 @@ async function atWork(browser, context, page, daemon) {
     part.getBoundingClientRect().right > part.closest(".now-card").getBoundingClientRect().right).map((part) => part.textContent));
   if (out.length > 0) throw new Error(`these stick out of their cards: ${out.join("; ")}`);
   await take(page, "now");
-  const phone = await opened(browser, context, daemon, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
+  const { page: phone } = await openAgain(browser, context, daemon, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
   await phone.locator(".stuck-question .actions").scrollIntoViewIfNeeded();
   await take(phone, "phone");
   await phone.context().close();
@@ -111,7 +101,7 @@ async function afterwards(browser, context, page, daemon) {
   await page.locator("aside.detail .contacts").waitFor();
   await take(page, "timeline");
 
-  const dark = await opened(browser, context, daemon, { colorScheme: "dark" });
+  const { page: dark } = await openAgain(browser, context, daemon, { viewport: WIDE, colorScheme: "dark" });
   await go(dark, "conversation");
   await dark.locator(".message", { hasText: ANSWER }).waitFor();
   await row(dark, "root").click();
@@ -124,32 +114,23 @@ const chromium = whereChromium();
 if (!chromium) throw new Error("Chromium is not installed");
 mkdirSync(TO, { recursive: true });
 const model = await company();
-const daemon = new Daemon(BINARY);
 const browser = await launch(chromium);
+// A long pause after the failed call, so that the picture shows an agent that waits for its next attempt.
+const app = { language: "en", retry: { baseDelayMs: 20_000 } };
 try {
-  // A long pause after the failed call, so that the picture shows an agent that waits for its next attempt.
-  daemon.configure("app.json", { discover: false, language: "en", retry: { baseDelayMs: 20_000 } });
-  daemon.configure("llmservices.json", { services: services(model.url) });
-  await daemon.start();
-  const { page, context } = await open(browser, { viewport: WIDE });
-  await page.goto(daemon.url);
-  await page.locator("input[name=token]").fill(daemon.token);
-  await page.locator("button").click();
-  await live(page);
-  await atWork(browser, context, page, daemon);
-  await page.locator(".stuck-question button").first().click();
-  await send(page, "In units, please.");
-  model.release("Reader");
-  await until("the Analyst has finished", async () => (await byRole(daemon)).Analyst.state === "idle");
-  model.release("Planner");
-  await idle(daemon);
-  await afterwards(browser, context, page, daemon);
-} catch (error) {
-  error.message += `\nthe log of the daemon:\n${daemon.said.slice(-2000)}`;
-  throw error;
+  await withDaemon(BINARY, { name: "the pictures", app, services: services(model.url), model }, async (daemon) => {
+    const opened = await open(browser, { viewport: WIDE });
+    const { page, context } = opened;
+    await logIn(opened, daemon);
+    await atWork(browser, context, page, daemon);
+    await page.locator(".stuck-question button").first().click();
+    await send(page, "In units, please.");
+    model.release("Reader");
+    await until("the Analyst has finished", async () => (await byRole(daemon)).Analyst.state === "idle");
+    model.release("Planner");
+    await idle(daemon);
+    await afterwards(browser, context, page, daemon);
+  });
 } finally {
   await browser.close();
-  model.close();
-  await daemon.kill();
-  daemon.remove();
 }

@@ -19,6 +19,8 @@ import { CONTENT, QUESTION, asker } from "./support/asker.mjs";
 import { launch, open, whereChromium } from "./support/browser.mjs";
 import { Daemon } from "./support/daemon.mjs";
 import { many } from "./support/many.mjs";
+import { serviceAt } from "./support/model.mjs";
+import { PHONE, openAgain, withSociety } from "./support/society.mjs";
 import { PIECES, REASONING, streamer } from "./support/streamer.mjs";
 import {
   closeDialog, conversationIsWhole, go, idle, isFocused, live, row, send, showsAgent, timeline, timelineIsWhole, toast, until,
@@ -372,7 +374,7 @@ async function answers(page, daemon) {
   says("another model replaces the old one, asks the user, and gets an answer");
   const model = await asker();
   try {
-    daemon.configure("llmservices.json", { services: [{ id: "asker", name: "asker", baseURL: model.url, model: "asker", dialect: { stream: false }, price: { input: 1, output: 2 } }] });
+    daemon.configure("llmservices.json", { services: [serviceAt("asker", model.url, { price: { input: 1, output: 2 } })] });
     await go(page, "services");
     await page.locator(".card[data-service=asker]").waitFor();
     await go(page, "conversation");
@@ -611,12 +613,7 @@ async function looks(browser, page, daemon) {
   await page.locator("button.language").click();
   await page.locator("nav.pages", { hasText: "Timeline" }).waitFor();
 
-  const phone = await open(browser, {
-    viewport: { width: 390, height: 844 }, locale: "zh-CN", colorScheme: "dark", reducedMotion: "reduce", hasTouch: true,
-    storageState: await page.context().storageState({ origins: [] }).then(({ cookies }) => ({ cookies, origins: [] })),
-  });
-  await phone.page.goto(daemon.url);
-  await live(phone.page);
+  const phone = await openAgain(browser, page.context(), daemon, { ...PHONE, reducedMotion: "reduce" });
   await phone.page.locator("nav.pages", { hasText: "时间线" }).waitFor();
   assert.notEqual(await phone.page.evaluate(() => getComputedStyle(document.body).backgroundColor), light);
   for (const [name, content] of Object.entries(CONTENTS)) {
@@ -693,32 +690,21 @@ async function bears(browser, page, daemon) {
   await big.context.close();
 }
 
-const daemon = new Daemon(BINARY);
-let browser = null;
 /** Tests explanations and forks. Uses a daemon of its own, because both add messages and tasks. */
 async function reasons(browser) {
-  const own = new Daemon(BINARY);
-  try {
-    await own.start();
-    const { page, context } = await open(browser);
-    await page.goto(own.url);
-    await page.locator("input[name=token]").fill(own.token);
-    await page.locator("button").click();
-    await live(page);
+  await withSociety(browser, BINARY, { name: "reasons" }, async ({ daemon, page }) => {
     await go(page, "conversation");
     await page.locator("input[type=file]").setInputFiles(PICTURE);
     await page.locator(".attached-file img").waitFor();
     await send(page, "看看这张图片");
     await page.locator(".message:not(.mine):not(.interim)", { hasText: "最终结果" }).waitFor();
-    await idle(own);
-    await explains(page, own);
-    await context.close();
-  } finally {
-    await own.kill();
-    own.remove();
-  }
+    await idle(daemon);
+    await explains(page, daemon);
+  });
 }
 
+const daemon = new Daemon(BINARY);
+let browser = null;
 let failed = false;
 try {
   await daemon.start();

@@ -1,7 +1,7 @@
 // A chat model that plays a company of six agents in English, for the pictures of the documentation. Each agent follows
 // a script.
 
-import { createServer } from "node:http";
+import { Fails, calling, chatModel, said, saying } from "./model.mjs";
 
 export const PROMPT = "Here is our sales chart. Why was the third quarter so weak, and what should we plan for next year?";
 export const QUESTION = "Should the plan be in euros or in units?";
@@ -37,7 +37,7 @@ def growth(before, after):
 
 /**
  * The steps of each agent. With each tool result, the agent goes on to its next step; it repeats the last step. A step
- * that returns a text ends the turn.
+ * returns a call of a tool, as a name and arguments, or a text, which ends the turn.
  */
 const SCRIPTS = {
   Root: [
@@ -45,7 +45,7 @@ const SCRIPTS = {
     (know) => hire("Researcher", "Find out how the market did in the third quarter", know),
     (know) => hire("Planner", "Write the sales plan for next year", know, { local: true }),
     (know) => hire("Critic", "Look for weak points in the plan before it is sent", know, { local: true }),
-    () => call("send_message", { to: "user", payload: { message_type: "collaboration_request", text: QUESTION } }),
+    () => ["send_message", { to: "user", payload: { message_type: "collaboration_request", text: QUESTION } }],
     (know) => (["Plan written", "Sales fell", "The market grew", "The plan depends"].every((one) => know.heard.includes(one))
       ? `${ANSWER}: see [plan.md](${/Plan written: (artifact:\w+)/.exec(know.heard)[1]}). The third quarter was weak because two large orders moved to October.`
       : "Four agents are at work. I will put their answers together."),
@@ -53,54 +53,37 @@ const SCRIPTS = {
   Analyst: [
     (know) => hire("Reader", "Read the numbers off the chart", know, { sees: true, attachments: [know.picture] }),
     (know) => (know.heard.includes("Q3 31") ? file("numbers.csv", NUMBERS) : "The Reader reads the chart for me."),
-    () => call("put_artifact", { type: "table", content: NUMBERS, meta: { filename: "numbers.csv", mimeType: "text/csv" } }),
+    () => ["put_artifact", { type: "table", content: NUMBERS, meta: { filename: "numbers.csv", mimeType: "text/csv" } }],
     (know) => `Sales fell by 46 % in Q3 and more than doubled in Q4: ${know.artifacts.at(-1)}`,
   ],
   Reader: [() => "The chart “Sales 2025” has four bars: Q1 42, Q2 57, Q3 31, Q4 78."],
   Researcher: [() => "The market grew by 5 % in the third quarter, so the market is not the reason."],
   Planner: [
     () => file("plan.md", PLAN),
-    () => call("put_artifact", { type: "report", content: PLAN, meta: { filename: "plan.md", mimeType: "text/markdown" } }),
+    () => ["put_artifact", { type: "report", content: PLAN, meta: { filename: "plan.md", mimeType: "text/markdown" } }],
     (know) => `Plan written: ${know.artifacts.at(-1)}`,
   ],
   Critic: [() => "The plan depends on two customers. Agree on delivery dates first."],
 };
 
 /**
- * Starts the model's server; `url` is the `baseURL` for `llmservices.json`. The Reader and the Planner answer when the
- * test has called `release` with their name. The first request of the Researcher fails, so that the Researcher pauses
- * before the next attempt.
+ * Starts the model's server. The Reader and the Planner answer when the test has called `release` with their name. The
+ * first request of the Researcher fails, so that the Researcher pauses before the next attempt.
  */
 export async function company() {
   const held = { Reader: gate(), Planner: gate() };
   let failed = false;
-  const server = createServer(async (request, response) => {
-    let text = "";
-    for await (const piece of request) text += piece;
-    const { messages, model } = JSON.parse(text);
+  const model = await chatModel(async (messages) => {
     const name = Object.keys(SCRIPTS).find((one) => said(messages[0]).includes(`You are the ${one}.`)) ?? "Root";
     if (name === "Researcher" && !failed) {
       failed = true;
-      response.writeHead(503, { "content-type": "application/json" });
-      response.end(JSON.stringify({ error: { message: "The model is being loaded." } }));
-      return;
+      throw new Fails(503, "The model is being loaded.");
     }
     await held[name]?.opened;
     const alone = name === "Root" && !messages.some((message) => said(message).includes(PROMPT));
-    const message = alone ? { role: "assistant", content: "It was a Wednesday." } : next(SCRIPTS[name], messages);
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify({ id: "1", object: "chat.completion", created: 1, model, choices: [{ index: 0, message, finish_reason: message.tool_calls ? "tool_calls" : "stop" }], usage: { prompt_tokens: Math.round(text.length / 4), completion_tokens: 40, total_tokens: 40 + Math.round(text.length / 4) } }));
+    return alone ? saying("It was a Wednesday.") : next(SCRIPTS[name], messages);
   });
-  await new Promise((resolve) => { server.listen(0, "127.0.0.1", resolve); });
-  return {
-    url: `http://127.0.0.1:${server.address().port}/v1`,
-    release: (name) => held[name].open(),
-    close() {
-      for (const one of Object.values(held)) one.open();
-      server.closeAllConnections();
-      server.close();
-    },
-  };
+  return { ...model, release: (name) => held[name].open() };
 }
 
 function gate() {
@@ -109,32 +92,23 @@ function gate() {
   return { open, opened };
 }
 
-function said(message) {
-  return typeof message.content === "string" ? message.content : JSON.stringify(message.content);
-}
-
 /** Returns the next message of an agent, according to the number of tool results that the agent has. */
 function next(script, messages) {
   const done = messages.filter((message) => message.role === "tool").length;
   const heard = messages.slice(1).map(said).join("\n");
   const artifacts = heard.match(/artifact:[a-z0-9]{6,}/g) ?? [];
   const step = script[Math.min(done, script.length - 1)]({ heard, artifacts, picture: artifacts[0] });
-  if (typeof step === "string") return { role: "assistant", content: step };
-  return { role: "assistant", content: null, tool_calls: [{ ...step, id: `call${String(done).padStart(5, "0")}` }] };
-}
-
-function call(name, values) {
-  return { type: "function", function: { name, arguments: JSON.stringify(values) } };
+  return typeof step === "string" ? saying(step) : calling(step);
 }
 
 function file(path, text) {
-  return call("str_replace_editor", { command: "create", path, file_text: text });
+  return ["str_replace_editor", { command: "create", path, file_text: text }];
 }
 
 function hire(name, objective, know, { attachments = [], sees = false, local = false } = {}) {
-  return call("spawn_agent_with_task", {
+  return ["spawn_agent_with_task", {
     role: { name, rolePrompt: `You are the ${name}.`, requiredCapabilities: [...(sees ? ["vision"] : []), ...(local ? ["local"] : [])] },
     taskBrief: { objective, constraints: ["Use only what the task gives you"], inputs: "The chart of the person", outputs: "A short text", completion_criteria: "Every claim has a number" },
     initialMessage: { text: `${objective}.`, attachments },
-  });
+  }];
 }

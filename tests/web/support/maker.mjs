@@ -1,27 +1,13 @@
 // A chat model that creates one file after another, and then says that it is done.
 
-import { createServer } from "node:http";
+import { calling, chatModel, saying } from "./model.mjs";
 
 export const DONE = "都写好了。";
 
-/** Starts the model's server; `url` is the `baseURL` for `llmservices.json`. Each file is `[path, text]`. */
-export async function maker(files) {
-  const server = createServer(async (request, response) => {
-    let text = "";
-    for await (const piece of request) text += piece;
-    const made = JSON.parse(text).messages.filter((message) => message.role === "tool").length;
-    const file = files[made];
-    const call = file && { id: `call${String(made).padStart(5, "0")}`, type: "function", function: { name: "str_replace_editor", arguments: JSON.stringify({ command: "create", path: file[0], file_text: file[1] }) } };
-    const message = { role: "assistant", content: file ? null : DONE, ...(file ? { tool_calls: [call] } : {}) };
-    response.setHeader("content-type", "application/json");
-    response.end(JSON.stringify({ id: "1", object: "chat.completion", created: 1, model: "maker", choices: [{ index: 0, message, finish_reason: file ? "tool_calls" : "stop" }], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } }));
+/** Starts the model's server. Each file is `[path, text]`. */
+export function maker(files) {
+  return chatModel((messages) => {
+    const file = files[messages.filter((message) => message.role === "tool").length];
+    return file ? calling(["str_replace_editor", { command: "create", path: file[0], file_text: file[1] }]) : saying(DONE);
   });
-  await new Promise((resolve) => { server.listen(0, "127.0.0.1", resolve); });
-  return {
-    url: `http://127.0.0.1:${server.address().port}/v1`,
-    close() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
 }

@@ -1,0 +1,62 @@
+// Starts a daemon for one part of the tests, and opens the live view on it.
+
+import assert from "node:assert/strict";
+import { open } from "./browser.mjs";
+import { Daemon } from "./daemon.mjs";
+import { live } from "./page.mjs";
+
+/** Opens the live view in an opened page, and logs in with the token. */
+export async function logIn({ page, quietly }, daemon) {
+  // Without a token the daemon answers 401 with the login form, and the browser logs this as an error.
+  await quietly(() => page.goto(daemon.url));
+  await page.locator("input[name=token]").fill(daemon.token);
+  await page.locator("button").click();
+  await live(page);
+}
+
+/** Opens the view in a further window, which is logged in like `context`. */
+export async function openAgain(browser, context, daemon, options) {
+  const { cookies } = await context.storageState();
+  const opened = await open(browser, { ...options, storageState: { cookies, origins: [] } });
+  await opened.page.goto(daemon.url);
+  await live(opened.page);
+  return opened;
+}
+
+/** The options of a window on a phone, in Chinese and dark. */
+export const PHONE = { viewport: { width: 390, height: 844 }, locale: "zh-CN", colorScheme: "dark", hasTouch: true };
+
+/**
+ * Runs `plays` on a daemon of its own. `app` and `services` are the content of the daemon's configuration; without
+ * `services`, the models are rehearsals. `model` is closed at the end.
+ */
+export async function withDaemon(binary, { name, app = {}, services = null, model = null }, plays) {
+  const daemon = new Daemon(binary);
+  try {
+    daemon.configure("app.json", { discover: false, language: "zh", ...app });
+    if (services) daemon.configure("llmservices.json", { services });
+    await daemon.start();
+    await plays(daemon);
+  } catch (error) {
+    error.message += `\nthe log of the daemon of ${name}:\n${daemon.said.slice(-2000)}`;
+    throw error;
+  } finally {
+    model?.close();
+    await daemon.kill();
+    daemon.remove();
+  }
+}
+
+/**
+ * Runs `plays` on a daemon of its own and a page that is logged in. Then checks that the page has logged no error and
+ * contacted no other server. The fields of `given` are those of `withDaemon`.
+ */
+export async function withSociety(browser, binary, given, plays) {
+  await withDaemon(binary, given, async (daemon) => {
+    const opened = await open(browser);
+    await logIn(opened, daemon);
+    await plays({ daemon, ...opened });
+    assert.deepEqual(await opened.complaints(), []);
+    await opened.context.close();
+  });
+}
