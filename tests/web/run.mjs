@@ -15,6 +15,7 @@ import { handsOf } from "./hands.mjs";
 import { hostileOf } from "./hostile.mjs";
 import { resultsOf } from "./results.mjs";
 import { nowOf } from "./now.mjs";
+import { tasksOf } from "./tasks.mjs";
 import { CONTENT, QUESTION, asker } from "./support/asker.mjs";
 import { launch, open, whereChromium } from "./support/browser.mjs";
 import { Daemon } from "./support/daemon.mjs";
@@ -728,6 +729,7 @@ try {
   await survives(page, daemon, quietly);
   await looks(browser, page, daemon);
   await reasons(browser);
+  await tasksOf(browser, BINARY, says);
   await nowOf(browser, BINARY, says);
   await crowdOf(browser, BINARY, says);
   await foreseesOf(browser, BINARY, says);
