@@ -15,7 +15,9 @@ const painter = () => chatModel((messages) => {
 export async function tasksOf(browser, binary, says) {
   const model = await painter();
   await withSociety(browser, binary, { name: "the tasks", services: [serviceAt("painter", model.url)], model }, async ({ daemon, page }) => {
-    await forks(page, daemon, says);
+    const { original, fork } = await forks(page, daemon, says);
+    await continues(page, daemon, original, fork, says);
+    await folds(page, daemon, says);
   });
 }
 
@@ -72,4 +74,58 @@ async function forks(page, daemon, says) {
   await showsTexts(page, whole);
   assert.deepEqual(await textsIn(daemon, original.id), whole);
   return { original: original.id, fork: fork.id };
+}
+
+async function continues(page, daemon, original, fork, says) {
+  says("the message box continues the task that is open");
+  const box = page.locator(".write-head select").first();
+  const continued = (task) => until(`the box continues "${task}"`, async () => (await box.inputValue()) === task);
+  await page.locator(".task-choice").selectOption(fork);
+  await continued(fork);
+  await send(page, "颜色是紫");
+  await page.locator(".message:not(.mine)", { hasText: "依次是：红、绿、紫。" }).waitFor();
+  await idle(daemon);
+
+  await go(page, "tasks");
+  await page.locator(`tr[data-key="${original}"] .task-title button`).click();
+  await page.locator("body[data-page=conversation]").waitFor();
+  await continued(original);
+  await send(page, "颜色是黑");
+  await page.locator(".message:not(.mine)", { hasText: "依次是：红、蓝、黄、黑。" }).waitFor();
+  await idle(daemon);
+  assert.equal((await daemon.get("/api/tasks")).tasks.length, 2, "a message has begun a task of its own");
+
+  await page.locator(".task-choice").selectOption("");
+  await continued("");
+  await send(page, "颜色是白");
+  await page.locator(".message:not(.mine)", { hasText: "依次是：白。" }).waitFor();
+  await idle(daemon);
+  assert.equal((await daemon.get("/api/tasks")).tasks.length, 3);
+}
+
+async function folds(page, daemon, says) {
+  says("in the list of tasks, what goes on comes first, and finished tasks are folded");
+  const over = (await daemon.get("/api/tasks")).tasks.map((task) => task.id);
+  await daemon.post("/api/agents/root/pause?scope=agent");
+  const { task } = await daemon.write("还没开始");
+  await go(page, "tasks");
+  const seen = () => page.locator("table.tasks tr[data-key]").evaluateAll((all) => all.filter((one) => one.checkVisibility()).map((one) => one.dataset.key));
+  const shows = (wanted) => until(`these tasks are in sight: ${wanted.join()}`, async () => (await seen()).join() === wanted.join());
+  await shows([task]);
+  const fold = page.locator("table.tasks .fold button");
+  assert.ok((await fold.textContent()).includes(String(over.length)));
+  await fold.click();
+  await shows([task, ...over]);
+  await fold.click();
+  await shows([task]);
+  // Whoever looks for something sees finished tasks too.
+  const find = page.locator(".page-tasks input.find");
+  await find.fill("颜色是白");
+  await shows(over.slice(0, 1));
+  await find.fill("");
+  await shows([task]);
+  await daemon.post("/api/agents/root/resume?scope=agent");
+  await idle(daemon);
+  await shows([task, ...over]);
+  await fold.waitFor({ state: "hidden" });
 }
