@@ -1,7 +1,15 @@
 // Checks that people can read results: formatted messages, and artifacts of each kind with a list of their uses.
 
 import assert from "node:assert/strict";
-import { go, idle, until } from "./support/page.mjs";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { go, idle, send, until } from "./support/page.mjs";
+
+/** Returns the path of a file of the tests of `artifacts`. */
+const sample = (name) => fileURLToPath(new URL(`../../crates/artifacts/tests/files/${name}`, import.meta.url));
+
+/** A sound and a video: the name of the file, its MIME type, and the element that plays it. */
+const PLAYED = [["tone.wav", "audio/wav", "audio"], ["clip.webm", "video/webm", "video"]];
 
 const REPORT = `# 报告
 The **figures** of [May](https://example.org/may), see [the file](artifact:none1).
@@ -54,6 +62,15 @@ function pdf(target) {
   return `${text}xref\n0 ${parts.length + 1}\n0000000000 65535 f \n${starts.join("")}trailer << /Size ${parts.length + 1} /Root 1 0 R >>\nstartxref\n${text.length}\n%%EOF`;
 }
 
+/** Plays a sound or a video to its end, without making a sound. */
+async function plays(player) {
+  await player.evaluate((element) => {
+    element.muted = true;
+    return element.play();
+  });
+  await until("it is played to its end", () => player.evaluate((element) => element.ended && element.duration > 0));
+}
+
 /** Stores an artifact and opens it. Returns the column that shows it. */
 async function opened(page, daemon, name, type, content) {
   const response = await fetch(`${daemon.url}/api/artifacts?filename=${name}`, { method: "POST", headers: { Authorization: `Bearer ${daemon.token}`, "Content-Type": type }, body: content });
@@ -97,6 +114,18 @@ export async function resultsOf(page, daemon, says) {
   for (const [name, type, content, check] of FILES) {
     await check(await opened(page, daemon, name, type, content), page);
   }
+
+  says("sound and video are played: in the column beside the page, and in a message");
+  for (const [name, type, element] of PLAYED) {
+    await opened(page, daemon, name, type, readFileSync(sample(name)));
+    await plays(page.locator(`aside.detail .shown ${element}[controls]`));
+  }
+  await page.locator("input[type=file]").setInputFiles(PLAYED.map(([name]) => sample(name)));
+  await until("both are attached", async () => (await page.locator(".attached-file").count()) === PLAYED.length);
+  await send(page, "听一听，看一看");
+  const message = page.locator(".message.mine", { hasText: "听一听，看一看" });
+  for (const [, , element] of PLAYED) await plays(message.locator(`figure.player ${element}[controls]`));
+  await idle(daemon);
 
   says("a PDF is shown by the browser's viewer, and its links do not lead away without a question");
   const shown = await opened(page, daemon, "a.pdf", "application/pdf", pdf("http://127.0.0.1:9/away"));

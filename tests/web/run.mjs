@@ -64,6 +64,12 @@ async function prompts(page, daemon) {
   await page.locator("body[data-page=now]").waitFor();
   await page.locator(".page-now .nothing").waitFor();
   await page.locator(".composer textarea[name=text]").waitFor();
+
+  says("a banner on every page says that the models are rehearsals");
+  for (const name of ["now", "services", "conversation"]) {
+    await go(page, name);
+    await page.locator(".rehearsal-banner strong", { hasText: "Rehearsal" }).waitFor();
+  }
   await go(page, "conversation");
 
   says("a prompt with a picture: the tree grows, the page shows the picture and the answer");
@@ -378,6 +384,7 @@ async function answers(page, daemon) {
     daemon.configure("llmservices.json", { services: [serviceAt("asker", model.url, { price: { input: 1, output: 2 } })] });
     await go(page, "services");
     await page.locator(".card[data-service=asker]").waitFor();
+    await page.locator(".rehearsal-banner").waitFor({ state: "hidden" });
     await go(page, "conversation");
     await page.locator(".receiver").fill("root");
     await page.locator(".receiver").press("Enter");

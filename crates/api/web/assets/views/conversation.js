@@ -1,7 +1,7 @@
 // The page with the messages between the person and the society, in full and with pictures.
 
 import { h, fill } from "../dom.js";
-import { arrange, refill } from "../morph.js";
+import { arrange, morph, refill } from "../morph.js";
 import { kept } from "../reading.js";
 import { caughtUp, furtherBack, newestOf, nothingSaid } from "../talk.js";
 import { button, detailLink, filterChip, nothing, preview, time, titleOf, trouble, who } from "./shared.js";
@@ -113,6 +113,7 @@ export function mountConversation(app) {
       ? button(t("conversation.earlier"), earlier, { class: "earlier" }, "up")
       : held.messages.length > 0 ? h("p.dim.small", {}, t("conversation.start")) : welcome());
     const drawn = new Map([...list.children].map((child) => [child.dataset.version, child]));
+    const known = new Map([...list.children].map((child) => [child.dataset.id, child]));
     let before = null;
     const wanted = [];
     for (const message of held.messages) {
@@ -123,11 +124,16 @@ export function mountConversation(app) {
       }
       before = message.task;
       const version = `${message.id} ${message.state} ${message.answeredBy ?? ""}`;
-      wanted.push(drawn.get(version) ?? versioned(version, bubble(message)));
+      wanted.push(drawn.get(version) ?? versioned(version, renewed(known.get(message.id), bubble(message))));
     }
     // Keep existing elements, so that screen readers do not announce them again and media continue to play.
     arrange(list, wanted);
     markShown();
+  }
+
+  /** Gives the element of a message, if there is one, its new content. */
+  function renewed(element, bubble) {
+    return element ? morph(element, bubble) : bubble;
   }
 
   function versioned(version, child) {
