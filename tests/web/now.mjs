@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { employer } from "./support/employer.mjs";
 import { serviceAt } from "./support/model.mjs";
-import { go, idle, isFocused, timeline, toast, until } from "./support/page.mjs";
+import { go, idle, isFocused, row, timeline, toast, until } from "./support/page.mjs";
 import { PHONE, openAgain, withSociety } from "./support/society.mjs";
 
 const OBJECTIVE = "数一数这本书有多少页";
@@ -37,6 +37,8 @@ async function plays(page, daemon, model, says) {
   const clerk = await clerkOf(daemon);
   await card(page, clerk.id).locator(".now-objective", { hasText: OBJECTIVE }).waitFor();
   await card(page, clerk.id).locator(".elapsed").waitFor();
+  // The tree shows it too, for each agent that works or waits.
+  for (const id of ["root", clerk.id]) await row(page, id).locator(".tree-model .elapsed").waitFor();
   await card(page, "root").locator(".now-doing", { hasText: "书记员" }).waitFor();
   await card(page, "root").locator(".now-last", { hasText: WAITING }).waitFor();
   assert.equal(await stuck(page).count(), 0);

@@ -1,12 +1,16 @@
 // Checks work with several tasks: forks, the task that the message box continues, and the list of tasks.
 
 import assert from "node:assert/strict";
-import { chatModel, said, saying, serviceAt } from "./support/model.mjs";
+import { calling, chatModel, said, saying, serviceAt } from "./support/model.mjs";
 import { go, idle, row, send, showsAgent, until } from "./support/page.mjs";
 import { withSociety } from "./support/society.mjs";
 
-/** A chat model that names all colours that the person has told it, in their order. */
+/**
+ * A chat model that names all colours that the person has told it, in their order. When it is asked to keep them, it
+ * stores an artifact.
+ */
 const painter = () => chatModel((messages) => {
+  if (said(messages.at(-1)).includes("存起来")) return calling(["put_artifact", { type: "note", content: "红", meta: { filename: "colours.txt" } }]);
   const heard = messages.filter((message) => message.role === "user").map(said).join("\n");
   return saying(`依次是：${[...heard.matchAll(/颜色是(\S)/g)].map((found) => found[1]).join("、")}。`);
 });
@@ -17,6 +21,7 @@ export async function tasksOf(browser, binary, says) {
   await withSociety(browser, binary, { name: "the tasks", services: [serviceAt("painter", model.url)], model }, async ({ daemon, page }) => {
     const { original, fork } = await forks(page, daemon, says);
     await continues(page, daemon, original, fork, says);
+    await stores(page, daemon, says);
     await folds(page, daemon, says);
   });
 }
@@ -101,6 +106,22 @@ async function continues(page, daemon, original, fork, says) {
   await page.locator(".message:not(.mine)", { hasText: "依次是：白。" }).waitFor();
   await idle(daemon);
   assert.equal((await daemon.get("/api/tasks")).tasks.length, 3);
+}
+
+async function stores(page, daemon, says) {
+  says("an artifact says who made it");
+  await send(page, "存起来");
+  const made = await until("the artifact is stored", async () => (await daemon.get("/api/artifacts")).artifacts.find((one) => one.filename === "colours.txt"));
+  await idle(daemon);
+  assert.equal(made.owner, "root");
+  await go(page, "artifacts");
+  await page.locator(".tile", { hasText: "colours.txt" }).click();
+  const detail = page.locator("aside.detail");
+  await detail.locator("h2 .id", { hasText: made.id }).waitFor();
+  await detail.locator(".facts dt:text-is('Stored by') + dd a.who", { hasText: "root" }).click();
+  await showsAgent(page, "root");
+  await detail.locator(".detail-head button").last().click();
+  await detail.waitFor({ state: "hidden" });
 }
 
 async function folds(page, daemon, says) {
