@@ -15,6 +15,7 @@ import { handsOf } from "./hands.mjs";
 import { hostileOf } from "./hostile.mjs";
 import { resultsOf } from "./results.mjs";
 import { nowOf } from "./now.mjs";
+import { stuckOf } from "./stuck.mjs";
 import { tasksOf } from "./tasks.mjs";
 import { CONTENT, QUESTION, asker } from "./support/asker.mjs";
 import { launch, open, whereChromium } from "./support/browser.mjs";
@@ -738,6 +739,7 @@ try {
   await reasons(browser);
   await tasksOf(browser, BINARY, says);
   await nowOf(browser, BINARY, says);
+  await stuckOf(browser, BINARY, says);
   await crowdOf(browser, BINARY, says);
   await foreseesOf(browser, BINARY, says);
   await handsOf(browser, BINARY, says);

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { LANGUAGES, texts } from "../../../crates/api/web/assets/i18n.js";
-import { actionsOf, asOfNow, lastParts, quoteOf, stuckParts } from "../../../crates/api/web/assets/now.js";
+import { actionsOf, asOfNow, lastParts, quoteOf, stuckParts, whyAtWork, whyStuck } from "../../../crates/api/web/assets/now.js";
 
 const t = texts("en");
 const who = (id) => (id === "user" ? "you" : id);
@@ -92,4 +92,21 @@ test("an agent that has come to rest since the last read no longer thinks", () =
   const queued = { state: "queued", doing: { state: "queued", place: 2 } };
   assert.deepEqual(asOfNow(read, queued), { ...read, ...queued });
   assert.deepEqual(asOfNow(read, undefined), read);
+});
+
+test("a link to the reasons stands where the daemon knows a reason", () => {
+  const agents = new Map([["clerk", { id: "clerk", state: "retrying" }], ["scribe", { id: "scribe", state: "queued" }], ["reader", { id: "reader", state: "paused" }]]);
+  const stuck = (name, more) => whyStuck({ stuck: name, ...STUCK[name], ...more }, agents);
+  assert.equal(stuck("parked"), "clerk");
+  assert.equal(stuck("request"), "clerk");
+  for (const cause of ["idle", "quiet"]) assert.equal(stuck("request", { cause }), null);
+  assert.equal(stuck("service", { agents: ["scribe", "clerk"] }), "clerk");
+  assert.equal(stuck("service", { agents: ["scribe", "unknown"] }), null, "nobody has failed there");
+  for (const name of ["question", "approval", "answered"]) assert.equal(stuck(name), null);
+
+  const waits = (...whom) => whyAtWork({ id: "root", state: "waiting", doing: { state: "waiting", requests: whom.map((agent) => ({ agent })) } }, agents);
+  assert.equal(waits("scribe", "reader"), "reader");
+  assert.equal(waits("scribe", "unknown"), null);
+  assert.equal(whyAtWork(agents.get("clerk"), agents), "clerk");
+  assert.equal(whyAtWork(agents.get("scribe"), agents), null);
 });

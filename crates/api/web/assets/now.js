@@ -31,6 +31,39 @@ export function asOfNow(read, known) {
   return { ...read, state: known.state, doing: known.doing ?? (known.state === read.state ? read.doing : undefined) };
 }
 
+/** Whether an agent does nothing for a reason that the daemon can explain. */
+export function isHalted(agent) {
+  return ["paused", "parked", "retrying"].includes(agent?.state);
+}
+
+/**
+ * Returns the agent that the explanation of a stuck item is about; `null` if the daemon has no reason to tell. The map
+ * `agents` contains the known agents by id.
+ */
+export function whyStuck(item, agents) {
+  switch (item.stuck) {
+    case "parked":
+      return item.agent;
+    case "request":
+      return item.cause === "paused" ? item.to : null;
+    case "service":
+      // An agent whose last attempt failed knows the failure of the service. Other agents only wait for their place.
+      return item.agents.find((id) => agents.get(id)?.state === "retrying") ?? null;
+    default:
+      return null;
+  }
+}
+
+/**
+ * Returns the agent that explains why an agent at work does not go on: the agent itself, or an agent for which it
+ * waits. Returns `null` if nothing has to be explained.
+ */
+export function whyAtWork(agent, agents) {
+  if (isHalted(agent)) return agent.id;
+  if (agent.doing?.state !== "waiting") return null;
+  return agent.doing.requests.find((one) => isHalted(agents.get(one.agent)))?.agent ?? null;
+}
+
 /** Returns the text of a stuck question or request, or the reason of a failure. */
 export function quoteOf(item) {
   return item.text || item.reason || "";

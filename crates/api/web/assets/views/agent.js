@@ -7,6 +7,7 @@ import { clock } from "../format.js";
 import { refill } from "../morph.js";
 import { kept } from "../reading.js";
 import { momentsOf } from "../live.js";
+import { isHalted } from "../now.js";
 import { callCard } from "./calls.js";
 import { forkTurn } from "./dialogs.js";
 import { arriving, doingLine } from "./doing.js";
@@ -78,8 +79,7 @@ export function showAgent(app, id, title, body, signal) {
     const ended = agent.state === "ended";
     const waits = agent.waitsFor.length > 0 && agent.state !== "waiting"
       ? h("span.dim", {}, t.parts("waits.for", { who: agent.waitsFor.flatMap((one, at) => [at > 0 ? ", " : "", who(app, one)]) }).flat()) : null;
-    const halted = ["paused", "parked", "retrying"].includes(agent.state);
-    refill(head, h("p.lead", {}, doingLine(app, agent), waits, halted ? whyLink(app, id) : null),
+    refill(head, h("p.lead", {}, doingLine(app, agent), waits, isHalted(agent) ? whyLink(app, id) : null),
       detail.holds.map((hold) => h("p.trouble", {}, t("agent.hold", { task: titleOf(app, hold.task), reason: hold.reason }))),
       id === "user" ? null : h("div.actions", {},
         ended ? null : button(t("write.to.agent"), () => app.compose({ to: id, task: task ?? undefined }), { class: "primary" }, "conversation"),

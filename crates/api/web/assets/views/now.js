@@ -1,13 +1,13 @@
 // The home page: the agents that work or wait, and everything that cannot continue without the person.
 
 import { h, icon } from "../dom.js";
-import { actionsOf, asOfNow, lastParts, quoteOf, stuckParts } from "../now.js";
+import { actionsOf, asOfNow, lastParts, quoteOf, stuckParts, whyAtWork, whyStuck } from "../now.js";
 import { kept } from "../reading.js";
 import { refill } from "../morph.js";
 import { timer } from "./calls.js";
 import { forkTurn } from "./dialogs.js";
 import { doingLine } from "./doing.js";
-import { button, nothing, spent, time, who } from "./shared.js";
+import { button, nothing, spent, time, who, whyLink } from "./shared.js";
 
 /** Pause between an event and the read that it causes, in milliseconds. Events during the pause cause no other read. */
 const REREAD_MS = 500;
@@ -84,19 +84,21 @@ export function mountNow(app) {
 
   function card(found) {
     const one = asOfNow(found, store.model.agents.get(found.id));
+    const why = whyAtWork(one, store.model.agents);
     return h("article.now-card", { "data-key": one.id, class: `is-${one.state}` },
       h("header", {}, who(app, one.id), h("span.spring"), one.usage.calls > 0 ? h("span.dim", {}, spent(app, one.usage)) : null),
       one.objective ? h("p.now-objective", { title: one.objective }, one.objective) : null,
-      h("p.now-doing", {}, doingLine(app, one)),
+      h("p.now-doing", {}, doingLine(app, one), why ? whyLink(app, why) : null),
       one.last ? h("p.now-last", { title: one.last.text ?? "" }, time(app, one.last.at), " ", lastParts(t, one.last, (id) => app.nameOf(id))) : null);
   }
 
   function thing(item) {
     const actions = item.remedies.flatMap((remedy) => actionsOf(t, remedy, item, (id) => app.nameOf(id)));
     const quote = quoteOf(item);
+    const why = whyStuck(item, store.model.agents);
     return h("li.stuck-item", { "data-key": item.key, class: `stuck-${item.stuck}` },
       h("div.stuck-head", {}, icon(SHAPES[item.stuck] ?? "parked"), h("span.stuck-what", {}, stuckParts(t, item, (id) => who(app, id))),
-        h("span.spring"), timer(item.since)),
+        why ? whyLink(app, why) : null, h("span.spring"), timer(item.since)),
       quote ? h("p.stuck-quote", { title: quote }, quote) : null,
       item.title ? h("p.dim.small.stuck-task", {}, t("now.in.task", { title: item.title })) : null,
       h("div.actions", {}, actions.map((action, at) => button(action.label, () => act(item, action), {
