@@ -436,8 +436,31 @@ async function streams(page, daemon) {
     await reasoning.waitFor();
     await page.locator("aside.detail .agent-head .doing", { hasText: "streamer" }).waitFor();
     await page.locator("aside.detail .agent-head .elapsed").waitFor();
+
+    says("the conversation shows the arriving answer too, marked as such, and the home page its last line");
+    const coming = page.locator(".page-conversation .arriving-message");
+    await coming.locator(".prose", { hasText: PIECES.join("") }).waitFor();
+    await coming.locator(".tag", { hasText: "arriving" }).waitFor();
+    const folded = coming.locator("details .prose", { hasText: REASONING });
+    await folded.waitFor({ state: "attached" });
+    assert.equal(await folded.isVisible(), false);
+    await coming.locator("summary").click();
+    await folded.waitFor();
+    const { tasks } = await daemon.get("/api/tasks");
+    const task = tasks.find((one) => one.title === "慢慢说").id;
+    await page.locator(".task-choice").selectOption(tasks.find((one) => one.id !== task).id);
+    await coming.waitFor({ state: "detached" });
+    await page.locator(".task-choice").selectOption(task);
+    await coming.waitFor();
+    await page.locator(".task-choice").selectOption("");
+    await go(page, "now");
+    await page.locator(".now-card[data-key=root] .now-arriving", { hasText: new RegExp(`^${PIECES.slice(1).join("")}$`) }).waitFor();
+    await go(page, "conversation");
+    await coming.waitFor();
+
     model.finish();
     await page.locator(".message:not(.mine)", { hasText: PIECES.join("") }).waitFor();
+    await coming.waitFor({ state: "detached" });
     await page.locator("aside.detail .arriving").waitFor({ state: "detached" });
     await row(page, "root").locator(".state-idle").waitFor();
     await page.locator("aside.detail .detail-head button").last().click();

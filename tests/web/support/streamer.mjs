@@ -3,7 +3,7 @@
 import { createServer } from "node:http";
 
 export const REASONING = "先想一想。";
-export const PIECES = ["第一段，", "第二段，", "第三段。"];
+export const PIECES = ["第一段。\n", "第二段，", "第三段。"];
 
 /** Starts the model's server. `url` is the `baseURL` for `llmservices.json`. `finish` ends all answers. */
 export async function streamer() {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { LANGUAGES, texts } from "../../../crates/api/web/assets/i18n.js";
-import { actionsOf, asOfNow, lastParts, quoteOf, stuckParts, whyAtWork, whyStuck } from "../../../crates/api/web/assets/now.js";
+import { actionsOf, arrivingLine, asOfNow, lastParts, quoteOf, stuckParts, whyAtWork, whyStuck } from "../../../crates/api/web/assets/now.js";
 
 const t = texts("en");
 const who = (id) => (id === "user" ? "you" : id);
@@ -109,4 +109,17 @@ test("a link to the reasons stands where the daemon knows a reason", () => {
   assert.equal(waits("scribe", "unknown"), null);
   assert.equal(whyAtWork(agents.get("clerk"), agents), "clerk");
   assert.equal(whyAtWork(agents.get("scribe"), agents), null);
+});
+
+test("the last line of an arriving answer: a call, else the text, else the reasoning", () => {
+  const said = (more) => arrivingLine({ text: "", reasoning: "", calls: [], ...more });
+  assert.equal(arrivingLine(undefined), "");
+  assert.equal(said({}), "");
+  assert.equal(said({ reasoning: "first\nI think\n" }), "I think");
+  assert.equal(said({ reasoning: "I think", text: "one\ntwo\n\n" }), "two");
+  assert.equal(said({ reasoning: "I think", text: "\n" }), "I think");
+  assert.equal(said({ text: "one", calls: ["find", "get_artifact"] }), "→ get_artifact");
+  const long = said({ text: `begin ${"\u{1f600}".repeat(500)}end` });
+  assert.equal([...long].length, 81);
+  assert.ok(long.startsWith("…\u{1f600}") && long.endsWith("end"), long);
 });

@@ -86,6 +86,22 @@ export function lastParts(t, last, who) {
   }
 }
 
+/** Maximum number of characters to show of an answer that is arriving. */
+const ARRIVED = 80;
+
+/**
+ * Returns the newest part of an answer that is arriving, on one line: the tool that it calls, else the end of its text,
+ * else the end of its reasoning. Returns an empty text if nothing has arrived.
+ */
+export function arrivingLine(saying) {
+  if (!saying) return "";
+  if (saying.calls.length > 0) return `→ ${saying.calls.at(-1)}`;
+  const text = (saying.text.trim() || saying.reasoning).trimEnd();
+  const line = text.slice(text.lastIndexOf("\n") + 1);
+  const characters = [...line.slice(-2 * ARRIVED)];
+  return characters.length > ARRIVED ? `…${characters.slice(-ARRIVED).join("")}` : characters.join("");
+}
+
 /**
  * Returns the actions that carry out a remedy, each with the text of its button. If the person must choose, there is
  * one action for each choice.

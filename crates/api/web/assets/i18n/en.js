@@ -306,6 +306,7 @@ export default {
   "message.about": "About",
   "message.answer": "answer",
   "message.answered": "Answered by",
+  "message.arriving": "arriving",
   "message.due": "Due",
   "message.expects": "Expects",
   "message.expects.answer": "an answer",

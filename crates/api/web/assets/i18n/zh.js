@@ -306,6 +306,7 @@ export default {
   "message.about": "关于",
   "message.answer": "答复",
   "message.answered": "答复消息",
+  "message.arriving": "正在到达",
   "message.due": "到期",
   "message.expects": "期待",
   "message.expects.answer": "答复",

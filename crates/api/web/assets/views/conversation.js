@@ -1,9 +1,11 @@
 // The page with the messages between the person and the society, in full and with pictures.
 
 import { h, fill } from "../dom.js";
+import { momentsOf } from "../live.js";
 import { arrange, morph, refill } from "../morph.js";
 import { kept } from "../reading.js";
 import { caughtUp, furtherBack, newestOf, nothingSaid } from "../talk.js";
+import { arrivingMessage, hasArrived } from "./doing.js";
 import { button, detailLink, filterChip, nothing, preview, time, titleOf, trouble, who } from "./shared.js";
 import { typeName } from "./sentence.js";
 import { written } from "./written.js";
@@ -21,10 +23,15 @@ export function mountConversation(app) {
   let returns = 0;
   let begins = 0;
   const unshown = new Set();
+  let moments = null;
+  /** The moments of root whose answers are shown as arriving. */
+  let arriving = [];
 
   const start = h("div.conversation-start");
   const list = h("div.messages", { role: "log", "aria-label": t("page.conversation") });
-  const scroll = h("div.scroll", { tabindex: "0" }, start, list);
+  // Not part of the list, because a screen reader would read the whole text again with each piece that arrives.
+  const coming = h("div.arriving-messages");
+  const scroll = h("div.scroll", { tabindex: "0" }, start, list, coming);
   // Pictures load later than the text, and the message box can grow. If the end of the list was visible before such a
   // change (`stuck`), it stays visible.
   let stuck = true;
@@ -35,6 +42,7 @@ export function mountConversation(app) {
   });
   const growth = new ResizeObserver(() => { if (stuck) toEnd(); });
   growth.observe(list);
+  growth.observe(coming);
   growth.observe(scroll);
   const chosen = h("div.pane-head", { hidden: true });
   const toNow = button(t("conversation.new"), () => {
@@ -128,7 +136,26 @@ export function mountConversation(app) {
     }
     // Keep existing elements, so that screen readers do not announce them again and media continue to play.
     arrange(list, wanted);
+    drawArriving([]);
     markShown();
+  }
+
+  /** Shows the answers of root that are arriving, and below them the answers in `ended`, which have ended. */
+  function drawArriving(ended) {
+    const now = momentsOf(store.model.moments, "root").filter((one) => (!task || one.task === task) && hasArrived(one.saying));
+    arriving = [...now, ...ended];
+    coming.hidden = held.behind;
+    refill(coming, arriving.map((one) => arrivingMessage(app, one)));
+  }
+
+  /** Shows what has arrived since. An answer that has ended stays until the next read, which contains its message. */
+  function followAnswers() {
+    const before = arriving;
+    drawArriving([]);
+    const ended = before.filter((one) => !arriving.some((other) => other.task === one.task && other.saying.answer === one.saying.answer));
+    if (ended.length === 0) return;
+    drawArriving(ended);
+    catchUp();
   }
 
   /** Gives the element of a message, if there is one, its new content. */
@@ -192,8 +219,13 @@ export function mountConversation(app) {
         ({ returns, begins } = model);
         chosen.hidden = !task;
         refill(chosen, task ? filterChip(app, titleOf(app, task), () => app.chooseTask(null)) : null);
+        drawArriving([]);
         load();
         return;
+      }
+      if (moments !== model.moments) {
+        ({ moments } = model);
+        followAnswers();
       }
       const concerns = entries.some((entry) =>
         (entry.event === "message_accepted" && (entry.to === "user" || entry.from === "user" || entry.inReplyTo))

@@ -3,6 +3,7 @@
 import { h } from "../dom.js";
 import { elapsed } from "../format.js";
 import { timer } from "./calls.js";
+import { markdown } from "./markdown.js";
 import { detailLink, stateMark, who } from "./shared.js";
 
 /** A second in milliseconds. A shorter elapsed time is not shown. */
@@ -70,11 +71,31 @@ function whom(app, doing) {
 
 /** Shows the part of a model's answer that has arrived so far; `null` if nothing has arrived. */
 export function arriving(app, moment) {
-  const saying = moment?.saying;
-  if (!saying || (saying.text === "" && saying.reasoning === "" && saying.calls.length === 0)) return null;
+  const { saying } = moment;
+  if (!hasArrived(saying)) return null;
   return h("article.arriving", { "data-key": `arriving ${saying.answer}`, "aria-label": app.t("doing.arriving") },
+    arrivedParts(app, saying, h("div.prose", {}, saying.text)));
+}
+
+/** Shows the answer of root that is arriving like the message that it will become. */
+export function arrivingMessage(app, { agent, task, saying }) {
+  const formatted = markdown(app, saying.text);
+  return h("article.arriving-message", { "data-key": `arriving ${task} ${saying.answer}`, "aria-label": app.t("doing.arriving") },
+    h("header", {}, who(app, agent), h("span.tag.quiet", {}, app.t("message.arriving"))),
+    arrivedParts(app, saying, formatted ? h("div.markdown", {}, formatted) : h("div.prose", {}, saying.text)));
+}
+
+/** Whether something of an answer has arrived. */
+export function hasArrived(saying) {
+  return Boolean(saying) && (saying.text !== "" || saying.reasoning !== "" || saying.calls.length > 0);
+}
+
+/** Shows the parts of an answer: the reasoning folded, the text, and the names of the called tools. */
+function arrivedParts(app, saying, text) {
+  return [
     saying.reasoning ? h("details", { "data-key": "reasoning" },
       h("summary", {}, app.t("doing.reasoning", { n: saying.reasoning.length })), h("div.prose.dim", {}, saying.reasoning)) : null,
-    saying.text ? h("div.prose", {}, saying.text) : null,
-    saying.calls.map((call) => h("p.with-icon", {}, "→ ", h("code", {}, call))));
+    saying.text ? text : null,
+    saying.calls.map((call) => h("p.with-icon", {}, "→ ", h("code", {}, call))),
+  ];
 }

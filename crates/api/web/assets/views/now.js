@@ -1,7 +1,8 @@
 // The home page: the agents that work or wait, and everything that cannot continue without the person.
 
 import { h, icon } from "../dom.js";
-import { actionsOf, asOfNow, lastParts, quoteOf, stuckParts, whyAtWork, whyStuck } from "../now.js";
+import { momentsOf } from "../live.js";
+import { actionsOf, arrivingLine, asOfNow, lastParts, quoteOf, stuckParts, whyAtWork, whyStuck } from "../now.js";
 import { kept } from "../reading.js";
 import { refill } from "../morph.js";
 import { timer } from "./calls.js";
@@ -85,11 +86,13 @@ export function mountNow(app) {
   function card(found) {
     const one = asOfNow(found, store.model.agents.get(found.id));
     const why = whyAtWork(one, store.model.agents);
+    const arrives = arrivingLine(momentsOf(store.model.moments, one.id).find((moment) => moment.saying)?.saying);
     return h("article.now-card", { "data-key": one.id, class: `is-${one.state}` },
       h("header", {}, who(app, one.id), h("span.spring"), one.usage.calls > 0 ? h("span.dim", {}, spent(app, one.usage)) : null),
       one.objective ? h("p.now-objective", { title: one.objective }, one.objective) : null,
       h("p.now-doing", {}, doingLine(app, one), why ? whyLink(app, why) : null),
-      one.last ? h("p.now-last", { title: one.last.text ?? "" }, time(app, one.last.at), " ", lastParts(t, one.last, (id) => app.nameOf(id))) : null);
+      one.last ? h("p.now-last", { title: one.last.text ?? "" }, time(app, one.last.at), " ", lastParts(t, one.last, (id) => app.nameOf(id))) : null,
+      arrives ? h("p.now-arriving", { title: t("doing.arriving") }, arrives) : null);
   }
 
   function thing(item) {
