@@ -2,6 +2,8 @@
 // a time.
 
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
+import { STATES } from "../../crates/api/web/assets/state.js";
 import { employer } from "./support/employer.mjs";
 import { serviceAt } from "./support/model.mjs";
 import { go, idle, until } from "./support/page.mjs";
@@ -33,6 +35,37 @@ function record() {
 const counted = (page) => page.evaluate(() => globalThis.counted);
 const sum = (count) => Object.values(count).reduce((all, one) => all + one, 0);
 
+/** Returns the daemon's own count of agents in each state, in the form of the page's count. */
+async function daemonCounts(daemon) {
+  const count = Object.fromEntries(STATES.map((state) => [state, 0]));
+  for (const agent of (await daemon.get("/api/agents?limit=1000")).agents) if (agent.id !== "user") count[agent.state] += 1;
+  return count;
+}
+
+/**
+ * Checks each redraw of the counts.
+ *
+ * `held` contains a pair of redraws for each request of a worker: the redraw at which the page was seen to agree with
+ * the daemon while the server held the request, and the last redraw before the test let the request go. The server's
+ * count is 1 during the whole time between the two, and cannot change: the service takes one request at a time, and
+ * only the test lets the held request go. The page had shown this very agent as thinking, so it had heard of the
+ * request, and everything that it still hears belongs to other agents, none of which can get a request to the server.
+ * So this check needs no clock, however late the page draws. At any other time, the page may still show the state before
+ * the last change of the server's count, but it never shows more requests than there were at once.
+ */
+function checkRedraws(all, held, most) {
+  const whole = all.findIndex((count) => sum(count) === WORKERS + 1);
+  assert.ok(whole >= 0, "the page has never shown all agents");
+  for (const [at, count] of all.entries()) {
+    const what = `redraw ${at} of ${all.length}: ${JSON.stringify(count)}`;
+    // While root hires, agents are added. After that, each redraw shows all of them, each in one state.
+    if (at < whole) assert.ok(at === 0 || sum(count) >= sum(all[at - 1]), what);
+    else assert.equal(sum(count), WORKERS + 1, what);
+    assert.ok(count.thinking <= most, what);
+    if (held.some(([from, to]) => from <= at && at <= to)) assert.equal(count.thinking, 1, what);
+  }
+}
+
 async function counts(page, daemon, model, says) {
   says("34 agents and one place: at every moment, as many agents think as requests are at the server");
   await page.evaluate(record);
@@ -41,22 +74,26 @@ async function counts(page, daemon, model, says) {
     const now = (await counted(page)).at(-1);
     return model.held().length === 1 && now.thinking === 1 && now.queued >= WORKERS - 1;
   });
+  const held = [];
   for (let gone = 0; gone < WORKERS; gone += 1) {
     await until(`the server holds request ${gone + 1}`, () => model.held().length === 1);
     const [agent] = model.held();
-    // The model server now holds one request, and gets no other request until the test lets this one go.
     await page.locator(`.now-card.is-thinking[data-key="${agent}"]`).waitFor();
+    // All agents stay as they are until the test lets the request go, so the page and the daemon come to agree.
+    const from = await until("the page counts like the daemon", async () => {
+      const own = await daemonCounts(daemon);
+      const all = await counted(page);
+      return own.thinking === 1 && isDeepStrictEqual(all.at(-1), own) && all.length - 1;
+    });
+    assert.equal(model.under(), 1);
     assert.equal(await page.locator(".now-card.is-thinking").count(), 1);
-    const now = (await counted(page)).at(-1);
-    assert.equal(now.thinking, model.held().length, JSON.stringify(now));
-    assert.equal(sum(now), WORKERS + 1, JSON.stringify(now));
+    held.push([from, (await counted(page)).length - 1]);
     model.letGo();
   }
   await idle(daemon);
   await until("all agents are idle", async () => (await counted(page)).at(-1).idle === WORKERS + 1);
   assert.equal(model.most(), 1);
-  const wrong = (await counted(page)).filter((count) => count.thinking > model.most());
-  assert.deepEqual(wrong, [], "the page showed more agents thinking than the server ever had requests");
+  checkRedraws(await counted(page), held, model.most());
 }
 
 async function reports(page, says) {
