@@ -5,12 +5,16 @@ import { calling, chatModel, said, saying, serviceAt } from "./support/model.mjs
 import { go, idle, row, send, showsAgent, until } from "./support/page.mjs";
 import { withSociety } from "./support/society.mjs";
 
+/** A text of 30,000 characters, in numbered lines. */
+const LONG = Array.from({ length: 1500 }, (_, at) => `${`第 ${at + 1} 行`.padEnd(19, "。")}\n`).join("").trimEnd().padEnd(30_000, "完");
+
 /**
  * A chat model that names all colours that the person has told it, in their order. When it is asked to keep them, it
- * stores an artifact.
+ * stores an artifact; when it is asked for everything, it answers with the long text.
  */
 const painter = () => chatModel((messages) => {
   if (said(messages.at(-1)).includes("存起来")) return calling(["put_artifact", { type: "note", content: "红", meta: { filename: "colours.txt" } }]);
+  if (said(messages.at(-1)).includes("全部说出来")) return saying(LONG);
   const heard = messages.filter((message) => message.role === "user").map(said).join("\n");
   return saying(`依次是：${[...heard.matchAll(/颜色是(\S)/g)].map((found) => found[1]).join("、")}。`);
 });
@@ -21,6 +25,7 @@ export async function tasksOf(browser, binary, says) {
   await withSociety(browser, binary, { name: "the tasks", services: [serviceAt("painter", model.url)], model }, async ({ daemon, page }) => {
     const { original, fork } = await forks(page, daemon, says);
     await continues(page, daemon, original, fork, says);
+    await tellsAll(page, daemon, says);
     await stores(page, daemon, says);
     await folds(page, daemon, says);
   });
@@ -108,6 +113,44 @@ async function continues(page, daemon, original, fork, says) {
   assert.equal((await daemon.get("/api/tasks")).tasks.length, 3);
 }
 
+/** Checks that an element contains a whole text, and cuts off no part of it. */
+async function isWhole(element, text) {
+  await until("the text is there", async () => (await element.textContent()).includes(text.slice(0, 20)));
+  assert.equal(await element.textContent(), text);
+  const cut = await element.evaluate((one) => {
+    const found = [];
+    for (let at = one; at && !at.classList.contains("scroll") && !at.classList.contains("detail"); at = at.parentElement) {
+      const { overflowY, webkitLineClamp } = getComputedStyle(at);
+      if (webkitLineClamp !== "none" || (overflowY !== "visible" && at.scrollHeight > at.clientHeight + 1)) found.push(at.className);
+    }
+    return found;
+  });
+  assert.deepEqual(cut, [], "an element cuts the text off");
+}
+
+async function tellsAll(page, daemon, says) {
+  says("a long answer is shown whole, in the conversation and beside it");
+  assert.equal(LONG.length, 30_000);
+  await send(page, "全部说出来");
+  const message = page.locator(".message:not(.mine)", { hasText: "第 1500 行" });
+  await message.waitFor();
+  await idle(daemon);
+  await isWhole(message.locator(".prose"), LONG);
+  await message.locator("header .quiet-link").click();
+  const detail = page.locator("aside.detail");
+  await isWhole(detail.locator(".prose.boxed"), LONG);
+  await detail.locator(".detail-head button").last().click();
+  await detail.waitFor({ state: "hidden" });
+
+  says("a long text with Markdown is shown whole too");
+  const items = LONG.split("\n").map((line) => `- ${line}`);
+  await daemon.write(items.join("\n"));
+  const mine = page.locator(".message.mine", { hasText: "第 1500 行" });
+  await mine.waitFor();
+  await idle(daemon);
+  assert.deepEqual(await mine.locator(".markdown li").allTextContents(), items.map((item) => item.slice(2)));
+}
+
 async function stores(page, daemon, says) {
   says("an artifact says who made it");
   await send(page, "存起来");
@@ -124,9 +167,17 @@ async function stores(page, daemon, says) {
   await detail.waitFor({ state: "hidden" });
 }
 
+/** Checks that each element begins where the element before it ends, or below. */
+async function areBelowEachOther(elements) {
+  const places = await elements.evaluateAll((all) => all.map((one) => one.getBoundingClientRect()).map(({ top, bottom }) => ({ top, bottom })));
+  assert.ok(places.length > 1);
+  for (const [at, { top }] of places.entries()) assert.ok(at === 0 || top >= places[at - 1].bottom - 1, JSON.stringify(places));
+}
+
 async function folds(page, daemon, says) {
   says("in the list of tasks, what goes on comes first, and finished tasks are folded");
-  const over = (await daemon.get("/api/tasks")).tasks.map((task) => task.id);
+  const finished = (await daemon.get("/api/tasks")).tasks;
+  const over = finished.map((task) => task.id);
   await daemon.post("/api/agents/root/pause?scope=agent");
   const { task } = await daemon.write("还没开始");
   await go(page, "tasks");
@@ -137,16 +188,26 @@ async function folds(page, daemon, says) {
   assert.ok((await fold.textContent()).includes(String(over.length)));
   await fold.click();
   await shows([task, ...over]);
+  await areBelowEachOther(page.locator("table.tasks tr:visible"));
   await fold.click();
   await shows([task]);
   // Whoever looks for something sees finished tasks too.
   const find = page.locator(".page-tasks input.find");
   await find.fill("颜色是白");
-  await shows(over.slice(0, 1));
+  await shows(finished.filter((one) => one.title === "颜色是白").map((one) => one.id));
   await find.fill("");
   await shows([task]);
   await daemon.post("/api/agents/root/resume?scope=agent");
   await idle(daemon);
   await shows([task, ...over]);
   await fold.waitFor({ state: "hidden" });
+
+  says("what a search finds in finished tasks is folded too");
+  await go(page, "search");
+  await page.locator("input[name=search]").fill("颜色是");
+  const folded = page.locator(".hits-over details");
+  await folded.locator("summary").waitFor();
+  if (!(await folded.evaluate((one) => one.open))) await folded.locator("summary").click();
+  await until("several hits are in sight", async () => (await folded.locator(".hit:visible").count()) > 1);
+  await areBelowEachOther(folded.locator("summary, .hit:visible"));
 }

@@ -53,7 +53,7 @@ export function mountTimeline(app) {
     h("span.spring"),
     iconButton(t("timeline.oldest"), "up", () => load("oldest")),
     iconButton(t("timeline.newest"), "down", () => load("newest")));
-  const message = h("div.over");
+  const message = h("div.timeline-message");
   const element = h("section.page.page-timeline", { "aria-label": t("page.timeline") }, head,
     h("div.scroll-holder", {}, message, list.element, toNow));
 
