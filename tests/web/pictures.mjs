@@ -38,6 +38,30 @@ function services(url) {
     at("local", [], { capabilityTags: ["local"], maxConcurrentRequests: 1 })];
 }
 
+/** The further windows of which pictures are taken, by the end of the picture's name. */
+const WINDOWS = {
+  phone: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
+  dark: { viewport: WIDE, colorScheme: "dark" },
+};
+
+/**
+ * Takes a picture of a page, on a phone and in the dark too. `shows` brings a page that was just opened to what the
+ * picture shows.
+ */
+async function takeAll(browser, context, page, daemon, name, shows) {
+  await shows(page);
+  await take(page, name);
+  for (const [end, options] of Object.entries(WINDOWS)) {
+    const { page: other, context: window } = await openAgain(browser, context, daemon, options);
+    await shows(other);
+    await take(other, `${name}-${end}`);
+    await window.close();
+  }
+}
+
+/** Goes to an address of the view. */
+const goTo = (page, address) => page.evaluate((to) => { location.hash = to; }, address);
+
 /** Returns an object that contains each agent under the name of its role. */
 async function byRole(daemon) {
   const { agents } = await daemon.get("/api/agents");
@@ -55,16 +79,15 @@ async function atWork(browser, context, page, daemon) {
     const found = await byRole(daemon);
     return Object.entries(states).every(([role, state]) => found[role]?.state === state);
   });
-  for (const state of ["thinking", "retrying", "queued"]) await page.locator(`.now-card.is-${state} .elapsed`).first().waitFor();
-  await page.locator(".stuck-question", { hasText: QUESTION }).waitFor();
-  const out = await page.evaluate(() => [...document.querySelectorAll(".now-card *")].filter((part) =>
-    part.getBoundingClientRect().right > part.closest(".now-card").getBoundingClientRect().right).map((part) => part.textContent));
-  if (out.length > 0) throw new Error(`these stick out of their cards: ${out.join("; ")}`);
-  await take(page, "now");
-  const { page: phone } = await openAgain(browser, context, daemon, { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
-  await phone.locator(".stuck-question .actions").scrollIntoViewIfNeeded();
-  await take(phone, "phone");
-  await phone.context().close();
+  await takeAll(browser, context, page, daemon, "now", async (shown) => {
+    for (const state of ["thinking", "retrying", "queued"]) await shown.locator(`.now-card.is-${state} .elapsed`).first().waitFor();
+    const question = shown.locator(".stuck-question", { hasText: QUESTION });
+    await question.waitFor();
+    const out = await shown.evaluate(() => [...document.querySelectorAll(".now-card *")].filter((part) =>
+      part.getBoundingClientRect().right > part.closest(".now-card").getBoundingClientRect().right).map((part) => part.textContent));
+    if (out.length > 0) throw new Error(`these stick out of their cards: ${out.join("; ")}`);
+    if (shown !== page) await question.locator(".actions").scrollIntoViewIfNeeded();
+  });
 }
 
 async function afterwards(browser, context, page, daemon) {
@@ -72,28 +95,28 @@ async function afterwards(browser, context, page, daemon) {
   const { Planner: planner, Reader: reader } = await byRole(daemon);
 
   await row(page, "root").locator(".state-idle").waitFor();
-  await go(page, "tasks");
-  await page.locator(`tr[data-key="${task.id}"] .task-files`).click();
-  await page.locator("#task-tab-changes").click();
-  await page.locator(".commit", { hasText: planner.id }).locator("button").click();
-  await page.locator(".file-diff .diff-added").first().waitFor();
-  await take(page, "task");
+  await takeAll(browser, context, page, daemon, "task", async (shown) => {
+    await goTo(shown, `#/tasks/task/${task.id}`);
+    await shown.locator("#task-tab-changes").click();
+    await shown.locator(".commit", { hasText: planner.id }).locator("button").click();
+    await shown.locator(".file-diff .diff-added").first().waitFor();
+  });
 
   const { events } = await daemon.get("/api/events?kind=model_answered&agent=root&before=9007199254740991");
   const answered = events.find((event) => event.content?.some((shown) => shown.routing === "described"));
   const { artifact } = answered.content.find((shown) => shown.routing === "described");
-  await go(page, "timeline");
-  await page.evaluate((id) => { location.hash = `#/timeline/why/${encodeURIComponent(id)}`; }, `artifact:${artifact}@${answered.sent}`);
-  await page.locator("[data-remedy=introduce]").waitFor();
-  await take(page, "why");
+  await takeAll(browser, context, page, daemon, "why", async (shown) => {
+    await goTo(shown, `#/timeline/why/${encodeURIComponent(`artifact:${artifact}@${answered.sent}`)}`);
+    await shown.locator("[data-remedy=introduce]").waitFor();
+  });
 
-  await go(page, "artifacts");
   const { artifacts } = await daemon.get("/api/artifacts");
   const plan = artifacts.find((one) => one.filename === "plan.md");
-  await page.locator(".tile", { hasText: "plan.md" }).click();
-  await page.locator("aside.detail h2 .id", { hasText: plan.id }).waitFor();
-  await page.locator("aside.detail .markdown td.align-right").first().waitFor();
-  await take(page, "artifact");
+  await takeAll(browser, context, page, daemon, "artifact", async (shown) => {
+    await goTo(shown, `#/artifacts/artifact/${plan.id}`);
+    await shown.locator("aside.detail h2 .id", { hasText: plan.id }).waitFor();
+    await shown.locator("aside.detail .markdown td.align-right").first().waitFor();
+  });
 
   await go(page, "timeline");
   await row(page, reader.id).click();
@@ -101,7 +124,7 @@ async function afterwards(browser, context, page, daemon) {
   await page.locator("aside.detail .contacts").waitFor();
   await take(page, "timeline");
 
-  const { page: dark } = await openAgain(browser, context, daemon, { viewport: WIDE, colorScheme: "dark" });
+  const { page: dark } = await openAgain(browser, context, daemon, WINDOWS.dark);
   await go(dark, "conversation");
   await dark.locator(".message", { hasText: ANSWER }).waitFor();
   await row(dark, "root").click();
@@ -115,8 +138,8 @@ if (!chromium) throw new Error("Chromium is not installed");
 mkdirSync(TO, { recursive: true });
 const model = await company();
 const browser = await launch(chromium);
-// A long pause after the failed call, so that the picture shows an agent that waits for its next attempt.
-const app = { language: "en", retry: { baseDelayMs: 20_000 } };
+// A long pause after the failed call, so that the pictures show an agent that waits for its next attempt.
+const app = { language: "en", retry: { baseDelayMs: 30_000 } };
 try {
   await withDaemon(BINARY, { name: "the pictures", app, services: services(model.url), model }, async (daemon) => {
     const opened = await open(browser, { viewport: WIDE });
