@@ -87,6 +87,12 @@ function keepName(id, name) {
   if (names.size > NAMES) names.delete(names.keys().next().value);
 }
 
+/** Shows the page of the current address without waiting for a frame, because a hidden field cannot get the focus. */
+function showAtOnce() {
+  store.look({ route: parse(location.hash) });
+  store.flush();
+}
+
 /** The actions that views may call. */
 const actions = {
   nameOf: (id) => nameOf(app, id),
@@ -135,7 +141,8 @@ const actions = {
     const narrow = matchMedia("(max-width: 900px)").matches;
     if (narrow) location.hash = write({ page: "conversation", detail: null });
     else actions.showComposer();
-    setTimeout(() => views.composer.address(to, task, text), 60);
+    showAtOnce();
+    views.composer.address(to, task, text);
   },
   /** Tells the person about a sent message. `told` contains the codes of the warnings that the person has seen. */
   sent(posted, told) {
@@ -195,16 +202,14 @@ const actions = {
         return requestAnimationFrame(() => requestAnimationFrame(() => views[PAGES[number - 1]].focus()));
       case "find":
         actions.go("search");
-        // Show the search page before setting the focus, because a hidden field cannot get the focus.
-        store.look({ route: parse(location.hash) });
-        store.flush();
+        showAtOnce();
         return views.search.focus();
       case "tree":
         if (matchMedia("(max-width: 900px)").matches) actions.go("society");
         return requestAnimationFrame(() => requestAnimationFrame(() => views.tree.focus()));
       case "write":
         return store.ui.route.detail?.kind === "agent" && agent !== "user"
-          ? actions.compose({ to: agent, task: store.ui.task }) : (actions.showComposer(), setTimeout(() => views.composer.focus(), 60));
+          ? actions.compose({ to: agent, task: store.ui.task }) : (actions.showComposer(), showAtOnce(), views.composer.focus());
       case "pause":
         return known && known.state !== "ended" && agent !== "user"
           ? actions.steer(agent, ["paused", "parked"].includes(known.state) ? "resume" : "pause") : undefined;
