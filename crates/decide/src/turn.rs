@@ -310,10 +310,8 @@ impl Turn {
         let Some(call) = self.calls.front() else {
             return Step::CallModel(Tools::Offered);
         };
-        if self.has_started(call) {
-            return Step::RecordInterruption(call.clone());
-        }
-        if self.summing_up == SummingUp::Asked {
+        let has_started = self.has_started(call);
+        if self.summing_up == SummingUp::Asked && !has_started {
             return Step::RefuseTool(call.clone(), WhyRefused::TooManyRounds);
         }
         match self.questions.get(&call.id) {
@@ -322,6 +320,7 @@ impl Turn {
                 Step::RefuseTool(call.clone(), WhyRefused::Denied { reason: reason.clone() })
             }
             Some(Some(Judgement::Expired)) => Step::RefuseTool(call.clone(), WhyRefused::Expired),
+            Some(Some(Judgement::Allowed)) | None if has_started => Step::RecordInterruption(call.clone()),
             Some(Some(Judgement::Allowed)) | None => Step::RunTool(call.clone()),
         }
     }

@@ -37,6 +37,12 @@ fn judgement(call: &ToolCall) -> Judgement {
     }
 }
 
+/// Returns whether the person must allow a second run of a call that was interrupted, because the rules have changed
+/// since the call was started.
+fn needs_a_new_yes(call: &ToolCall) -> bool {
+    call.name == REPEATABLE && call.id.len().is_multiple_of(2)
+}
+
 fn is_outside(call: &ToolCall) -> bool {
     call.name == REPEATABLE || call.name == ONCE
 }
@@ -234,6 +240,10 @@ impl World {
                     let approval = ApprovalId::from_number(1);
                     write(turn, Record::Asked { call: CallId::new(call.id.clone()), approval });
                 }
+                Step::RecordInterruption(call) if needs_a_new_yes(call) && !turn.is_allowed(call) => {
+                    let approval = ApprovalId::from_number(2);
+                    write(turn, Record::Asked { call: CallId::new(call.id.clone()), approval });
+                }
                 Step::RunTool(call) if !is_outside(call) => {
                     into.done.push(call.id.clone());
                     write(turn, finished(call, ToolResult::Json(json!("done"))));
@@ -409,7 +419,8 @@ proptest! {
     }
 
     /// A tool that acts outside the society runs at most once, except a tool that may be repeated.
-    /// If a run was interrupted, the result reports the interruption.
+    /// If a run was interrupted, the result reports the interruption. If the person must allow a second run, a call
+    /// runs again only after that.
     #[test]
     fn effects_outside_happen_at_most_once_or_are_repeatable(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);
@@ -417,7 +428,14 @@ proptest! {
             let runs = world.outside.get(&format!("{TURN}-{}", call.id)).copied().unwrap_or_default();
             let said = result(&world.records, &call.id).and_then(Value::as_str).unwrap_or_default();
             match said {
-                "ran" => prop_assert!(runs == 1 || (runs > 1 && call.name == REPEATABLE), "{} ran {runs} times", call.name),
+                "ran" => {
+                    prop_assert!(runs == 1 || (runs > 1 && call.name == REPEATABLE), "{} ran {runs} times", call.name);
+                    prop_assert!(runs == 1 || !needs_a_new_yes(call) || judgement(call) == Judgement::Allowed);
+                }
+                "denied" | "expired" => {
+                    prop_assert!(runs <= 1 && needs_a_new_yes(call), "{} ran {runs} times", call.name);
+                    prop_assert_ne!(judgement(call), Judgement::Allowed);
+                }
                 "outcome_unknown" => prop_assert!(runs <= 1 && call.name == ONCE, "{} ran {runs} times", call.name),
                 "limit_reached" => prop_assert_eq!(runs, 0),
                 other => prop_assert!(false, "{} was answered {other:?}", call.id),

@@ -3,7 +3,7 @@
 use super::bytes::{prepare_pending, put_on_disk};
 use super::call::arguments;
 use super::closing::{self, Finished, LastText};
-use super::outside::{outside_tool, refused_worktree, settle};
+use super::outside::{outside_tool, refused_worktree, settle, unknown_outcome};
 use super::service_of;
 use crate::approvals::{self, Question, Ruling};
 use crate::budget::Reservation;
@@ -33,6 +33,9 @@ use serde_json::{Number, json};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The field of a refusal that tells the model that an interrupted run of the same call may have taken effect.
+pub(super) const UNKNOWN_OUTCOME: &str = "interrupted";
 
 /// What happened since the last transaction.
 #[derive(Clone)]
@@ -384,7 +387,14 @@ impl Advance {
         call: &ToolCall,
         refusal: &Refusal,
     ) -> Result<(), Error> {
-        let done = tools::Done::refused(refusal, &self.snapshot);
+        let mut done = tools::Done::refused(refusal, &self.snapshot);
+        let unknown = match refusal {
+            Refusal::OutcomeUnknown { .. } => None,
+            _ => unknown_outcome(&self.handles, &self.snapshot, turn, call),
+        };
+        if let (ToolResult::Json(told), Some(unknown)) = (&mut done.result, unknown) {
+            told[UNKNOWN_OUTCOME] = json!(unknown);
+        }
         self.finish_call(tx, turn, call, done.result, Course::of_society(done.refused)).await
     }
 

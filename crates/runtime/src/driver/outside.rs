@@ -1,7 +1,8 @@
 //! Runs tools that act outside. The start of a call is committed before the tool runs.
 //!
 //! *Calls → prepared → started (committed) → run → files stored → ended.* Successive calls run at the same time if
-//! they only read.
+//! they only read. A call that a crash interrupted begins here again, if it may be repeated: its start is already
+//! committed, but the rights and the policy are asked as for a new call.
 
 mod place;
 mod reporter;
@@ -140,7 +141,7 @@ pub(super) async fn run_outside(
         };
         let asked = if turn.is_allowed(&call) { Asked::Allowed } else { Asked::NotYet };
         let mut one = Ready { call, tool, prepared, asked, preview: None };
-        if attempt == Attempt::First && one.prepared.is_ok() && asked == Asked::NotYet {
+        if one.prepared.is_ok() && asked == Asked::NotYet {
             one.preview = tokio::select! {
                 preview = preview(handles, conversation, &snapshot, &one, &invocation) => preview?,
                 () = halt.cancelled() => return Ok(Happened::Nothing),
@@ -148,24 +149,23 @@ pub(super) async fn run_outside(
         }
         ready.push(one);
     }
+    let Some((ready, records)) = begin(handles, conversation, open, &snapshot, attempt, ready).await? else {
+        return Ok(Happened::Nothing);
+    };
+    records.iter().for_each(|record| turn.apply(record));
     if attempt == Attempt::First {
-        match start(handles, conversation, open, &snapshot, ready).await? {
-            Some((started, records)) => {
-                records.iter().for_each(|record| turn.apply(record));
-                ready = started;
-                polity_points::point!("outside::started");
-            }
-            None => return Ok(Happened::Nothing),
-        }
-        if ready.is_empty() {
-            // The turn waits until the person has answered.
-            return Ok(Happened::Nothing);
-        }
+        polity_points::point!("outside::started");
+    }
+    if ready.is_empty() {
+        // The turn waits until the person has answered.
+        return Ok(Happened::Nothing);
     }
     let reaches: Vec<Vec<Reach>> =
         ready.iter().map(|ready| ready.acts().into_iter().map(|act| act.reach).collect()).collect();
     let hosts = hosts(handles, conversation, &snapshot, &ready).await?;
+    let turn = &*turn;
     let runs = ready.into_iter().zip(hosts).map(|(Ready { call, tool, prepared, .. }, hosts)| {
+        let unknown = prepared.is_err().then(|| unknown_outcome(handles, &snapshot, turn, &call)).flatten();
         let input = prepared.map(|evidence| {
             let mut input = invocation(&call, evidence);
             let reporter = Reporter::new(handles, conversation, &call);
@@ -182,7 +182,7 @@ pub(super) async fn run_outside(
                 (None, Ok(_)) => Err(Refusal::OutcomeUnknown { tool: call.name.clone() }),
             };
             running.ended(&call.name);
-            (call, ran, begun.elapsed())
+            (call, ran, unknown, begun.elapsed())
         }
     });
     let ran = tokio::select! {
@@ -195,8 +195,8 @@ pub(super) async fn run_outside(
     polity_points::point!("outside::ran");
     let mut ended = Vec::with_capacity(ran.len());
     let mut unwritten = 0_u64;
-    for ((call, ran, duration), reaches) in ran.into_iter().zip(reaches) {
-        let call = result::Ran { call, reaches, result: ran, duration };
+    for ((call, ran, unknown, duration), reaches) in ran.into_iter().zip(reaches) {
+        let call = result::Ran { call, reaches, result: ran, unknown, duration };
         let one = result::end(handles, conversation, &snapshot, call, unwritten).await?;
         unwritten = unwritten.saturating_add(one.bytes_of_artifacts());
         ended.push(one);
@@ -240,14 +240,16 @@ async fn preview(
     }
 }
 
-/// Records and commits that the calls start. Reads the rights of the agent in the same transaction, and refuses a
-/// call to a tool that the agent may not use. If the person must be asked about a call, records the question instead
-/// of the start; neither this call nor any later call starts. Returns `None` if the turn does not continue.
-async fn start(
+/// Records and commits that the calls start; after a crash, the start is already recorded. Reads the rights of the agent
+/// in the same transaction, and refuses a call to a tool that the agent may not use. If the person must be asked about a
+/// call, records the question; neither this call nor any later call begins. Returns `None` if the turn does not
+/// continue.
+async fn begin(
     handles: &Handles,
     conversation: &Conversation,
     open: &OpenTurn,
     snapshot: &Arc<Snapshot>,
+    attempt: Attempt,
     ready: Vec<Ready>,
 ) -> Result<Option<(Vec<Ready>, Vec<Record>)>, Error> {
     let (owner, open, snapshot) = (conversation.clone(), open.clone(), Arc::clone(snapshot));
@@ -258,7 +260,7 @@ async fn start(
             }
             let chain = agents::chain(&mut tx.connection, &owner.agent).await?;
             let rights = snapshot.settings.rights(&chain);
-            let (mut started, mut written) = (Vec::with_capacity(ready.len()), Vec::new());
+            let (mut begun, mut written) = (Vec::with_capacity(ready.len()), Vec::new());
             for mut ready in ready {
                 let given = arguments(&ready.call).cloned().unwrap_or_default();
                 let acts = ready.tool.as_ref().map(|tool| acts(&**tool, &given));
@@ -290,7 +292,7 @@ async fn start(
                         Ruling::Allow => {}
                     }
                 }
-                if let Ok(evidence) = &ready.prepared {
+                if let (Ok(evidence), Attempt::First) = (&ready.prepared, attempt) {
                     let record = Record::ToolStarted {
                         call: CallId::new(ready.call.id.clone()),
                         evidence: evidence.clone(),
@@ -299,12 +301,26 @@ async fn start(
                     note_start(tx, &owner, &ready.call).await?;
                     written.push(record);
                 }
-                started.push(ready);
+                begun.push(ready);
             }
-            Ok(Some((started, written)))
+            Ok(Some((begun, written)))
         })
     });
     write.await
+}
+
+/// Returns what the model is told about a call that an earlier process started and that is not run again, although it
+/// can change something: nobody knows whether the call has taken effect. Returns `None` for all other calls.
+pub(super) fn unknown_outcome(
+    handles: &Handles,
+    snapshot: &Snapshot,
+    turn: &Turn,
+    call: &ToolCall,
+) -> Option<String> {
+    let (tool, arguments) = outside_tool(handles, call).zip(arguments(call))?;
+    let may_have_changed = turn.has_started(call) && tool.effect(arguments) == Effect::Changes;
+    let unknown = Refusal::OutcomeUnknown { tool: call.name.clone() };
+    may_have_changed.then(|| unknown.message(&snapshot.prompts.texts))
 }
 
 async fn note_start(tx: &mut Tx, conversation: &Conversation, call: &ToolCall) -> Result<(), Error> {

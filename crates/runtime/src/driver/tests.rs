@@ -1,5 +1,6 @@
 mod approvals;
 mod copying;
+mod interrupted;
 mod outside;
 
 use super::*;
@@ -35,9 +36,14 @@ async fn drive_root(world: &World, says: Vec<Say>, tools: Vec<FakeTool>) -> Arc<
 }
 
 async fn results(world: &World) -> Vec<Value> {
+    results_in(world, &world.of("root")).await
+}
+
+/// Returns the results in a conversation that are JSON, in the order of the records.
+async fn results_in(world: &World, conversation: &Conversation) -> Vec<Value> {
     let mut reader = world.store.reader().await.unwrap();
-    let history =
-        records::history(&mut reader, &world.of("root"), &world.snapshot.prompts.texts).await.unwrap();
+    let texts = &world.snapshot.prompts.texts;
+    let history = records::history(&mut reader, conversation, texts).await.unwrap();
     let results = history.records.into_iter().filter_map(|(_, record)| match record {
         Record::ToolFinished { result, .. } => match result {
             ToolResult::Json(value) | ToolResult::Outside { content: Content::Json(value), .. } => {
@@ -48,6 +54,19 @@ async fn results(world: &World) -> Vec<Value> {
         _ => None,
     });
     results.collect()
+}
+
+/// Changes all roles, so that their agents have only the tool group `artifacts`.
+async fn narrow_roles(world: &World) {
+    world
+        .write(|tx| {
+            Box::pin(async move {
+                let narrow = "UPDATE roles SET tool_groups = '[\"artifacts\"]'";
+                polity_sql::query(narrow).execute(&mut tx.connection).await?;
+                Ok(())
+            })
+        })
+        .await;
 }
 
 #[tokio::test]

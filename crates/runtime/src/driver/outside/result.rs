@@ -1,6 +1,6 @@
 //! Turns the output of a tool into the result to record and the artifacts to store.
 
-use crate::driver::advance::Ended;
+use crate::driver::advance::{Ended, UNKNOWN_OUTCOME};
 use crate::driver::bytes::{put_in_store, take_result_out};
 use crate::handles::Handles;
 use crate::head::head;
@@ -22,6 +22,8 @@ pub(super) struct Ran {
     /// What the call reached outside the society, for example a web host or the workspace.
     pub(super) reaches: Vec<Reach>,
     pub(super) result: Result<call::Output, Refusal>,
+    /// If a crash interrupted the call and the call was not run again, what the model is told about its outcome.
+    pub(super) unknown: Option<String>,
     pub(super) duration: Duration,
 }
 
@@ -34,7 +36,7 @@ pub(super) async fn end(
     ran: Ran,
     unwritten: u64,
 ) -> Result<Ended, Error> {
-    let Ran { call, reaches, result, duration } = ran;
+    let Ran { call, reaches, result, unknown, duration } = ran;
     let mut goes_on = None;
     let (mut result, mut refused, mut files) = match result {
         Ok(output) => {
@@ -43,7 +45,11 @@ pub(super) async fn end(
             (result, None, files)
         }
         Err(refusal) => {
-            (ToolResult::Json(refusal.to_json(&snapshot.prompts.texts)), Some(refusal.code()), Vec::new())
+            let mut told = refusal.to_json(&snapshot.prompts.texts);
+            if let Some(unknown) = unknown {
+                told[UNKNOWN_OUTCOME] = Value::String(unknown);
+            }
+            (ToolResult::Json(told), Some(refusal.code()), Vec::new())
         }
     };
     let mut stored = take_bytes_out(handles, conversation, snapshot, &mut result).await?;

@@ -32,7 +32,7 @@ fn counted(name: &'static str) -> (FakeTool, Arc<Mutex<u32>>) {
 }
 
 /// Drives an agent with this script until its driver ends.
-async fn drive(world: &World, conversation: &Conversation, says: Vec<Say>, tools: &[FakeTool]) {
+pub(super) async fn drive(world: &World, conversation: &Conversation, says: Vec<Say>, tools: &[FakeTool]) {
     let script = ScriptedModel::in_order(says);
     let handles = world.handles(script.clone(), hands(tools.to_vec()));
     run(&handles, conversation, &CancellationToken::new()).await.unwrap();
@@ -40,12 +40,12 @@ async fn drive(world: &World, conversation: &Conversation, says: Vec<Say>, tools
 }
 
 /// Returns all questions, newest first.
-async fn questions(world: &World) -> Vec<Approval> {
+pub(super) async fn questions(world: &World) -> Vec<Approval> {
     let mut reader = world.store.reader().await.unwrap();
     polity_store::approvals::list(&mut reader, &ApprovalFilter::default()).await.unwrap().0
 }
 
-async fn answer(world: &World, id: &ApprovalId, answer: Answer, reason: Option<&str>) {
+pub(super) async fn answer(world: &World, id: &ApprovalId, answer: Answer, reason: Option<&str>) {
     approvals::answer(&world.store, id.clone(), answer, reason.map(str::to_owned)).await.unwrap();
 }
 
@@ -191,15 +191,7 @@ async fn a_right_that_is_lost_meanwhile_counts_more_than_a_yes() {
     let clerk = world.hire("root", "clerk", json!({"toolGroups": ["web"]})).await;
     world.say("root", &clerk, json!("pay")).await;
     drive(&world, &world.of(&clerk), vec![Say::Call("pay", json!({}))], std::slice::from_ref(&pay)).await;
-    world
-        .write(|tx| {
-            Box::pin(async move {
-                let narrow = "UPDATE roles SET tool_groups = '[\"artifacts\"]'";
-                polity_sql::query(narrow).execute(&mut tx.connection).await?;
-                Ok(())
-            })
-        })
-        .await;
+    narrow_roles(&world).await;
     answer(&world, &questions(&world).await[0].id, Answer::Yes, None).await;
     drive(&world, &world.of(&clerk), vec![Say::Text("I may not")], std::slice::from_ref(&pay)).await;
     assert_eq!(*runs.lock().unwrap(), 0);

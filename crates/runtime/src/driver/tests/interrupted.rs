@@ -1,0 +1,145 @@
+//! Tests of calls that a crash interrupted. Before such a call runs again, the rights of the agent and the policy are
+//! asked again, as they are at that moment.
+
+use super::approvals::{answer, drive, questions};
+use super::*;
+use crate::testing::app_registry;
+use polity_society::approval::Answer;
+use polity_view::ApprovalState;
+
+/// A call that may run again after a crash.
+const AGAIN: [AfterCrash; 2] = [AfterCrash::Repeat, AfterCrash::Verify];
+
+/// A world in which an agent, the clerk, has called `pay`. The process has died during this call.
+struct Interrupted {
+    world: World,
+    clerk: Conversation,
+    pay: FakeTool,
+    runs: Arc<Mutex<Vec<Invocation>>>,
+}
+
+impl Interrupted {
+    async fn new(after_crash: AfterCrash) -> Self {
+        let world = World::new().await;
+        let (pay, runs, reached) = stuck_once(after_crash);
+        world.say("user", "root", json!("go")).await;
+        world.begin_turn("root").await;
+        let clerk = world.hire("root", "clerk", json!({"toolGroups": ["web"]})).await;
+        world.say("root", &clerk, json!("pay")).await;
+        let (clerk, never) = (world.of(&clerk), CancellationToken::new());
+        let script = ScriptedModel::in_order(vec![Say::Call("pay", json!({}))]);
+        let handles = world.handles(script, hands(vec![pay.clone()]));
+        tokio::select! {
+            ended = run(&handles, &clerk, &never) => panic!("the tool never ends: {ended:?}"),
+            () = reached.notified() => {}
+        }
+        Self { world, clerk, pay, runs }
+    }
+
+    /// Replaces `app.json` before the next start.
+    async fn configure(&mut self, app: Value) {
+        self.world.registry = Arc::new(app_registry(&app).await);
+        self.world.snapshot = self.world.registry.current();
+    }
+
+    /// Starts the driver of the clerk again, until the driver ends.
+    async fn restart(&self, says: Vec<Say>) {
+        drive(&self.world, &self.clerk, says, std::slice::from_ref(&self.pay)).await;
+    }
+
+    /// Returns how often `pay` has run.
+    fn runs(&self) -> usize {
+        self.runs.lock().unwrap().len()
+    }
+
+    /// Returns the only result in the history of the clerk.
+    async fn result(&self) -> Value {
+        let mut results = results_in(&self.world, &self.clerk).await;
+        assert_eq!(results.len(), 1, "{results:?}");
+        results.remove(0)
+    }
+}
+
+/// What the person changes between the crash and the next start.
+#[derive(Clone, Copy, Debug)]
+enum Narrowing {
+    /// The role of the agent loses the tool group.
+    Role,
+    /// Root loses the tool group.
+    Root,
+    /// A rule denies the call.
+    Rule,
+}
+
+#[tokio::test]
+async fn a_call_that_a_crash_interrupted_runs_again_only_if_it_is_still_allowed() {
+    for after_crash in AGAIN {
+        for narrowing in [Narrowing::Role, Narrowing::Root, Narrowing::Rule] {
+            let mut crashed = Interrupted::new(after_crash).await;
+            match narrowing {
+                Narrowing::Role => narrow_roles(&crashed.world).await,
+                Narrowing::Root => {
+                    crashed.configure(json!({"tools": {"root": ["organization", "artifacts"]}})).await;
+                }
+                Narrowing::Rule => {
+                    let rule = json!({"group": "web", "decide": "deny"});
+                    crashed.configure(json!({"tools": {"policy": [rule]}})).await;
+                }
+            }
+            crashed.restart(vec![Say::Text("I may not")]).await;
+            let told = crashed.result().await;
+            assert_eq!(
+                (code(&told), crashed.runs()),
+                ("tool_not_permitted", 1),
+                "{after_crash:?}, {narrowing:?}: {told}"
+            );
+            assert_eq!(told.get("rule").is_some(), matches!(narrowing, Narrowing::Rule), "{told}");
+            // The first run may have taken effect before the crash. The model must not believe that nothing happened.
+            assert!(told["interrupted"].as_str().is_some_and(|text| text.contains("pay")), "{told}");
+            assert_eq!(questions(&crashed.world).await.len(), 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_a_crash_interrupted_waits_for_the_person_if_a_new_rule_says_so() {
+    for after_crash in AGAIN {
+        for (said, expect, runs) in [(Answer::Yes, "ok", 2), (Answer::No, "approval_denied", 1)] {
+            let mut crashed = Interrupted::new(after_crash).await;
+            let rule = json!({"group": "web", "write": true, "decide": "ask"});
+            crashed.configure(json!({"tools": {"policy": [rule]}})).await;
+            // However often the process starts while the question is open, the person is asked only once.
+            crashed.restart(Vec::new()).await;
+            crashed.restart(Vec::new()).await;
+            let asked = questions(&crashed.world).await;
+            assert_eq!((asked.len(), crashed.runs()), (1, 1), "{after_crash:?}, {said:?}");
+            assert_eq!(asked[0].state, ApprovalState::Open);
+            answer(&crashed.world, &asked[0].id, said, None).await;
+            crashed.restart(vec![Say::Text("done")]).await;
+            let told = crashed.result().await;
+            assert_eq!((code(&told), crashed.runs()), (expect, runs), "{after_crash:?}, {said:?}: {told}");
+            assert_eq!(told.get("interrupted").is_some(), said == Answer::No, "{told}");
+        }
+    }
+}
+
+/// A yes that the person gave before the crash holds for the same call after the crash.
+#[tokio::test]
+async fn the_person_is_not_asked_again_about_a_call_that_a_crash_interrupted() {
+    let rule = json!({"group": "web", "write": true, "decide": "ask"});
+    let world = World::with_app(&json!({"tools": {"policy": [rule]}})).await;
+    let (pay, runs, reached) = stuck_once(AfterCrash::Repeat);
+    let (root, never) = (world.of("root"), CancellationToken::new());
+    world.say("user", "root", json!("pay")).await;
+    let tools = std::slice::from_ref(&pay);
+    drive(&world, &root, vec![Say::Call("pay", json!({}))], tools).await;
+    answer(&world, &questions(&world).await[0].id, Answer::Yes, None).await;
+    let handles = world.handles(ScriptedModel::in_order(Vec::new()), hands(tools.to_vec()));
+    tokio::select! {
+        ended = run(&handles, &root, &never) => panic!("the tool never ends: {ended:?}"),
+        () = reached.notified() => {}
+    }
+    drive(&world, &root, vec![Say::Text("paid")], tools).await;
+    assert_eq!((questions(&world).await.len(), runs.lock().unwrap().len()), (1, 2));
+    assert_eq!(results(&world).await, [json!({"paid": 1})]);
+}
