@@ -326,16 +326,23 @@ impl Advance {
     }
 
     /// Asks the policy about a call of a society tool. If the person has already allowed this call, the person is not
-    /// asked again.
+    /// asked again. The person is never asked about a call to which the agent has no right.
     async fn ruling(&self, tx: &mut Tx, turn: &Turn, call: &ToolCall) -> Result<Ruling, Error> {
         let Some(group) = group_of(&call.name) else { return Ok(Ruling::Allow) };
-        let question = Question { call, acts: vec![Act { group, reach: Reach::Society }] };
+        let question = Question { call, acts: vec![Act { group: group.clone(), reach: Reach::Society }] };
         let ruling =
             approvals::rule(&mut tx.connection, &self.snapshot, &self.conversation, question).await?;
-        Ok(match ruling {
-            Ruling::Ask(_) if turn.is_allowed(call) => Ruling::Allow,
-            ruling => ruling,
-        })
+        match ruling {
+            // The tool itself checks the right before it runs.
+            Ruling::Allow => Ok(Ruling::Allow),
+            Ruling::Ask(_) if turn.is_allowed(call) => Ok(Ruling::Allow),
+            Ruling::Ask(_) | Ruling::Refuse(_) => {
+                let chain = agents::chain(&mut tx.connection, &self.conversation.agent).await?;
+                let rights = self.snapshot.settings.rights(&chain);
+                let refusal = tools::not_permitted(&rights, &self.snapshot, &call.name, Some(&group));
+                Ok(refusal.map_or(ruling, Ruling::Refuse))
+            }
+        }
     }
 
     async fn run_society_tool(&self, tx: &mut Tx, turn: &mut Turn, call: &ToolCall) -> Result<(), Error> {

@@ -182,6 +182,31 @@ async fn a_tool_of_the_society_can_need_the_person_too() {
     assert_eq!(code(&results(&world).await[1]), "tool_not_permitted");
 }
 
+/// Rights are checked before rules, for tools of the society and for outside tools.
+#[tokio::test]
+async fn the_person_is_not_asked_about_a_call_that_the_rights_refuse() {
+    let world = World::with_app(&json!({"tools": {"policy": [{"group": "*", "decide": "ask"}]}})).await;
+    let (pay, runs) = counted("pay");
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let clerk = world.hire("root", "clerk", json!({"toolGroups": ["artifacts"]})).await;
+    world.say("root", &clerk, json!("pay")).await;
+    let clerk = world.of(&clerk);
+    let make = json!({"name": "helper", "rolePrompt": "…"});
+    let calls = Say::Calls(vec![("create_role", make), ("pay", json!({}))]);
+    drive(&world, &clerk, vec![calls, Say::Text("I may not")], std::slice::from_ref(&pay)).await;
+    assert_eq!((questions(&world).await.len(), *runs.lock().unwrap()), (0, 0));
+    let told = results_in(&world, &clerk).await;
+    for (told, group) in told.iter().zip(["organization", "web"]) {
+        assert_eq!((code(told), &told["groups"]), ("tool_not_permitted", &json!([group])), "{told}");
+    }
+    assert_eq!(told.len(), 2);
+    // About a call to which the agent has the right, the person is asked.
+    world.say("root", clerk.agent.as_str(), json!("list")).await;
+    drive(&world, &clerk, vec![Say::Call("list_artifacts", json!({}))], &[]).await;
+    assert_eq!(questions(&world).await.len(), 1);
+}
+
 #[tokio::test]
 async fn a_right_that_is_lost_meanwhile_counts_more_than_a_yes() {
     let world = asking().await;
