@@ -72,7 +72,7 @@ mod tests {
 
     fn finished(id: &str, value: Value) -> Record {
         let result =
-            ToolResult::Outside { content: Content::Json(value), artifacts: Vec::new(), source: None };
+            ToolResult::Outside { content: Content::Json(value), artifacts: Vec::new(), sources: Vec::new() };
         Record::ToolFinished { call: CallId::new(id), result }
     }
 

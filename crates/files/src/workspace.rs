@@ -24,6 +24,16 @@ pub enum Trust {
     Untrusted,
 }
 
+impl Trust {
+    /// Returns the source that an agent has seen after reading a file; `None` for trusted files.
+    pub fn source(self) -> Option<Source> {
+        match self {
+            Self::Trusted => None,
+            Self::Untrusted => Some(Source::Files),
+        }
+    }
+}
+
 /// A directory cannot be opened as a workspace.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot open the workspace {directory}")]
@@ -73,10 +83,7 @@ impl Workspace {
 
     /// Returns the source that an agent has seen after reading a file; `None` for trusted files.
     pub fn source(&self) -> Option<Source> {
-        match self.trust {
-            Trust::Trusted => None,
-            Trust::Untrusted => Some(Source::Files),
-        }
+        self.trust.source()
     }
 
     /// Parses a path that a model wrote.

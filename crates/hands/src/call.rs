@@ -5,6 +5,7 @@ use polity_society::id::CommandId;
 pub use polity_society::policy::Source;
 pub use polity_society::workspace::{Access, Caller, Place, Root};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
@@ -137,9 +138,9 @@ pub struct Output {
     /// Files that belong to the result, such as images. A model that can read a file gets it together with the
     /// content.
     pub files: Vec<File>,
-    /// The source outside the society from which the content comes, such as the web. Absent if all content comes from
+    /// The sources outside the society from which the content comes, such as the web. Empty if all content comes from
     /// the society itself.
-    pub source: Option<Source>,
+    pub sources: BTreeSet<Source>,
     /// The background command that the call started. The agent gets a notice when the command ends.
     pub goes_on: Option<CommandId>,
 }
@@ -147,13 +148,13 @@ pub struct Output {
 impl Output {
     /// Makes a result that consists of JSON only.
     pub fn json(value: Value) -> Self {
-        Self { content: Content::Json(value), files: Vec::new(), source: None, goes_on: None }
+        Self { content: Content::Json(value), files: Vec::new(), sources: BTreeSet::new(), goes_on: None }
     }
 
     /// Makes a result that consists only of a quoted text.
     pub fn text(origin: impl Into<String>, text: impl Into<String>) -> Self {
         let content = Content::Text { origin: origin.into(), text: text.into() };
-        Self { content, files: Vec::new(), source: None, goes_on: None }
+        Self { content, files: Vec::new(), sources: BTreeSet::new(), goes_on: None }
     }
 
     /// Adds a file to the result.
@@ -168,9 +169,14 @@ impl Output {
         self
     }
 
-    /// Sets the source outside the society from which the content comes.
-    pub fn from_source(mut self, source: Source) -> Self {
-        self.source = Some(source);
+    /// Adds a source outside the society from which the content comes.
+    pub fn from_source(self, source: Source) -> Self {
+        self.from_sources([source])
+    }
+
+    /// Adds sources outside the society from which the content comes.
+    pub fn from_sources(mut self, sources: impl IntoIterator<Item = Source>) -> Self {
+        self.sources.extend(sources);
         self
     }
 }

@@ -1,8 +1,8 @@
 //! Runs the shell commands of agents in a sandbox.
 //!
 //! The stages of a command: `bash` reads the arguments; `commands` opens the workspace and reads the settings;
-//! `plan` decides, without IO, which directories the command may read and write; `polity_sandbox` runs the command;
-//! `report` describes the end to the model.
+//! `plan` decides, without IO, which directories the command may read and write; `sources` decides what its output may
+//! quote; `polity_sandbox` runs the command; `report` describes the end to the model.
 //!
 //! Polity writes a `note` about a background command to disk before the command starts. While the command runs, it has
 //! an entry on the `board`. When the command ends, `background` writes the end into the note and calls the
@@ -18,6 +18,8 @@ mod sums;
 mod names;
 
 mod plan;
+
+mod sources;
 
 mod live;
 
@@ -46,5 +48,6 @@ mod bash_stop;
 mod tools;
 
 pub use commands::{Commands, SettingsSource};
+pub use names::BASH;
 pub use told::{CommandEnded, Listener, Told};
 pub use tools::CommandTools;

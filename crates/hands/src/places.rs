@@ -1,6 +1,6 @@
 //! Opens the workspaces of callers for the tools that work on files.
 
-use crate::call::{Caller, Root};
+use crate::call::{Caller, Place, Root};
 use futures::future::{BoxFuture, FutureExt};
 use polity_files::{Trust, Workspace};
 use polity_society::refusal::Refusal;
@@ -14,6 +14,15 @@ pub trait Places: Send + Sync {
     fn open<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Workspace>, Refusal>>;
 }
 
+/// Returns whether the content of the files of a workspace can be trusted.
+pub(crate) fn trust_in(place: &Place) -> Trust {
+    match place.root {
+        Root::Made => Trust::Trusted,
+        // A directory of the person may contain files that strangers wrote, so its content counts as untrusted.
+        Root::Person { .. } => Trust::Untrusted,
+    }
+}
+
 impl Places for Workspaces {
     fn open<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Arc<Workspace>, Refusal>> {
         async move {
@@ -21,12 +30,7 @@ impl Places for Workspaces {
             let workspace = Workspace::open(&opened.directory, opened.access);
             let workspace =
                 workspace.map_err(|error| Refusal::WorkspaceRefused { reason: error.to_string() })?;
-            // A directory of the person may contain files that strangers wrote, so its content counts as untrusted.
-            let trust = match caller.place.root {
-                Root::Made => Trust::Trusted,
-                Root::Person { .. } => Trust::Untrusted,
-            };
-            Ok(Arc::new(workspace.with_trust(trust)))
+            Ok(Arc::new(workspace.with_trust(trust_in(&caller.place))))
         }
         .boxed()
     }

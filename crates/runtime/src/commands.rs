@@ -3,11 +3,11 @@
 
 use crate::handles::Handles;
 use polity_decide::idle::Background;
-use polity_hands::command::{CommandEnded, Told};
+use polity_hands::command::{BASH, CommandEnded, Told};
 use polity_registry::Registry;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::notice::Notice;
-use polity_store::{Bell, Conversation, Error, Store, apply, commands, messages, tasks};
+use polity_store::{Bell, Conversation, Error, Store, apply, commands, messages, seen, tasks};
 use polity_view::in_full;
 use std::sync::Arc;
 
@@ -39,12 +39,13 @@ async fn report(store: &Store, registry: &Registry, ended: CommandEnded) -> Told
     }
 }
 
-/// Tells an agent that its command has ended, unless the agent was told before or the task of the command is over.
+/// Tells an agent that its command has ended, unless the agent was told before or the task of the command is over. The
+/// notice quotes the output, so the agent has then seen the sources of the output.
 pub(crate) async fn tell(store: &Store, registry: &Registry, ended: CommandEnded) -> Result<(), Error> {
     let snapshot = registry.current();
     let write = store.write(move |tx| {
         Box::pin(async move {
-            let CommandEnded { agent, task, id, command, end, last_lines } = ended;
+            let CommandEnded { agent, task, id, command, end, last_lines, sources } = ended;
             let owner = Conversation { agent: agent.clone(), task: task.clone() };
             commands::ended(tx, &owner, &id).await?;
             if !tasks::open(&mut tx.connection).await?.contains(&task) {
@@ -52,6 +53,9 @@ pub(crate) async fn tell(store: &Store, registry: &Registry, ended: CommandEnded
             }
             let notice = Notice::CommandEnded { id, command, end, lines: last_lines };
             if !messages::was_told(&mut tx.connection, &task, &agent, 0, &notice).await? {
+                for source in &sources {
+                    seen::read(tx, &owner, source, BASH).await?;
+                }
                 apply::tell(tx, &snapshot, &task, &agent, notice, None).await?;
             }
             Ok(())

@@ -9,6 +9,7 @@ use polity_hands::call::{Content, File, Output, Source};
 use polity_society::tool_group::ServerName;
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// The content of a result, separated into texts and files.
 #[derive(Default)]
@@ -41,8 +42,8 @@ pub(crate) fn output(
         Some(structured) => Content::Json(with_text(structured, text)),
         None => Content::Text { origin: on_one_line(&format!("{server}: {tool}"), bounds.line_chars), text },
     };
-    Ok(Output { content, files: sorted.files, source: None, goes_on: None }
-        .from_source(Source::Server(server.clone())))
+    let sources = BTreeSet::from([Source::Server(server.clone())]);
+    Ok(Output { content, files: sorted.files, sources, goes_on: None })
 }
 
 /// Returns the structured content of a result. If the text of the result says something else, also returns the text.

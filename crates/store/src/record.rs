@@ -151,9 +151,9 @@ pub enum ToolResult {
         /// The files of the result, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         artifacts: Vec<ArtifactId>,
-        /// Where the content comes from, as the policy names it: `web`, `files` or `mcp:<server>`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        source: Option<String>,
+        /// The sources of the content, as the policy names them: `web`, `files` or `mcp:<server>`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        sources: Vec<String>,
     },
 }
 

@@ -7,7 +7,7 @@ use super::live::Owner;
 use super::names::{BASH, failed};
 use super::note::{Note, Notes, Over};
 use super::told::{CommandEnded, Listener, Told};
-use crate::call::{Caller, Invocation};
+use crate::call::{Caller, Invocation, Source};
 use polity_sandbox::{Error, Limits, Output};
 use polity_society::command::CommandEnd;
 use polity_society::id::{AgentId, CommandId, TaskId};
@@ -26,8 +26,14 @@ const ID_CHARS: usize = 8;
 pub(super) enum Seen {
     /// The command is still running.
     Running(Posted),
-    /// The command has ended. Holds how it ended, and the output.
-    Ended(Over, Output),
+    /// The command has ended.
+    Ended {
+        /// How the command ended.
+        over: Over,
+        output: Output,
+        /// The outside sources from which the output may come.
+        sources: BTreeSet<Source>,
+    },
 }
 
 impl Commands {
@@ -36,21 +42,23 @@ impl Commands {
         let _ = self.listener.set(listener);
     }
 
-    /// Starts a command in the background, and returns its id without waiting for its end.
+    /// Starts a command in the background, and returns its id without waiting for its end. `sources` are the outside
+    /// sources from which its output may come.
     pub(super) async fn start_background(
         self: &Arc<Self>,
         command: String,
         limits: Limits,
+        sources: BTreeSet<Source>,
         call: &Invocation,
     ) -> Result<CommandId, Refusal> {
         let (caller, commands) = (call.caller.clone(), Arc::clone(self));
         let id = id_of(&caller.task, &call.idempotency_key);
         let Owner { agent, task } = Owner::of(&caller);
-        let note = Note { id, agent, task, command, over: None };
+        let note = Note { id, agent, task, command, sources, over: None };
         let cancel = CancellationToken::new();
         // Put the command on the board, the list of running commands, before the first `await`. If the agent is stopped
         // after this line, its command is found on the board and ended.
-        let posted = self.board.post(note.id.clone(), note.owner(), cancel.clone());
+        let posted = self.board.post(note.id.clone(), note.owner(), note.sources.clone(), cancel.clone());
         posted.map_err(|full| failed(BASH, full.to_string()))?;
         // A separate tokio task starts the command. So if the runtime drops the future of this call halfway, the
         // command is still started completely, and can then be ended.
@@ -209,8 +217,11 @@ impl Commands {
         } else {
             None
         };
-        let ended = found.and_then(|(output, mut note)| note.over.take().map(|over| (over, output)));
-        ended.map(|(over, output)| Seen::Ended(over, output)).ok_or_else(|| self.unknown(caller, id))
+        let ended = found.and_then(|(output, note)| {
+            let Note { over, sources, .. } = note;
+            Some(Seen::Ended { over: over?, output, sources })
+        });
+        ended.ok_or_else(|| self.unknown(caller, id))
     }
 
     /// Records how many bytes of a background command's output the agent has seen.

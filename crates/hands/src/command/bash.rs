@@ -63,9 +63,14 @@ impl Tool for Bash {
             let most = settings.limits.timeout_ms;
             let timeout_ms = timeout_ms.unwrap_or(most).min(most);
             let limits = Limits { timeout_ms, ..settings.limits.clone() };
+            let sources = self.commands.sources(&invocation.caller.place).await;
             if background.unwrap_or_default() {
-                let id = self.commands.start_background(command, limits, &invocation).await?;
-                return Ok(Output::json(json!({"id": id, "running": true})).going_on(id));
+                let started =
+                    self.commands.start_background(command, limits, sources.clone(), &invocation).await;
+                let id = started?;
+                let output = Output::json(json!({"id": id, "running": true})).going_on(id);
+                // This result quotes nothing. But from now on, the command may write what it reads into the workspace.
+                return Ok(output.from_sources(sources));
             }
             let Invocation { caller, idempotency_key, cancel, progress, .. } = invocation;
             let output = self.commands.output_file(&caller.task, &idempotency_key);
@@ -76,7 +81,7 @@ impl Tool for Bash {
             let report = move |bytes: &[u8]| progress.report(String::from_utf8_lossy(bytes).trim_end());
             let finished = self.commands.start(order, report).await?.finished().await;
             let Finished { end, ended } = finished.map_err(|error| failed(BASH, error.to_string()))?;
-            Ok(report::of_end(&end, ended, timeout_ms, &settings).await)
+            Ok(report::of_end(&end, ended, timeout_ms, &settings).await.from_sources(sources))
         }
         .boxed()
     }

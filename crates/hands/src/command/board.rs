@@ -1,6 +1,7 @@
 //! The list of background commands that are running.
 
 use super::live::Owner;
+use crate::call::Source;
 use polity_sandbox::Viewer;
 use polity_society::id::{AgentId, CommandId, TaskId};
 use std::collections::{BTreeSet, HashMap};
@@ -27,6 +28,8 @@ pub(super) enum Aftermath {
 #[derive(Clone, Debug)]
 pub(super) struct Posted {
     pub(super) owner: Owner,
+    /// The outside sources from which the output may come.
+    pub(super) sources: BTreeSet<Source>,
     pub(super) begun: Instant,
     /// Gives access to the output. Absent until the command has started.
     pub(super) viewer: Option<Viewer>,
@@ -50,13 +53,20 @@ pub(super) struct Full;
 
 impl Board {
     /// Adds a command that is about to start, or returns an error if its task already has [`MOST`] commands.
-    pub(super) fn post(&self, id: CommandId, owner: Owner, cancel: CancellationToken) -> Result<(), Full> {
+    pub(super) fn post(
+        &self,
+        id: CommandId,
+        owner: Owner,
+        sources: BTreeSet<Source>,
+        cancel: CancellationToken,
+    ) -> Result<(), Full> {
         let mut board = self.lock();
         if board.values().filter(|posted| posted.owner.task == owner.task).count() >= MOST {
             return Err(Full);
         }
         let posted = Posted {
             owner,
+            sources,
             begun: Instant::now(),
             viewer: None,
             cancel,

@@ -6,15 +6,17 @@ use super::names::{BASH, failed};
 use super::note::Notes;
 use super::plan::{Directories, plan};
 use super::size;
+use super::sources::readable;
 use super::sums::disk_left;
 use super::told::Listener;
-use crate::call::{Caller, Root};
+use crate::call::{Caller, Place, Root, Source};
 use crate::tool::Confinement;
 use polity_sandbox::{Ended, Enter, Error, Level, Limits, Machine, Network, Running, Settings, Viewer};
 use polity_society::command::CommandEnd;
 use polity_society::id::TaskId;
 use polity_society::refusal::Refusal;
 use polity_workspaces::Workspaces;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::OnceCell;
@@ -113,6 +115,12 @@ impl Commands {
             (Level::Partial, _) => Confinement::Partial,
             (Level::None, _) => Confinement::None,
         }
+    }
+
+    /// Returns the outside sources from which the output of the next command at a place may come.
+    pub(super) async fn sources(&self, place: &Place) -> BTreeSet<Source> {
+        let level = self.machine().await.level;
+        readable(place, level, &self.settings().network)
     }
 
     /// Returns whether the settings allow commands on this machine. `true` until [`Self::machine`] was called.

@@ -2,7 +2,8 @@
 
 use polity_society::refusal::Refusal;
 
-pub(super) const BASH: &str = "bash";
+/// The name of the tool that runs commands.
+pub const BASH: &str = "bash";
 
 pub(super) const BASH_OUTPUT: &str = "bash_output";
 

@@ -7,11 +7,13 @@
 
 use super::excerpt::last_lines;
 use super::live::Owner;
+use crate::call::Source;
 use polity_files::durable;
 use polity_sandbox::{Excerpt, Output};
 use polity_society::command::CommandEnd;
 use polity_society::id::{AgentId, CommandId, TaskId};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -30,6 +32,9 @@ pub(super) struct Note {
     pub(super) agent: AgentId,
     pub(super) task: TaskId,
     pub(super) command: String,
+    /// The outside sources from which the output may come.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) sources: BTreeSet<Source>,
     /// How the command ended. Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<Over>,

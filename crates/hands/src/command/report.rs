@@ -44,9 +44,9 @@ pub(super) async fn of_look(id: &CommandId, seen: Seen, settings: &Settings) -> 
             let Fresh { text, next, .. } = since(&output, posted.seen, Tail::MayGrow);
             let duration = milliseconds(posted.begun.elapsed());
             let result = json!({"id": id, "running": true, "output": text, "durationMs": duration});
-            (Output::json(result), next)
+            (Output::json(result).from_sources(posted.sources), next)
         }
-        Seen::Ended(over, output) => {
+        Seen::Ended { over, output, sources } => {
             let Over { end, duration_ms, seen, restored, .. } = over;
             let Fresh { text, next, omitted } = since(&output, seen, Tail::IsFinal);
             let mut result = with_end(json!({"id": id}), &end, settings.limits.timeout_ms, settings);
@@ -56,7 +56,7 @@ pub(super) async fn of_look(id: &CommandId, seen: Seen, settings: &Settings) -> 
             }
             let made = Output::json(with_restored(result, &restored));
             let made = if omitted > 0 { with_file(made, &output.file).await } else { made };
-            (made, next)
+            (made.from_sources(sources), next)
         }
     }
 }

@@ -1,9 +1,11 @@
 //! The end of a background command, as passed to the listener that notifies the agent.
 
 use super::note::{Note, Over};
+use crate::call::Source;
 use futures::future::BoxFuture;
 use polity_society::command::CommandEnd;
 use polity_society::id::{AgentId, CommandId, TaskId};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The notice of a command's end quotes at most this many characters of the command.
@@ -25,6 +27,8 @@ pub struct CommandEnded {
     pub end: CommandEnd,
     /// The last lines of the output.
     pub last_lines: String,
+    /// The outside sources from which the output may come.
+    pub sources: BTreeSet<Source>,
 }
 
 impl CommandEnded {
@@ -35,8 +39,8 @@ impl CommandEnded {
         if command.len() < note.command.len() {
             command.push('…');
         }
-        let Note { id, agent, task, .. } = note.clone();
-        Some(Self { agent, task, id, command, end, last_lines })
+        let Note { id, agent, task, sources, .. } = note.clone();
+        Some(Self { agent, task, id, command, end, last_lines, sources })
     }
 }
 

@@ -5,13 +5,14 @@ use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use polity_web::{Search, Settings};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 fn text(output: &Output) -> (&str, &str) {
     // The source must be set on all content from the web, because the policy depends on what an agent has seen.
-    assert_eq!(output.source, Some(Source::Web));
+    assert_eq!(output.sources, BTreeSet::from([Source::Web]));
     match &output.content {
         Content::Text { origin, text } => (origin, text),
         Content::Json(json) => panic!("{json}"),
@@ -19,7 +20,7 @@ fn text(output: &Output) -> (&str, &str) {
 }
 
 fn json_of(output: &Output) -> &Value {
-    assert_eq!(output.source, Some(Source::Web));
+    assert_eq!(output.sources, BTreeSet::from([Source::Web]));
     match &output.content {
         Content::Json(json) => json,
         Content::Text { origin, text } => panic!("{origin}: {text}"),

@@ -1,6 +1,6 @@
 //! A data directory with the tools of the group `command`, and settings that a test can change.
 
-use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Place, Progress, Root};
+use polity_hands::call::{Attempt, Caller, Content, Hosts, Invocation, Output, Place, Progress, Root};
 use polity_hands::command::{CommandEnded, CommandTools, Commands, Told};
 use polity_hands::tool::Toolbox;
 use polity_sandbox::{Enter, Level, Limits, Machine, Settings, probe};
@@ -26,6 +26,8 @@ pub(crate) struct Bench {
     _home: Option<TempDir>,
     pub(crate) commands: Arc<Commands>,
     pub(crate) settings: Arc<Mutex<Settings>>,
+    /// The workspace of all agents.
+    pub(crate) root: Root,
     /// The ends of commands that the listener has got.
     pub(crate) told: Arc<Mutex<Vec<CommandEnded>>>,
     /// The value that the listener returns.
@@ -80,25 +82,27 @@ impl Bench {
             Box::pin(async move { answer })
         }));
         let tools = CommandTools::new(Arc::clone(&commands));
-        Some(Self { _home: None, commands, settings, told, answer, tools, calls: AtomicU64::new(0) })
+        let (root, calls) = (Root::Made, AtomicU64::new(0));
+        Some(Self { _home: None, commands, settings, root, told, answer, tools, calls })
     }
 
     pub(crate) fn tools(&self) -> Vec<String> {
         self.tools.tools().iter().map(|tool| tool.name().to_owned()).collect()
     }
 
-    pub(crate) async fn try_call_as(
+    /// Calls a tool, and returns everything that the tool returns to the runtime.
+    pub(crate) async fn whole_output(
         &self,
         agent: &str,
         tool: &str,
         arguments: Value,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Output, Refusal> {
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
         let caller = Caller {
             agent: AgentId::new(agent),
             task: task(),
             role: "r".to_owned(),
-            place: Place { root: Root::Made, worktree: None },
+            place: Place { root: self.root.clone(), worktree: None },
         };
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         let invocation = Invocation {
@@ -112,8 +116,16 @@ impl Bench {
             hosts: Hosts::any(),
         };
         let tool = self.tools.tools().into_iter().find(|known| known.name() == tool).unwrap();
-        let output =
-            tokio::time::timeout(PATIENCE, tool.run(invocation)).await.expect("the call must end")?;
+        tokio::time::timeout(PATIENCE, tool.run(invocation)).await.expect("the call must end")
+    }
+
+    pub(crate) async fn try_call_as(
+        &self,
+        agent: &str,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<Value, Refusal> {
+        let output = self.whole_output(agent, tool, arguments).await?;
         let Content::Json(value) = output.content else { panic!("{output:?}") };
         Ok(value)
     }

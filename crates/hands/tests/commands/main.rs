@@ -16,3 +16,5 @@ mod foreground;
 mod background;
 
 mod endings;
+
+mod sources;

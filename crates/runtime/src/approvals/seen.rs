@@ -27,14 +27,14 @@ pub(crate) async fn note(
         seen::read(tx, caller, &Source::Server(server.clone()), &call.name).await?;
     }
     match result {
-        ToolResult::Outside { source: Some(source), .. } => {
+        ToolResult::Outside { sources, .. } => {
             // Skips a source of a kind that only a later version of polity knows.
-            if let Ok(source) = source.parse::<Source>() {
+            for source in sources.iter().filter_map(|source| source.parse::<Source>().ok()) {
                 seen::read(tx, caller, &source, &call.name).await?;
             }
         }
         ToolResult::Artifact { artifact, .. } => note_opened(tx, caller, artifact).await?,
-        ToolResult::Outside { source: None, .. } | ToolResult::Json(_) => {}
+        ToolResult::Json(_) => {}
     }
     if let (None, Some(artifact)) = (refused, copied_from(call)) {
         note_opened(tx, caller, &artifact).await?;

@@ -3,7 +3,9 @@ use crate::testing::World;
 use polity_society::command::CommandEnd;
 use polity_society::id::CommandId;
 use polity_society::message::Body;
+use polity_society::policy::Source;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 fn ended(world: &World, id: &str) -> CommandEnded {
@@ -14,6 +16,7 @@ fn ended(world: &World, id: &str) -> CommandEnded {
         command: "cargo test".to_owned(),
         end: CommandEnd::Exited { code: 101 },
         last_lines: "1 failed".to_owned(),
+        sources: BTreeSet::from([Source::Files, Source::Web]),
     }
 }
 
@@ -38,6 +41,9 @@ async fn the_end_of_a_command_is_told_once_and_only_while_its_task_is_open() {
     tell(&world.store, &world.registry, ended(&world, "cmd-1")).await.unwrap();
     tell(&world.store, &world.registry, ended(&world, "cmd-2")).await.unwrap();
     assert_eq!(told(&world).await, ["cmd-1", "cmd-2"]);
+    // The notices quote the output, so root has seen the sources from which the output may come.
+    let seen = world.query("SELECT holder || ' ' || source FROM seen ORDER BY source").await;
+    assert_eq!(seen, ["agent:root files", "agent:root web"]);
     let task = world.task.clone();
     world.write(move |tx| Box::pin(async move { tasks::set_idle(tx, &task, Duration::ZERO).await })).await;
     tell(&world.store, &world.registry, ended(&world, "cmd-3")).await.unwrap();

@@ -483,8 +483,8 @@ impl Advance {
             }
             if shown_characters == 0 || json_line(&shown).chars().count() <= limit {
                 return Ok(match result {
-                    ToolResult::Outside { artifacts, source, .. } => {
-                        ToolResult::Outside { content: Content::Json(shown), artifacts, source }
+                    ToolResult::Outside { artifacts, sources, .. } => {
+                        ToolResult::Outside { content: Content::Json(shown), artifacts, sources }
                     }
                     ToolResult::Json(_) | ToolResult::Artifact { .. } => ToolResult::Json(shown),
                 });

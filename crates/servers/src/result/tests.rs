@@ -9,7 +9,8 @@ fn converted(result: Value) -> Result<Output, String> {
 }
 
 fn from_server(content: Content, files: Vec<File>) -> Output {
-    Output { content, files, source: Some(Source::Server(ServerName::new("s").unwrap())), goes_on: None }
+    let sources = BTreeSet::from([Source::Server(ServerName::new("s").unwrap())]);
+    Output { content, files, sources, goes_on: None }
 }
 
 fn text(text: &str) -> Content {
@@ -109,7 +110,7 @@ proptest! {
         let bounds = Bounds { files: 3, line_chars: 20, ..Bounds::default() };
         let result = serde_json::from_value(json!({"content": blocks})).unwrap();
         let output = output(&server, &tool, result, &bounds).unwrap();
-        prop_assert_eq!(output.source, Some(Source::Server(server)));
+        prop_assert_eq!(output.sources, BTreeSet::from([Source::Server(server)]));
         prop_assert!(output.files.len() <= count.min(3));
         let Content::Text { origin, .. } = output.content else { panic!() };
         prop_assert!(origin.starts_with("s:") && origin.chars().count() <= 21 && !origin.contains('\n'));

@@ -7,12 +7,13 @@ use polity_files::testing::Swapper;
 use polity_society::refusal::Refusal;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 use tokio_util::sync::CancellationToken;
 
 fn found(bench: &Bench, arguments: Value) -> (String, Vec<String>) {
     let output = bench.search(arguments).unwrap();
-    assert_eq!(output.source, Some(Source::Files));
+    assert_eq!(output.sources, BTreeSet::from([Source::Files]));
     let (origin, text) = text(&output);
     (origin.to_owned(), text.lines().map(str::to_owned).collect())
 }

@@ -6,10 +6,11 @@ use crate::files::testing::{Bench, json_of, text};
 use crate::tool::{AfterCrash, Effect, Tool};
 use polity_society::refusal::Refusal;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 fn view(bench: &Bench, path: &str, range: Value) -> (String, String) {
     let output = bench.edit("a1", json!({"command": "view", "path": path, "view_range": range})).unwrap();
-    assert_eq!(output.source, Some(Source::Files));
+    assert_eq!(output.sources, BTreeSet::from([Source::Files]));
     let (origin, text) = text(&output);
     (origin.to_owned(), text.to_owned())
 }
@@ -80,7 +81,7 @@ fn a_file_that_is_no_text_comes_as_a_file() {
         assert_eq!(json_of(&output), &json!({"path": path, "bytes": content.len()}));
         let [file] = &output.files[..] else { panic!("{output:?}") };
         assert_eq!((&file.bytes[..], file.filename.as_deref()), (content, Some(path)));
-        assert_eq!((&file.declared_mime, output.source), (&None, Some(Source::Files)));
+        assert_eq!((&file.declared_mime, &output.sources), (&None, &BTreeSet::from([Source::Files])));
     }
 }
 

@@ -124,13 +124,13 @@ pub(super) async fn end(
 
 /// Splits the output of a tool into the result to record and the files to store.
 fn taken_apart(output: call::Output) -> (ToolResult, Vec<call::File>) {
-    let call::Output { content, files, source, goes_on: _ } = output;
+    let call::Output { content, files, sources, goes_on: _ } = output;
     let content = match content {
         call::Content::Json(value) => Content::Json(value),
         call::Content::Text { origin, text } => Content::Text { origin, text },
     };
-    let source = source.map(|source| source.to_string());
-    (ToolResult::Outside { content, artifacts: Vec::new(), source }, files)
+    let sources = sources.iter().map(ToString::to_string).collect();
+    (ToolResult::Outside { content, artifacts: Vec::new(), sources }, files)
 }
 
 /// Takes encoded bytes out of a result. Returns the artifacts that they became.

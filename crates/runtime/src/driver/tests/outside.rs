@@ -2,7 +2,7 @@
 
 use super::*;
 use polity_hands::call::{File, Source};
-use polity_hands::tool::{Effect, Needs, Reach};
+use polity_hands::tool::{Confinement, Effect, Needs, Reach};
 use polity_llm::{Media, Part};
 use polity_society::tool_group::ToolGroup;
 use std::time::Duration;
@@ -185,8 +185,44 @@ async fn a_text_from_outside_is_quoted_and_cannot_pose_as_a_message() {
     assert!(lines[0].contains("https://example.org/ x"), "{text}");
     assert_eq!(lines[1], "Hello");
     assert!(lines[2].ends_with(&header) && lines[2] != header, "{text}");
-    let records = world.query("SELECT body FROM records WHERE body LIKE '%\"source\":\"web\"%'").await;
+    let records = world.query("SELECT body FROM records WHERE body LIKE '%\"sources\":[\"web\"]%'").await;
     assert_eq!(records.len(), 1);
+}
+
+/// A command may read the files of its workspace and the web, for example.
+#[tokio::test]
+async fn an_agent_has_seen_each_source_of_a_result() {
+    let world = World::new().await;
+    let output = Output::json(json!({})).from_sources([Source::Web, Source::Files]);
+    let says = vec![Say::Call("fetch", json!({})), Say::Text("done")];
+    drive_reader(&world, json!({}), says, vec![FakeTool::returns("fetch", Ok(output))]).await;
+    let seen = "SELECT source FROM seen WHERE holder LIKE 'agent:reader-%' ORDER BY source";
+    assert_eq!(world.query(seen).await, ["files", "web"]);
+}
+
+/// An agent that has read the web runs a command, which may write into the workspace. Another agent runs a command, which
+/// may read this.
+#[tokio::test]
+async fn commands_pass_sources_on_through_the_files_of_a_task() {
+    let world = World::new().await;
+    let page = Output::text("https://example.org/", "a page").from_source(Source::Web);
+    let fetch = FakeTool { reach: Reach::Other(Effect::Reads), ..FakeTool::returns("fetch", Ok(page)) };
+    let reach = Reach::Command { command: "make".to_owned(), confinement: Confinement::Full };
+    let build = FakeTool { reach, ..FakeTool::returns("build", Ok(Output::json(json!({})))) };
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    for (name, tools) in [("reader", &["fetch", "build"][..]), ("builder", &["build"][..])] {
+        let agent = world.hire("root", name, json!({})).await;
+        world.say("root", &agent, json!("work")).await;
+        let calls = tools.iter().map(|tool| (*tool, json!({}))).collect();
+        let script = ScriptedModel::in_order(vec![Say::Calls(calls), Say::Text("done")]);
+        let handles = world.handles(script, hands(vec![fetch.clone(), build.clone()]));
+        run(&handles, &world.of(&agent), &CancellationToken::new()).await.unwrap();
+    }
+    let seen = world.query("SELECT holder FROM seen WHERE source = 'web' ORDER BY holder").await;
+    let [builder, reader, workspace] = &seen[..] else { panic!("{seen:?}") };
+    assert!(builder.starts_with("agent:builder-") && reader.starts_with("agent:reader-"), "{seen:?}");
+    assert_eq!(workspace, "workspace");
 }
 
 #[tokio::test]
