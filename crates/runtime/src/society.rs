@@ -378,6 +378,13 @@ impl Society {
     }
 }
 
+/// Adds the outside tools that belong to the runtime, because they need the store.
+pub(crate) fn with_own_tools(hands: Hands, store: &Store, registry: &Arc<Registry>) -> Hands {
+    let hands = with_merging(hands, store);
+    let search = SearchTools::new(hands.clone(), store.clone(), Arc::clone(registry));
+    hands.with(Arc::new(search))
+}
+
 /// Adds the tool that merges worktrees. The tool needs the store to find out which agents are below its caller.
 fn with_merging(hands: Hands, store: &Store) -> Hands {
     let Some(workspaces) = hands.workspaces().cloned() else { return hands };
@@ -396,9 +403,7 @@ fn with_merging(hands: Hands, store: &Store) -> Hands {
 
 /// Creates the handles that drivers and readers share.
 fn handles(store: Store, blobs: BlobStore, parts: Parts, data: &Path) -> Arc<Handles> {
-    let hands = with_merging(parts.hands, &store);
-    let search = SearchTools::new(hands.clone(), store.clone(), Arc::clone(&parts.registry));
-    let hands = hands.with(Arc::new(search));
+    let hands = with_own_tools(parts.hands, &store, &parts.registry);
     let copying = Copying::new(&hands, &store, &blobs, &parts.registry);
     let private = vec![data.to_owned(), parts.registry.config_dir().to_owned()];
     Arc::new(Handles {

@@ -18,6 +18,7 @@ type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + S
 #[derive(Clone)]
 pub(crate) struct FakeTool {
     pub(crate) name: &'static str,
+    pub(crate) group: ToolGroup,
     pub(crate) reach: Reach,
     pub(crate) after_crash: AfterCrash,
     pub(crate) evidence: Value,
@@ -26,14 +27,15 @@ pub(crate) struct FakeTool {
 }
 
 impl FakeTool {
-    /// Makes a tool that changes something. Its calls may be repeated after a crash.
+    /// Makes a tool of the group `web` that changes something. Its calls may be repeated after a crash.
     pub(crate) fn new(
         name: &'static str,
         run: impl Fn(Invocation) -> BoxFuture<'static, Result<Output, Refusal>> + Send + Sync + 'static,
     ) -> Self {
         let evidence = Value::Null;
-        let reach = Reach::Other(Effect::Changes);
-        Self { name, reach, after_crash: AfterCrash::Repeat, evidence, needs: Vec::new(), run: Arc::new(run) }
+        let (group, reach) = (ToolGroup::Web, Reach::Other(Effect::Changes));
+        let (after_crash, needs, run) = (AfterCrash::Repeat, Vec::new(), Arc::new(run));
+        Self { name, group, reach, after_crash, evidence, needs, run }
     }
 
     /// Makes a tool that returns the same result for every call.
@@ -51,7 +53,7 @@ impl Tool for FakeTool {
     }
 
     fn group(&self) -> ToolGroup {
-        ToolGroup::Web
+        self.group.clone()
     }
 
     fn parameters(&self) -> Value {

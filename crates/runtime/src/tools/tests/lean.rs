@@ -1,11 +1,13 @@
 //! Checks that the fixed part of a request is small, because the user pays for this part with every model call. The
 //! tests write the tools as compact JSON, and count the tokens with a real tokenizer, for both languages.
 
-use crate::testing::snapshot;
-use crate::testing::tool::shipped_hands;
+use crate::society::with_own_tools;
+use crate::testing::tool::{FakeTool, shipped_hands};
+use crate::testing::{World, snapshot};
 use crate::tools::{Asker, Offering, ToolCache, offered, offered_outside};
 use polity_decide::guidance::Guidance;
 use polity_decide::render::{SystemFacts, Taker, system_message};
+use polity_hands::call::Output;
 use polity_hands::table::Hands;
 use polity_llm::Tool;
 use polity_registry::{Service, Snapshot};
@@ -17,7 +19,7 @@ use polity_society::id::AgentId;
 use polity_society::rules::{Link, Rights};
 use polity_society::text::Language;
 use polity_society::time::Timestamp;
-use polity_society::tool_group::{Grant, ToolGroup};
+use polity_society::tool_group::{Grant, ServerName, ToolGroup};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tiktoken_rs::{CoreBPE, o200k_base};
@@ -96,12 +98,14 @@ fn tokens(tokenizer: &CoreBPE, fixed: &(String, String)) -> usize {
 }
 
 /// The file docs/performance.md lists these limits and the counted tokens.
-#[test]
-fn what_is_said_before_any_task_is_small() {
+#[tokio::test]
+async fn what_is_said_before_any_task_is_small() {
     let tokenizer = o200k_base().unwrap();
     let without_hiring = [ToolGroup::Artifacts, ToolGroup::Context];
     for &language in Language::ALL {
-        let snapshot = in_language(language);
+        let world = World::with_app(&json!({"language": language})).await;
+        let snapshot = Arc::clone(&world.snapshot);
+        let all_hands = || with_own_tools(shipped_hands(), &world.store, &world.registry);
         let check = |what: &str, role, guidance, hands: Hands, limit: usize| {
             let count = tokens(&tokenizer, &fixed(&snapshot, role, guidance, &hands));
             println!("{language:?}: {what}: {count}");
@@ -121,35 +125,52 @@ fn what_is_said_before_any_task_is_small() {
             "an agent with files and commands",
             Some(("x", &worker[..])),
             Guidance::Full,
-            shipped_hands(),
+            all_hands(),
             1_700,
         );
         let reader = [ToolGroup::Artifacts, ToolGroup::Context, ToolGroup::Web];
-        check(
-            "an agent that reads the web",
-            Some(("x", &reader[..])),
-            Guidance::Full,
-            shipped_hands(),
-            1_400,
-        );
-        check(
-            "a small worker with files",
-            Some(("x", &worker[..])),
-            Guidance::FewTools,
-            shipped_hands(),
-            1_200,
-        );
+        check("an agent that reads the web", Some(("x", &reader[..])), Guidance::Full, all_hands(), 1_400);
+        check("a small worker with files", Some(("x", &worker[..])), Guidance::FewTools, all_hands(), 1_200);
         let small_reader = Some(("x", &reader[..]));
-        check("a small reader of the web", small_reader, Guidance::FewTools, shipped_hands(), 1_100);
-        check("root with files, commands and the web", None, Guidance::Full, shipped_hands(), 2_700);
-        check("root with all tools, small window", None, Guidance::FewTools, shipped_hands(), 1_700);
-        let (rights, hands) = (Rights::of(&Grant::everything(), &[]), shipped_hands());
+        check("a small reader of the web", small_reader, Guidance::FewTools, all_hands(), 1_100);
+        check("root with files, commands and the web", None, Guidance::Full, all_hands(), 2_800);
+        check("root with all tools, small window", None, Guidance::FewTools, all_hands(), 1_700);
+        let (rights, hands) = (Rights::of(&Grant::everything(), &[]), with_a_server(all_hands()));
         let asker = Asker { rights: &rights, role: "", snapshot: &snapshot, hands: &hands };
-        for tool in offered_outside(asker, &Offering::default(), &ToolCache::default()) {
+        // In a window of one token there is no room for the tool of the server, so the search is offered in its place.
+        let offering = Offering { window: Some(1), ..Offering::default() };
+        let mut measured = Vec::new();
+        for tool in offered_outside(asker, &offering, &ToolCache::default()) {
+            let name = tool.name.clone();
             let count = tokenizer.encode_ordinary(&in_request(tool).to_string()).len();
-            assert!(count <= 150, "{language:?}: {count} tokens");
+            println!("{language:?}: {name}: {count}");
+            assert!(count <= 150, "{language:?}: {name}: {count} tokens");
+            measured.push(name);
         }
+        measured.sort();
+        assert_eq!(measured, OUTSIDE_TOOLS);
     }
+}
+
+/// All outside tools that polity ships.
+const OUTSIDE_TOOLS: [&str; 10] = [
+    "bash",
+    "bash_output",
+    "bash_stop",
+    "fetch_page",
+    "http_request",
+    "merge_workspace",
+    "search_files",
+    "search_tools",
+    "str_replace_editor",
+    "web_search",
+];
+
+/// Adds a tool of an MCP server.
+fn with_a_server(hands: Hands) -> Hands {
+    let group = ToolGroup::Server(ServerName::new("git").unwrap());
+    let log = FakeTool::returns("git__log", Ok(Output::json(json!({}))));
+    hands.with(Arc::new(FakeTool { group, ..log }))
 }
 
 /// A request neither offers nor mentions a tool that the role of the agent must not use.
