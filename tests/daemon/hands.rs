@@ -4,13 +4,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use polity_tests::{Answer, Call, Conversation, Polity, ScriptedServer};
 use serde_json::{Value, json};
 
 use crate::support::hiring::brief;
+use crate::support::serving::Serving;
 use crate::support::{home, json_lines, run, start};
+
+/// Maximum wait for something that happens within a few seconds on an idle machine.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const BUGGY: &str = "#!/bin/sh\n# Adds two numbers.\necho $(($1 - $2))\n";
 const CHECK: &str = "#!/bin/sh\n[ \"$(sh add.sh 2 3)\" = 5 ] && echo all good\n";
@@ -316,6 +321,112 @@ fn after_kill_9_an_agent_is_told_once_that_its_command_was_interrupted() {
     let left = fs::read_dir("/proc").expect("processes").flatten();
     let lines = left.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
     assert_eq!(lines.filter(|line| String::from_utf8_lossy(line).contains("86417")).count(), 0);
+}
+
+/// Returns a number of seconds for `sleep` that no other test on this machine uses, so that the process can be found.
+fn mark(number: u32) -> String {
+    format!("{number}{:08}", std::process::id())
+}
+
+/// Returns whether the command line of a process on this machine contains a mark.
+fn runs(mark: &str) -> bool {
+    let processes = fs::read_dir("/proc").expect("processes").flatten();
+    let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(mark))
+}
+
+/// Waits until a condition no longer holds.
+#[track_caller]
+fn wait_while(condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while condition() {
+        assert!(Instant::now() < deadline, "it does not change");
+        sleep(Duration::from_millis(20));
+    }
+}
+
+/// Returns an `app.json` with which commands run on every machine without a question.
+fn free_commands() -> Value {
+    let policy = json!([{"tool": "bash", "decide": "allow"}]);
+    json!({"language": "en", "tools": {"sandbox": {"allowNone": true}, "policy": policy}})
+}
+
+/// Starts a command that sleeps in the background.
+fn sleeping(mark: &str) -> Answer {
+    Answer::call("bash", json!({"command": format!("sleep {mark}"), "background": true}))
+}
+
+/// Who ends the work of an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    Person,
+    Parent,
+}
+
+/// The script of a society: root hires a worker, which leaves a command running. When root hears of this and `by` is the
+/// parent, root ends the worker.
+fn boss(asked: &Conversation, mark: &str, by: By) -> Answer {
+    if asked.agent_id() != "root" {
+        let has_begun = !asked.results_of("bash").is_empty();
+        return if has_begun { Answer::say("it runs") } else { sleeping(mark) };
+    }
+    let Some(hired) = asked.results_of("spawn_agent_with_task").into_iter().next() else {
+        let role = json!({"name": "worker", "rolePrompt": "You work."});
+        let task = json!({"role": role, "taskBrief": brief("Work"), "initialMessage": {"text": "work"}});
+        return Answer::call("spawn_agent_with_task", task);
+    };
+    let has_ended = !asked.results_of("terminate_agent").is_empty();
+    if by == By::Parent && !has_ended && asked.text_contains("it runs") {
+        return Answer::call("terminate_agent", json!({"agentId": hired.value["id"]}));
+    }
+    Answer::say("done")
+}
+
+#[test]
+fn a_background_command_ends_when_the_work_of_its_agent_is_ended() {
+    for (number, by) in [(1, By::Person), (2, By::Parent)] {
+        let mark = mark(number);
+        let seconds = mark.clone();
+        let server = ScriptedServer::start(move |asked| boss(asked, &seconds, by));
+        let polity = home(&server, &free_commands());
+        let _serving = Serving::start(&polity);
+        let running = start(&polity, &["work"]);
+        // Now the turn of the worker has ended, so only the command is left of its work.
+        server.wait_until(PATIENCE, |requests| {
+            let mut asked = requests.iter().map(|request| request.conversation());
+            asked.any(|asked| asked.agent_id() == "root" && asked.text_contains("it runs"))
+        });
+        if by == By::Person {
+            wait_while(|| !runs(&mark));
+            let asked = server.requests().into_iter().map(|request| request.conversation().agent_id());
+            let worker = asked.into_iter().find(|agent| agent != "root").expect("a worker");
+            polity.run(&["stop", "--data", "data", &worker]).expect_code(0);
+        }
+        // The daemon goes on, so it is not its end that ends the command.
+        wait_while(|| runs(&mark));
+        // While the command was running, it kept the task open.
+        let output = running.wait().expect_code(0);
+        assert!(output.stdout.contains("done"), "{by:?}: {output:?}");
+    }
+}
+
+#[test]
+fn a_background_command_ends_with_its_task() {
+    let mark = mark(3);
+    let seconds = mark.clone();
+    let server = ScriptedServer::start(move |asked| match asked.results_of("bash").as_slice() {
+        [] => sleeping(&seconds),
+        _ => Answer::say("it runs"),
+    });
+    let polity = home(&server, &free_commands());
+    let _serving = Serving::start(&polity);
+    let _running = start(&polity, &["work"]);
+    server.wait_until(PATIENCE, |requests| requests.len() >= 2);
+    wait_while(|| !runs(&mark));
+    let tasks = json_lines(&polity.run(&["tasks", "--data", "data", "--json"]).expect_code(0).stdout);
+    let task = tasks[0]["id"].as_str().expect("a task");
+    polity.run(&["stop", "--data", "data", task]).expect_code(0);
+    wait_while(|| runs(&mark));
 }
 
 /// The script of an agent that stores a file as an artifact and saves the artifact as a file, several times.
