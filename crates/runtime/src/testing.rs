@@ -35,6 +35,9 @@ const SERVICES: &str = r#"{"services": [
      "capabilities": {"input": ["text", "vision", "audio", "video", "file"], "output": ["text", "tool_calling"]}}
 ]}"#;
 
+/// The file of the settings.
+const APP: &str = "app.json";
+
 /// A society without drivers.
 pub(crate) struct World {
     pub(crate) store: Store,
@@ -44,16 +47,18 @@ pub(crate) struct World {
     pub(crate) task: TaskId,
     pub(crate) signals: Signals,
     pub(crate) directory: TempDir,
+    /// The directory of the configuration files.
+    config: TempDir,
 }
 
 /// Returns the configuration for an `app.json`.
 pub(crate) async fn snapshot(app: &Value) -> Arc<Snapshot> {
-    registry(app).await.current()
+    registry(app).await.0.current()
 }
 
 /// Returns the registry for an `app.json`, for tests that start a whole society.
 pub(crate) async fn app_registry(app: &Value) -> Registry {
-    registry(app).await
+    registry(app).await.0
 }
 
 /// Creates an empty database that tests can copy. The database exists until the returned directory is dropped.
@@ -65,15 +70,16 @@ pub(crate) async fn template() -> (std::path::PathBuf, TempDir) {
     (file, directory)
 }
 
-async fn registry(app: &Value) -> Registry {
+/// Returns the registry for an `app.json`, and the directory of its files.
+async fn registry(app: &Value) -> (Registry, TempDir) {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("app.json"), app.to_string()).unwrap();
+    std::fs::write(directory.path().join(APP), app.to_string()).unwrap();
     std::fs::write(directory.path().join("llmservices.json"), SERVICES).unwrap();
     let environment = Environment::look_up(|_| None);
     let (registry, problems) =
         Registry::load(directory.path(), environment, Box::new(|| Box::pin(async { None }))).await.unwrap();
     assert_eq!(problems, []);
-    registry
+    (registry, directory)
 }
 
 /// Returns a complete task brief.
@@ -102,18 +108,27 @@ impl World {
         let file = directory.path().join("polity.db");
         let (store, signals) = Store::open(&file, Durability::Normal).await.unwrap();
         let blobs = BlobStore::open(directory.path().join("artifacts")).await.unwrap();
-        let registry = Arc::new(registry(app).await);
+        let (registry, config) = registry(app).await;
         let world = Self {
             store,
             blobs,
             snapshot: registry.current(),
-            registry,
+            registry: Arc::new(registry),
             task: TaskId::new("t-1"),
             signals,
             directory,
+            config,
         };
         world.add_task("t-1").await;
         world
+    }
+
+    /// Replaces `app.json`, as the person may do while agents work.
+    pub(crate) async fn configure(&mut self, app: &Value) {
+        std::fs::write(self.config.path().join(APP), app.to_string()).unwrap();
+        self.registry.reload().await;
+        self.snapshot = self.registry.current();
+        assert_eq!(self.snapshot.problems, []);
     }
 
     pub(crate) async fn add_task(&self, id: &str) {

@@ -3,7 +3,6 @@
 
 use super::approvals::{answer, drive, questions};
 use super::*;
-use crate::testing::app_registry;
 use polity_society::approval::Answer;
 use polity_view::ApprovalState;
 
@@ -34,12 +33,6 @@ impl Interrupted {
             () = reached.notified() => {}
         }
         Self { world, clerk, pay, runs }
-    }
-
-    /// Replaces `app.json` before the next start.
-    async fn configure(&mut self, app: Value) {
-        self.world.registry = Arc::new(app_registry(&app).await);
-        self.world.snapshot = self.world.registry.current();
     }
 
     /// Starts the driver of the clerk again, until the driver ends.
@@ -79,11 +72,12 @@ async fn a_call_that_a_crash_interrupted_runs_again_only_if_it_is_still_allowed(
             match narrowing {
                 Narrowing::Role => narrow_roles(&crashed.world).await,
                 Narrowing::Root => {
-                    crashed.configure(json!({"tools": {"root": ["organization", "artifacts"]}})).await;
+                    let root = json!(["organization", "artifacts"]);
+                    crashed.world.configure(&json!({"tools": {"root": root}})).await;
                 }
                 Narrowing::Rule => {
                     let rule = json!({"group": "web", "decide": "deny"});
-                    crashed.configure(json!({"tools": {"policy": [rule]}})).await;
+                    crashed.world.configure(&json!({"tools": {"policy": [rule]}})).await;
                 }
             }
             crashed.restart(vec![Say::Text("I may not")]).await;
@@ -107,7 +101,7 @@ async fn a_call_that_a_crash_interrupted_waits_for_the_person_if_a_new_rule_says
         for (said, expect, runs) in [(Answer::Yes, "ok", 2), (Answer::No, "approval_denied", 1)] {
             let mut crashed = Interrupted::new(after_crash).await;
             let rule = json!({"group": "web", "write": true, "decide": "ask"});
-            crashed.configure(json!({"tools": {"policy": [rule]}})).await;
+            crashed.world.configure(&json!({"tools": {"policy": [rule]}})).await;
             // However often the process starts while the question is open, the person is asked only once.
             crashed.restart(Vec::new()).await;
             crashed.restart(Vec::new()).await;
