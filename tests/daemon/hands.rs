@@ -429,6 +429,75 @@ fn a_background_command_ends_with_its_task() {
     wait_while(|| runs(&mark));
 }
 
+/// The script of an agent that starts a command in the background, and then runs a command in the foreground. Both
+/// print a line and wait for the file `go`.
+fn two_commands(asked: &Conversation) -> Answer {
+    let command = |line: &str| format!("echo {line}; until [ -e go ]; do sleep 0.05; done");
+    match asked.results_of("bash").len() {
+        0 => Answer::call("bash", json!({"command": command("behind"), "background": true})),
+        1 => Answer::call("bash", json!({"command": command("before")})),
+        _ => Answer::say("both have ended"),
+    }
+}
+
+/// Reads a route until `holds` accepts the answer, and returns the answer.
+#[track_caller]
+fn until(daemon: &Serving, route: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        let answer = daemon.call(route, b"").json();
+        if holds(&answer) {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "{route} still answers {answer:#}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn running_commands_are_shown_with_their_output_in_the_background_and_in_the_foreground() {
+    let server = ScriptedServer::start(two_commands);
+    // At the level `partial`, the person would be asked about commands.
+    let policy = json!([{"group": "command", "decide": "allow"}]);
+    let polity = home(&server, &json!({"language": "en", "tools": {"policy": policy}}));
+    let project = project(&polity);
+    let daemon = Serving::start(&polity);
+    let message = json!({"text": "work", "workspace": project});
+    let posted = daemon.call("POST /api/messages", message.to_string().as_bytes()).json();
+    server.wait_until(Duration::from_secs(60), |requests| !requests.is_empty());
+    if !server.requests()[0].conversation().offered_tools().contains(&"bash") {
+        println!("not checked: this machine has no sandbox");
+        return;
+    }
+
+    let all = |commands: &Value, holds: fn(&Value) -> bool| {
+        commands.as_array().is_some_and(|commands| commands.len() == 2 && commands.iter().all(holds))
+    };
+    let commands = until(&daemon, "GET /api/commands?agent=root", |commands| {
+        all(commands, |one| one["output"] != "" && one["processes"] != 0 && one["memoryBytes"] != 0)
+    });
+    let [behind, before] = [&commands[0], &commands[1]];
+    assert_eq!((&behind["output"], &before["output"]), (&json!("behind"), &json!("before")));
+    assert!(behind["id"].as_str().is_some_and(|id| id.starts_with("cmd-")), "{commands:#}");
+    assert_eq!(before.get("id"), None, "it runs in the foreground");
+    assert!(before["command"].as_str().is_some_and(|command| command.starts_with("echo before;")));
+    assert!(all(&commands, |one| one["agent"] == "root" && one["since"].is_i64()));
+    assert_eq!(behind["task"], posted["task"]);
+    assert_eq!(daemon.call("GET /api/commands?task=task-0", b"").json(), json!([]));
+    let shown = polity.run(&["agent", "root", "--data", "data"]).expect_code(0).stdout;
+    for part in ["running commands", behind["id"].as_str().expect("an id"), "in the foreground  echo before;"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+
+    // Who follows the events hears what the foreground command prints.
+    let events = until(&daemon, "GET /api/events?kind=tool_progress", |page| page["events"][0].is_object());
+    let progress = &events["events"][0];
+    assert_eq!((&progress["tool"], &progress["text"]), (&json!("bash"), &json!("before")));
+    fs::write(project.join("go"), "").expect("a file");
+    until(&daemon, "GET /api/commands", |commands| *commands == json!([]));
+}
+
 /// The script of an agent that stores a file as an artifact and saves the artifact as a file, several times.
 fn copier(asked: &Conversation) -> Answer {
     const COPIES: usize = 4;

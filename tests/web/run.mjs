@@ -9,6 +9,7 @@
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { commandsOf } from "./commands.mjs";
 import { crowdOf } from "./crowd.mjs";
 import { foreseesOf } from "./foresees.mjs";
 import { handsOf } from "./hands.mjs";
@@ -766,6 +767,7 @@ try {
   await crowdOf(browser, BINARY, says);
   await foreseesOf(browser, BINARY, says);
   await handsOf(browser, BINARY, says);
+  await commandsOf(browser, BINARY, says);
   await hostileOf(browser, BINARY, says);
   await bears(browser, page, daemon);
   says("the page has logged no error and contacted no other server");

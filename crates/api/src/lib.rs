@@ -18,6 +18,7 @@ mod approvals;
 mod artifacts;
 mod assets;
 mod bodies;
+mod commands;
 mod events;
 mod extract;
 mod gc;
@@ -136,6 +137,7 @@ fn declared(mut routes: openapi::Routes) -> openapi::Routes {
     workspaces::routes(&mut routes);
     approvals::routes(&mut routes);
     agents::routes(&mut routes);
+    commands::routes(&mut routes);
     messages::routes(&mut routes);
     search::routes(&mut routes);
     why::routes(&mut routes);

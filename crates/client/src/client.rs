@@ -9,11 +9,11 @@ use http_body::Body;
 use polity_society::id::{AgentId, ApprovalId, MessageId, PermissionId, RoleId, ServiceId, TaskId};
 use polity_view::{
     AgentDetail, AgentFilter, AgentPage, AgentView, ApprovalAnswer, ApprovalFilter, ApprovalPage,
-    ApprovalView, ArtifactFilter, ArtifactPage, ArtifactView, ConfigView, ContactView, ConversationView,
-    EventFilter, EventPage, Forked, FreedView, FreeingFilter, Leaving, MessageFilter, MessagePage,
-    MessageView, NewFork, NowFilter, NowView, PermissionView, Posted, RequestPreview, RoleView, SearchFilter,
-    SearchPage, SentRequest, ServerView, ServiceView, Steered, TaskFilter, TaskPage, TaskView, UsageFilter,
-    UsageView, Why, WhyFilter,
+    ApprovalView, ArtifactFilter, ArtifactPage, ArtifactView, CommandFilter, CommandView, ConfigView,
+    ContactView, ConversationView, EventFilter, EventPage, Forked, FreedView, FreeingFilter, Leaving,
+    MessageFilter, MessagePage, MessageView, NewFork, NowFilter, NowView, PermissionView, Posted,
+    RequestPreview, RoleView, SearchFilter, SearchPage, SentRequest, ServerView, ServiceView, Steered,
+    TaskFilter, TaskPage, TaskView, UsageFilter, UsageView, Why, WhyFilter,
 };
 use reqwest::Method;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
@@ -337,6 +337,11 @@ impl Client {
     /// Fetches the contacts of an agent.
     pub async fn contacts(&self, id: &AgentId) -> Result<Vec<ContactView>, Error> {
         self.get(&["api", "agents", id.as_str(), "contacts"], &()).await
+    }
+
+    /// Fetches the running commands of agents.
+    pub async fn commands(&self, filter: &CommandFilter) -> Result<Vec<CommandView>, Error> {
+        self.get(&["api", "commands"], filter).await
     }
 
     /// Stops, pauses or resumes an agent, alone or with all its descendants.

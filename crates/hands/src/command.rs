@@ -10,7 +10,7 @@
 //! the database. So if polity crashes before the commit, the end is not lost: at the next start, [`Commands::recover`]
 //! returns the commands whose notes are still open.
 //!
-//! `live` lists all running commands. `sums` decides whether the commands of a task together exceed a limit of the
+//! `live` lists all running commands, also for the person who watches ([`RunningCommand`]). `sums` decides whether the commands of a task together exceed a limit of the
 //! task. If they do, `live` ends the command that uses most of the limited resource, such as memory.
 
 mod sums;
@@ -21,9 +21,11 @@ mod plan;
 
 mod sources;
 
-mod live;
-
 mod excerpt;
+
+mod running;
+
+mod live;
 
 mod note;
 
@@ -49,5 +51,6 @@ mod tools;
 
 pub use commands::{Commands, SettingsSource};
 pub use names::BASH;
+pub use running::RunningCommand;
 pub use told::{CommandEnded, Listener, Told};
 pub use tools::CommandTools;

@@ -1,15 +1,17 @@
-//! Background commands: tells agents how their commands ended, and stops the commands of ended agents and of finished
-//! tasks.
+//! Commands: tells agents how their background commands ended, stops the commands of ended agents and of finished
+//! tasks, and shows the person the commands that run.
 
 use crate::handles::Handles;
+use crate::head::head;
 use polity_decide::idle::Background;
-use polity_hands::command::{BASH, CommandEnded, Told};
+use polity_hands::command::{BASH, CommandEnded, RunningCommand, Told};
 use polity_registry::Registry;
 use polity_society::id::{AgentId, TaskId};
 use polity_society::notice::Notice;
 use polity_store::{Bell, Conversation, Error, Store, apply, commands, messages, seen, tasks};
-use polity_view::in_full;
+use polity_view::{CommandFilter, CommandView, in_full};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 /// Finds out which sandbox this machine offers for commands. If an earlier process of polity has started commands,
 /// tells the agents how these commands ended. The society calls this function before agents work.
@@ -69,6 +71,34 @@ pub(crate) fn background(handles: &Handles, task: &TaskId) -> Background {
     match handles.hands.commands() {
         Some(commands) if commands.are_running(task) => Background::Running,
         Some(_) | None => Background::Quiet,
+    }
+}
+
+/// Returns the running commands that a filter selects, the oldest first.
+pub(crate) fn running(handles: &Handles, filter: &CommandFilter) -> Vec<CommandView> {
+    let Some(commands) = handles.hands.commands() else { return Vec::new() };
+    let CommandFilter { task: of_task, agent: of_agent } = filter;
+    let is_meant = |agent: &AgentId, task: &TaskId| {
+        of_agent.as_ref().is_none_or(|wanted| wanted == agent)
+            && of_task.as_ref().is_none_or(|wanted| wanted == task)
+    };
+    commands.running(is_meant).into_iter().map(shown).collect()
+}
+
+fn shown(running: RunningCommand) -> CommandView {
+    let RunningCommand { agent, task, id, command, since, last_lines, output_bytes, usage } = running;
+    let since = since.duration_since(UNIX_EPOCH).unwrap_or_default();
+    CommandView {
+        task,
+        agent,
+        id,
+        command: head(&command),
+        since: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        output: last_lines,
+        output_bytes,
+        memory_bytes: usage.memory_bytes,
+        processes: usage.processes,
+        disk_bytes: usage.disk_bytes,
     }
 }
 

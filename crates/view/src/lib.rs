@@ -13,6 +13,7 @@ mod in_full;
 mod agent;
 mod approval;
 mod artifact;
+mod command;
 mod freed;
 mod message;
 mod search;
@@ -43,6 +44,7 @@ pub use event::{
 pub use in_full::in_full;
 
 pub use artifact::{ArtifactFilter, ArtifactPage, ArtifactView};
+pub use command::{CommandFilter, CommandView};
 pub use freed::{AmountView, FreedView, FreeingFilter};
 pub use message::{
     ConversationView, EntryView, MessageFilter, MessagePage, MessageView, Order, RequestPreview,

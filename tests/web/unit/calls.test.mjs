@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { afterEvents, callsOf } from "../../../crates/api/web/assets/calls.js";
+import { afterEvents, callsOf, commandOf, outputOf, runsCommand } from "../../../crates/api/web/assets/calls.js";
 
 const event = (seq, kind, more = {}) => ({ seq, at: seq * 1000, event: kind, task: "t", agent: "a", call: "c1", tool: "bash", ...more });
 const turn = (seq, kind, more = {}) => ({ seq, at: seq * 1000, event: kind, task: "t", agent: "a", ...more });
@@ -54,4 +54,23 @@ test("ended calls are forgotten before running ones, and an agent's calls are li
   const listed = callsOf(calls, "a");
   assert.deepEqual([listed[0].call, listed.at(-1).call], ["c401", "c1"]);
   assert.deepEqual(callsOf(calls, "b"), []);
+});
+
+test("a running call shows the output of its command, otherwise its newest report, and in the end its result", () => {
+  const running = only(after(...RUN));
+  assert.equal(outputOf(running, { output: "three" }), "three");
+  assert.equal(outputOf(running, { output: "" }), "two", "the daemon has not read the output yet");
+  assert.equal(outputOf(running), "two");
+  assert.equal(outputOf(only(after(...RUN, END)), { output: "three" }), "done");
+});
+
+test("a running call of bash waits for the command in the foreground of its agent and its task", () => {
+  const running = only(after(...RUN));
+  const command = { agent: "a", task: "t", command: "ls" };
+  const others = [{ ...command, id: "cmd-1" }, { ...command, agent: "b" }, { ...command, task: "u" }];
+  assert.equal(commandOf([...others, command], running), command);
+  assert.equal(commandOf(others, running), undefined);
+  assert.equal(commandOf([command], only(after(...RUN, END))), undefined);
+  assert.equal(commandOf([command], { ...running, tool: "fetch_page" }), undefined);
+  assert.deepEqual([runsCommand([running]), runsCommand([]), runsCommand([only(after(...RUN, END))])], [true, false, false]);
 });

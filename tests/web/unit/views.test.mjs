@@ -10,6 +10,7 @@ import { LANGUAGES, pieces, preferred, texts } from "../../../crates/api/web/ass
 import { SHORTCUTS, meaning } from "../../../crates/api/web/assets/keys.js";
 import { PAGES, parse, write } from "../../../crates/api/web/assets/route.js";
 import { STATES } from "../../../crates/api/web/assets/state.js";
+import { usesOf } from "../../../crates/api/web/assets/views/calls.js";
 import { detailsOf, silenceOf } from "../../../crates/api/web/assets/views/doing.js";
 import { chipsOf } from "../../../crates/api/web/assets/views/sentence.js";
 import { rowsOf, step } from "../../../crates/api/web/assets/tree.js";
@@ -71,6 +72,14 @@ test("what an agent does is told with its details, and what follows a silence", 
   assert.equal(silent({ since: 8_000, until: 60_000, then: "fallback", fallback: "far" }),
     "local has been silent for 0:12; in 0:40 far is asked instead");
   assert.equal(silent({ since: 8_000, until: 60_000, then: "give_up" }), "local has been silent for 0:12; in 0:40 the call fails");
+});
+
+test("what a running command uses is told, and what is not known is left out", () => {
+  const uses = { processes: 1, memoryBytes: 2_000_000, diskBytes: 0, outputBytes: 0 };
+  assert.equal(usesOf(texts("en"), uses), "1 process, 2.0 MB of memory");
+  const more = { ...uses, processes: 3, diskBytes: 5_000, outputBytes: 70 };
+  assert.equal(usesOf(texts("en"), more), "3 processes, 2.0 MB of memory, 5.0 kB added on disk, 70 B printed");
+  assert.equal(usesOf(texts("zh"), uses), "1 个进程, 内存 2.0 MB");
 });
 
 test("every kind of event, outcome, failure and next attempt of the runtime has its text and its group", () => {

@@ -44,6 +44,7 @@ async fn whoever_only_reads_is_told_the_same_and_asked_for_no_token() {
         "/api/search?q=%22%20NEAR(*",
         "/api/services",
         "/api/servers",
+        "/api/commands",
         "/api/config",
         "/api/usage",
         "/api/events?after=0&limit=1000",

@@ -142,6 +142,7 @@ async fn every_route_is_good_for_something() {
         daemon.get(&format!("/api/services/{service}")).await.ok()["usage"]["calls"].as_u64().unwrap() > 0
     );
     assert_eq!(daemon.get("/api/servers").await.ok(), json!([]));
+    assert_eq!(daemon.get(&format!("/api/commands?agent=root&task={task}")).await.ok(), json!([]));
     let config = daemon.get("/api/config").await.ok();
     let freed = daemon.call("POST", "/api/gc?dryRun=true").await.ok();
     assert_eq!(freed["stored"]["files"], 0, "what was stored lately stays: {freed}");
@@ -241,6 +242,7 @@ async fn what_makes_no_sense_is_refused() {
         "/api/messages?unshown=1&unshown=1",
         "/api/artifacts?kind=spoon",
         "/api/usage?user=me",
+        "/api/commands?command=ls",
         "/api/events?after=1&before=2",
         "/api/events?live=true",
     ] {

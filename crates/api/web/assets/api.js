@@ -115,6 +115,8 @@ export function connect(leave) {
     changes: (id, commit) => get(path`/api/tasks/${id}/changes`, { commit }),
     /** Reads the newest events about calls. If `agent` is given, reads only the calls of this agent. */
     calls: async (agent) => (await get("/api/events", { agent, kind: CALL_KINDS.join(","), before: Number.MAX_SAFE_INTEGER, limit: 500 })).events,
+    /** Reads the running commands of an agent. */
+    commands: (agent) => get("/api/commands", { agent }),
     permissions: () => get("/api/permissions"),
     removePermission: (id) => send("DELETE", path`/api/permissions/${id}`),
     search: (filter) => get("/api/search", filter),

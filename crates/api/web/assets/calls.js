@@ -1,4 +1,5 @@
-// The calls of tools that act outside the society. Pure functions compute them from the events about calls.
+// The calls of tools that act outside the society. Pure functions compute them from the events about calls. The commands
+// that calls have started are read from the daemon, because their usage is not in the events.
 
 /** The kinds of events that begin, change or end a call. */
 export const CALL_KINDS = ["tool_started", "tool_progress", "tool_called", "turn_ended", "agent_stopped"];
@@ -66,4 +67,30 @@ function bounded(calls) {
 /** Returns the calls of an agent, the latest first. */
 export function callsOf(calls, agent) {
   return [...calls.values()].filter((call) => call.agent === agent).sort((a, b) => b.began - a.began);
+}
+
+/** The tool that runs commands. */
+const BASH = "bash";
+
+/** Returns whether any of these calls runs a command. */
+export function runsCommand(calls) {
+  return calls.some((call) => call.tool === BASH && call.state === "running");
+}
+
+/**
+ * Returns the command that a running call waits for, if it is among the running commands. In a task, an agent runs at
+ * most one command in the foreground.
+ */
+export function commandOf(commands, call) {
+  if (!runsCommand([call])) return undefined;
+  return commands.find((command) => !command.id && command.agent === call.agent && command.task === call.task);
+}
+
+/**
+ * Returns what a call shows: while it runs, the last output of its command or its newest report; then the beginning of
+ * its result.
+ */
+export function outputOf(call, command) {
+  if (call.state !== "running") return call.head;
+  return command?.output || call.progress;
 }

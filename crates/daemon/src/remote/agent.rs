@@ -6,15 +6,15 @@ use super::{Shape, Source};
 use crate::failure::Failure;
 use crate::output::Page;
 use crate::output::table::{BAD, Cell, DIM, HELD, NAME, PLAIN, block, painted, table};
-use crate::output::{complain, print_json, show};
+use crate::output::{bytes, complain, print_json, show};
 use clap::Args;
 use polity_client::{Client, Media};
 use polity_society::agent::Standing;
 use polity_society::brief::TaskBrief;
 use polity_society::id::{AgentId, TaskId};
 use polity_view::{
-    AgentDetail, ContactView, ConversationView, EntryView, MessageView, RequestPreview, RightView,
-    SentRequest,
+    AgentDetail, CommandFilter, CommandView, ContactView, ConversationView, EntryView, MessageView,
+    RequestPreview, RightView, SentRequest, elapsed,
 };
 use serde_json::Value;
 
@@ -79,7 +79,9 @@ pub(crate) async fn run(arguments: Arguments) -> Result<u8, Failure> {
             }
         }
     } else {
-        arguments.shape.one(&client.agent(&id).await?, |detail| in_words(detail, now()))?;
+        let detail = client.agent(&id).await?;
+        let commands = client.commands(&CommandFilter { agent: Some(id), task: None }).await?;
+        arguments.shape.one(&detail, |detail| in_words(detail, &commands, now()))?;
     }
     Ok(0)
 }
@@ -101,8 +103,8 @@ pub(crate) async fn whole_conversation(
     Ok(conversation)
 }
 
-/// Formats all details of an agent. `now` is the time in milliseconds since 1970.
-fn in_words(detail: &AgentDetail, now: i64) -> String {
+/// Formats all details of an agent, and its running commands. `now` is the time in milliseconds since 1970.
+fn in_words(detail: &AgentDetail, commands: &[CommandView], now: i64) -> String {
     let agent = &detail.agent;
     let mut parts = vec![table(&[agents::row("", agent, now)])];
     let mut line = |name: &str, value: &str| {
@@ -137,6 +139,10 @@ fn in_words(detail: &AgentDetail, now: i64) -> String {
     for hold in &detail.holds {
         parts.push(format!("  {}", painted(HELD, &format!("parked in {}: {}", hold.task, hold.reason))));
     }
+    if !commands.is_empty() {
+        parts.push(painted(NAME, "running commands"));
+        parts.extend(commands.iter().map(|command| command_in_words(command, now)));
+    }
     if let Some(prompt) = &detail.role_prompt {
         parts.push(format!("{}\n{}", painted(NAME, "role"), block("    ", prompt)));
     }
@@ -166,6 +172,21 @@ fn rights_in_words(rights: &[RightView]) -> String {
         line.push_str(&format!("; not {} ({place}{by})", right.group));
     }
     line
+}
+
+/// Formats a running command: its id, how long it has been running, what it uses, and the end of its output.
+fn command_in_words(command: &CommandView, now: i64) -> String {
+    let id = command.id.as_ref().map_or("in the foreground", |id| id.as_str());
+    let plural = if command.processes == 1 { "" } else { "es" };
+    let uses = format!("{} process{plural}, {} of memory", command.processes, bytes(command.memory_bytes));
+    let facts: Vec<String> = elapsed(command.since, now).into_iter().chain([uses]).collect();
+    let row = vec![
+        Cell::new(NAME, id).after("    "),
+        Cell::new(PLAIN, &command.command),
+        Cell::new(DIM, &facts.join(", ")),
+    ];
+    let output = block("        ", &command.output);
+    [table(&[row]), output].into_iter().filter(|lines| !lines.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 fn contact(contact: &ContactView) -> Vec<Cell> {
@@ -290,13 +311,13 @@ fn body_in_words(sent: &SentRequest) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::examples::{NOW, conversation, detail, preview};
+    use super::super::examples::{NOW, commands, conversation, detail, preview};
     use super::*;
     use crate::output::table::without_styles;
 
     #[test]
     fn an_agent_in_words() {
-        insta::assert_snapshot!(without_styles(&in_words(&detail(), NOW)), @r#"
+        insta::assert_snapshot!(without_styles(&in_words(&detail(), &commands(), NOW)), @r#"
 agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 messages wait  local  12 calls, 19200 + 324 tokens
   hired by: root, 1970-01-01 00:00:00
   model: local/qwen3-vl:8b
@@ -306,6 +327,12 @@ agent-sae2  组长  thinking at local, 12 s, 81 tokens, waits for agent-7cwh  2 
   tasks: task-4x2k
   has hired: agent-7cwh, writer-11aa
   parked in task-4x2k: red <U+001B>[31m<U+0007> and more
+running commands
+    cmd-0f3a91c2  cargo test  1 min 5 s, 3 processes, 104.8 MB of memory
+        running 12 tests
+        red <U+001B>[31m<U+0007> and
+        more
+    in the foreground  red <U+001B>[31m<U+0007> and more  1 process, 0 bytes of memory
 role
     Lead the work.
     red <U+001B>[31m<U+0007> and

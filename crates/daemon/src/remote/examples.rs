@@ -7,7 +7,7 @@ use polity_society::approval::Answer;
 use polity_society::brief::TaskBrief;
 use polity_society::contact::Source;
 use polity_society::content::{Capabilities, Capability, Kind};
-use polity_society::id::{AgentId, ApprovalId, ArtifactId, MessageId, RoleId, ServiceId, TaskId};
+use polity_society::id::{AgentId, ApprovalId, ArtifactId, CommandId, MessageId, RoleId, ServiceId, TaskId};
 use polity_society::limits::Limits;
 use polity_society::message::{Expects, Finality, MessageState};
 use polity_society::mime::MimeType;
@@ -15,9 +15,9 @@ use polity_society::text::Language;
 use polity_society::tool_group::ToolGroup;
 use polity_view::{
     AgentDetail, AgentState, AgentUsage, AgentView, ApprovalState, ApprovalView, ArtifactView, Awaited,
-    Circuit, ConfigProblem, ConfigView, ContactView, ConversationView, Doing, EntryView, HoldView,
-    MessageView, PriceView, RefusedMedia, RequestPreview, RightView, ServiceState, ServiceUsage, ServiceView,
-    Severity, TaskState, TaskUsage, TaskView, UsageSum, UsageView,
+    Circuit, CommandView, ConfigProblem, ConfigView, ContactView, ConversationView, Doing, EntryView,
+    HoldView, MessageView, PriceView, RefusedMedia, RequestPreview, RightView, ServiceState, ServiceUsage,
+    ServiceView, Severity, TaskState, TaskUsage, TaskView, UsageSum, UsageView,
 };
 use polity_view::{Entry, Event, NextAttempt, Outcome, Routing, Shown};
 use serde_json::{Map, Value, json};
@@ -113,6 +113,32 @@ pub(super) fn agents() -> Vec<AgentView> {
     let paused = Doing::Paused { since: 15_000 };
     let other = AgentView { role: "clerk".to_owned(), ..at(paused, agent("clerk-22bb", Some("root"))) };
     vec![user, root, lead, other, reader, ended]
+}
+
+pub(super) fn commands() -> Vec<CommandView> {
+    let in_background = CommandView {
+        task: task_id(),
+        agent: AgentId::new("agent-sae2"),
+        id: Some(CommandId::new("cmd-0f3a91c2")),
+        command: "cargo test".to_owned(),
+        since: 10_000,
+        output: format!("running 12 tests\n{HOSTILE}"),
+        output_bytes: 40,
+        memory_bytes: 100 << 20,
+        processes: 3,
+        disk_bytes: 0,
+    };
+    let in_foreground = CommandView {
+        id: None,
+        command: HOSTILE.to_owned(),
+        since: NOW,
+        output: String::new(),
+        output_bytes: 0,
+        memory_bytes: 0,
+        processes: 1,
+        ..in_background.clone()
+    };
+    vec![in_background, in_foreground]
 }
 
 pub(super) fn detail() -> AgentDetail {

@@ -100,7 +100,8 @@ impl Commands {
         let (written, command) = (note.clone(), note.command.clone());
         self.with_notes(move |notes| notes.write(&written)).await.map_err(not_noted)?;
         let output = self.notes.output(&note.task, &note.id);
-        self.start(Order { command, limits, caller, output, cancel }, |_| {}).await
+        let order = Order { id: Some(note.id.clone()), command, limits, caller, output, cancel };
+        self.start(order, |_| {}).await
     }
 
     /// Waits for the end of a command, writes the end into the note, and reports it to the listener.

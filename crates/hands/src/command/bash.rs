@@ -77,7 +77,7 @@ impl Tool for Bash {
             let cancel = cancel.child_token();
             // If the runtime drops this future, nobody will read the result, so the guard ends the command.
             let _ends = cancel.clone().drop_guard();
-            let order = Order { command, limits, caller: &caller, output, cancel };
+            let order = Order { id: None, command, limits, caller: &caller, output, cancel };
             let report = move |bytes: &[u8]| progress.report(String::from_utf8_lossy(bytes).trim_end());
             let finished = self.commands.start(order, report).await?.finished().await;
             let Finished { end, ended } = finished.map_err(|error| failed(BASH, error.to_string()))?;

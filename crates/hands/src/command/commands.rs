@@ -1,10 +1,11 @@
 //! Starts commands in the workspaces of agents, and waits for their end.
 
 use super::board::Board;
-use super::live::{Live, Owner, Seat, end_of};
+use super::live::{Label, Live, Owner, Seat, end_of};
 use super::names::{BASH, failed};
 use super::note::Notes;
 use super::plan::{Directories, plan};
+use super::running::RunningCommand;
 use super::size;
 use super::sources::readable;
 use super::sums::disk_left;
@@ -13,12 +14,13 @@ use crate::call::{Caller, Place, Root, Source};
 use crate::tool::Confinement;
 use polity_sandbox::{Ended, Enter, Error, Level, Limits, Machine, Network, Running, Settings, Viewer};
 use polity_society::command::CommandEnd;
-use polity_society::id::TaskId;
+use polity_society::id::{AgentId, CommandId, TaskId};
 use polity_society::refusal::Refusal;
 use polity_workspaces::Workspaces;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +46,8 @@ pub struct Commands {
 
 /// A command to run, with its limits and the agent that runs it.
 pub(super) struct Order<'a> {
+    /// The id of a background command; `None` for a command in the foreground.
+    pub(super) id: Option<CommandId>,
     pub(super) command: String,
     pub(super) limits: Limits,
     pub(super) caller: &'a Caller,
@@ -137,6 +141,11 @@ impl Commands {
         self.live.cancel(is_meant);
     }
 
+    /// Returns the running commands that `is_meant` selects, in the foreground and in the background, the oldest first.
+    pub fn running(&self, is_meant: impl Fn(&AgentId, &TaskId) -> bool) -> Vec<RunningCommand> {
+        self.live.running(|owner| is_meant(&owner.agent, &owner.task))
+    }
+
     /// Removes the stored size of a task's directories.
     pub(super) fn forget_size(&self, task: &TaskId) {
         self.sizes.forget(task);
@@ -153,7 +162,7 @@ impl Commands {
         order: Order<'_>,
         report: impl FnMut(&[u8]) + Send + 'static,
     ) -> Result<Started, Refusal> {
-        let Order { command, limits, caller, output, cancel } = order;
+        let Order { id, command, limits, caller, output, cancel } = order;
         let settings = self.settings();
         let machine = self.machine().await;
         if !settings.permit(machine.level) {
@@ -176,10 +185,12 @@ impl Commands {
         let disk_bytes = disk_left(&settings.task_limits, limits.disk_bytes, used);
         let settings = Settings { limits: Limits { disk_bytes, ..limits }, ..settings };
         let own = Directories { home, temporary, output, hidden: &self.hidden };
+        let shown = command.clone();
         let plan = plan(command, &caller.task, opened, settings, own);
         let running = polity_sandbox::spawn(plan, machine, &self.enter, &cancel, report).await;
         let running = running.map_err(|error| failed(BASH, error.to_string()))?;
-        let seat = self.live.seat(Owner::of(caller), running.viewer(), cancel);
+        let label = Label { id, command: shown, since: SystemTime::now() };
+        let seat = self.live.seat(Owner::of(caller), label, running.viewer(), cancel);
         let (live, settings) = (Arc::clone(&self.live), Arc::clone(&self.settings));
         Ok(Started { running, seat, task: caller.task.clone(), live, settings })
     }

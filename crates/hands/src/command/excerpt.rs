@@ -3,10 +3,10 @@
 
 use polity_sandbox::Output;
 
-/// Maximum number of output lines in the notice of a command's end.
+/// Maximum number of output lines in the notice of a command's end, and in the list of running commands.
 const LAST_LINES: usize = 12;
 
-/// Maximum number of output bytes in the notice of a command's end.
+/// Maximum number of output bytes in the notice of a command's end, and in the list of running commands.
 const LAST_BYTES: usize = 1_500;
 
 /// The part of an output after a position.

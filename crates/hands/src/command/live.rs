@@ -1,14 +1,17 @@
 //! The list of all running commands. If all commands of a task together exceed a limit of the task, polity ends one
 //! of these commands.
 
+use super::excerpt::last_lines;
+use super::running::RunningCommand;
 use super::sums::heaviest;
 use crate::call::Caller;
 use polity_sandbox::TaskLimits;
 use polity_sandbox::{How, Viewer};
 use polity_society::command::{CommandEnd, CommandLimit};
-use polity_society::id::{AgentId, TaskId};
+use polity_society::id::{AgentId, CommandId, TaskId};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
 /// The agent that runs a command, and the task for which the agent runs the command.
@@ -24,6 +27,15 @@ impl Owner {
     }
 }
 
+/// What a person is told of a command besides its output and its usage.
+#[derive(Clone, Debug)]
+pub(super) struct Label {
+    /// The id of a background command; `None` for a command in the foreground.
+    pub(super) id: Option<CommandId>,
+    pub(super) command: String,
+    pub(super) since: SystemTime,
+}
+
 /// The running commands, in the foreground and in the background.
 #[derive(Default)]
 pub(super) struct Live(Mutex<Table>);
@@ -36,6 +48,7 @@ struct Table {
 
 struct Entry {
     owner: Owner,
+    label: Label,
     viewer: Viewer,
     cancel: CancellationToken,
     /// The limit that the task exceeded when [`Live::weigh`] ended this command. Absent if `weigh` has not ended this
@@ -51,11 +64,17 @@ pub(super) struct Seat {
 
 impl Live {
     /// Adds a running command. Cancelling `cancel` must end the command.
-    pub(super) fn seat(self: &Arc<Self>, owner: Owner, viewer: Viewer, cancel: CancellationToken) -> Seat {
+    pub(super) fn seat(
+        self: &Arc<Self>,
+        owner: Owner,
+        label: Label,
+        viewer: Viewer,
+        cancel: CancellationToken,
+    ) -> Seat {
         let mut table = self.table();
         let number = table.next;
         table.next += 1;
-        table.entries.insert(number, Entry { owner, viewer, cancel, exceeded: None });
+        table.entries.insert(number, Entry { owner, label, viewer, cancel, exceeded: None });
         Seat { live: Arc::clone(self), number }
     }
 
@@ -81,6 +100,31 @@ impl Live {
     pub(super) fn cancel(&self, is_meant: impl Fn(&Owner) -> bool) {
         let table = self.table();
         table.entries.values().filter(|entry| is_meant(&entry.owner)).for_each(|entry| entry.cancel.cancel());
+    }
+
+    /// Returns the commands whose owner `is_meant` selects, the oldest first.
+    pub(super) fn running(&self, is_meant: impl Fn(&Owner) -> bool) -> Vec<RunningCommand> {
+        let table = self.table();
+        let meant = table.entries.values().filter(|entry| is_meant(&entry.owner));
+        let meant: Vec<(Owner, Label, Viewer)> =
+            meant.map(|entry| (entry.owner.clone(), entry.label.clone(), entry.viewer.clone())).collect();
+        // The outputs are copied after the lock is released, so that commands can begin and end meanwhile.
+        drop(table);
+        let shown = |(owner, label, viewer): (Owner, Label, Viewer)| {
+            let (Owner { agent, task }, Label { id, command, since }) = (owner, label);
+            let output = viewer.output();
+            RunningCommand {
+                agent,
+                task,
+                id,
+                command,
+                since,
+                last_lines: last_lines(&output),
+                output_bytes: output.total_bytes,
+                usage: viewer.usage(),
+            }
+        };
+        meant.into_iter().map(shown).collect()
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {

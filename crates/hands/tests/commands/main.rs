@@ -18,3 +18,5 @@ mod background;
 mod endings;
 
 mod sources;
+
+mod running;

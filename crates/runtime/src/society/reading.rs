@@ -3,6 +3,7 @@
 use super::Society;
 use crate::ask::{Bytes, preview};
 use crate::board::{Glimpses, now};
+use crate::commands;
 use crate::handles::Handles;
 use polity_artifacts::BlobFile;
 use polity_registry::Settings;
@@ -19,9 +20,9 @@ use polity_store::{
 use polity_view::RightView;
 use polity_view::{
     AgentDetail, AgentFilter, AgentPage, AgentView, ArtifactFilter, ArtifactPage, ArtifactUses, ArtifactView,
-    ContactView, ConversationView, DataFacts, EventFilter, EventPage, MAX_PAGE, MessageFilter, MessagePage,
-    MessageView, RequestPreview, RoleView, SearchFilter, SearchPage, SentRequest, TaskFilter, TaskPage,
-    TaskView, UsageFilter, UsageView,
+    CommandFilter, CommandView, ContactView, ConversationView, DataFacts, EventFilter, EventPage, MAX_PAGE,
+    MessageFilter, MessagePage, MessageView, RequestPreview, RoleView, SearchFilter, SearchPage, SentRequest,
+    TaskFilter, TaskPage, TaskView, UsageFilter, UsageView,
 };
 use std::sync::Arc;
 
@@ -74,6 +75,11 @@ impl Society {
             return Ok(None);
         }
         readings::agents::contacts(&mut moment, &snapshot.catalogue, id).await.map(Some)
+    }
+
+    /// Returns the running commands of agents, the oldest first. If another process runs the society, returns none.
+    pub fn commands(&self, filter: &CommandFilter) -> Vec<CommandView> {
+        commands::running(&self.handles, filter)
     }
 
     /// Returns a role; `None` if there is no role with this id.

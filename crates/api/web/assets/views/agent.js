@@ -1,6 +1,6 @@
 // The detail view of an agent: its brief, contacts and history, and the request that would go to its model now.
 
-import { callsOf } from "../calls.js";
+import { callsOf, commandOf, runsCommand } from "../calls.js";
 import { h, fill, append } from "../dom.js";
 import { passes } from "../draft.js";
 import { clock } from "../format.js";
@@ -8,7 +8,7 @@ import { refill } from "../morph.js";
 import { kept } from "../reading.js";
 import { momentsOf } from "../live.js";
 import { isHalted } from "../now.js";
-import { callCard } from "./calls.js";
+import { callCard, commandCard } from "./calls.js";
 import { forkTurn } from "./dialogs.js";
 import { arriving, doingLine } from "./doing.js";
 import { requestBody } from "./request.js";
@@ -23,6 +23,8 @@ const TABS = ["overview", "history", "request"];
 const REREAD_MS = 400;
 /** Number of ended calls to show. */
 const ENDED_CALLS = 3;
+/** Time between two reads of the commands while any runs. The output of background commands causes no events. */
+const COMMANDS_MS = 1_000;
 
 export function showAgent(app, id, title, body, signal) {
   const { store, t, api } = app;
@@ -33,6 +35,7 @@ export function showAgent(app, id, title, body, signal) {
   let hasCalls = id === "user";
   let seen;
   let seenCalls = null;
+  let commands = [];
   let seenMoments = null;
   let returns = 0;
   const offered = id === "user" ? [] : TABS;
@@ -63,12 +66,25 @@ export function showAgent(app, id, title, body, signal) {
     }
   }, { delay: REREAD_MS, signal });
 
-  /** Shows the running calls, and the latest calls that have ended. */
-  function drawCalls(model) {
-    const all = callsOf(model.calls, id);
+  const readCommands = kept(async () => {
+    commands = await api.commands(id);
+    drawCalls();
+  }, { delay: REREAD_MS, signal });
+
+  const tick = setInterval(() => {
+    const runs = commands.length > 0 || runsCommand(callsOf(store.model.calls, id));
+    if (runs && store.model.connection === "live" && !document.hidden) readCommands();
+  }, COMMANDS_MS);
+  signal.addEventListener("abort", () => clearInterval(tick));
+
+  /** Shows the running calls and commands, and the latest calls that have ended. */
+  function drawCalls() {
+    const all = callsOf(store.model.calls, id);
     const running = all.filter((call) => call.state === "running");
     const ended = all.filter((call) => call.state !== "running").slice(0, ENDED_CALLS);
-    refill(calls, [...running, ...ended].map((call) => callCard(app, call)));
+    refill(calls, running.map((call) => callCard(app, call, commandOf(commands, call))),
+      commands.filter((command) => command.id).map((command) => commandCard(app, command)),
+      ended.map((call) => callCard(app, call)));
   }
 
   function drawHead() {
@@ -277,7 +293,7 @@ export function showAgent(app, id, title, body, signal) {
     update(model, ui, entries) {
       if (seenCalls !== model.calls) {
         seenCalls = model.calls;
-        drawCalls(model);
+        drawCalls();
       }
       if (seenMoments !== model.moments) {
         seenMoments = model.moments;
@@ -294,6 +310,7 @@ export function showAgent(app, id, title, body, signal) {
       if (!concerns) return;
       ({ returns } = model);
       load();
+      if (id !== "user") readCommands();
     },
   };
 }
