@@ -136,6 +136,28 @@ fn what_is_wrong_is_told_with_what_to_do() {
     );
 }
 
+/// The level depends on the machine, so this test only checks that the report names one, and prints which.
+#[test]
+fn the_report_names_the_level_of_the_sandbox_and_what_would_raise_it() {
+    let polity = home_of(r#"{"services": []}"#);
+    let told = doctor(&polity, &["--offline"]).stdout;
+    let section =
+        told.split_once("\nsandbox of commands\n").unwrap_or_else(|| panic!("no section: {told}")).1;
+    let first = section.lines().next().expect("a finding");
+    let named = |level: &&str| first.contains(&format!("level `{level}`"));
+    let levels: Vec<&str> = ["full", "partial", "none"].into_iter().filter(named).collect();
+    let [level] = &levels[..] else { panic!("{first} names {levels:?}") };
+    println!("this machine has the level {level}");
+    // The first advice belongs to the level itself, and refers to the advice of the findings below.
+    let advises = section.lines().skip(2).any(|line| line.trim_start().starts_with("→ "));
+    assert!(*level == "full" || advises, "nothing says how to raise the level: {section}");
+
+    let as_json = doctor(&polity, &["--offline", "--json"]);
+    let severity = if *level == "full" { "ok" } else { "hint" };
+    assert_found(&as_json, &[&format!("sandbox of commands: {severity} sandbox_level")]);
+    assert!(as_json.stdout.contains(&format!("level `{level}`")), "{}", as_json.stdout);
+}
+
 #[test]
 fn mending_changes_what_the_server_tells_and_nothing_else() {
     let server = Served::start(ollama());

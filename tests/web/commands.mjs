@@ -14,7 +14,7 @@ const steps = (name) =>
 
 /** Runs a society in which root runs a command in the background and another one in the foreground. */
 export async function commandsOf(browser, binary, says) {
-  const model = await runner([{ command: steps("behind"), background: true }, { command: steps("before") }]);
+  const model = await runner([["bash", { command: steps("behind"), background: true }], ["bash", { command: steps("before") }]]);
   const daemon = new Daemon(binary);
   try {
     // At the level `partial`, the user would be asked about commands.

@@ -18,6 +18,7 @@ import { resultsOf } from "./results.mjs";
 import { nowOf } from "./now.mjs";
 import { stuckOf } from "./stuck.mjs";
 import { tasksOf } from "./tasks.mjs";
+import { rightsOf } from "./rights.mjs";
 import { CONTENT, QUESTION, asker } from "./support/asker.mjs";
 import { launch, open, whereChromium } from "./support/browser.mjs";
 import { Daemon } from "./support/daemon.mjs";
@@ -768,6 +769,7 @@ try {
   await foreseesOf(browser, BINARY, says);
   await handsOf(browser, BINARY, says);
   await commandsOf(browser, BINARY, says);
+  await rightsOf(browser, BINARY, says);
   await hostileOf(browser, BINARY, says);
   await bears(browser, page, daemon);
   says("the page has logged no error and contacted no other server");

@@ -1,16 +1,19 @@
-// A chat model that runs commands, one after another, and then says that it is done.
+// A chat model for root that makes one call after another, and then says that it is done. For every other agent, it only
+// says so.
 
 import { createServer } from "node:http";
 
 export const DONE = "都跑完了。";
 
-/** Starts the model's server; `url` is the `baseURL` for `llmservices.json`. Each call is the arguments of `bash`. */
+/** Starts the model's server; `url` is the `baseURL` for `llmservices.json`. Each call is `[tool, arguments]`. */
 export async function runner(calls) {
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const piece of request) text += piece;
-    const made = JSON.parse(text).messages.filter((message) => message.role === "tool").length;
-    const call = calls[made] && { id: `call${String(made).padStart(5, "0")}`, type: "function", function: { name: "bash", arguments: JSON.stringify(calls[made]) } };
+    const { messages } = JSON.parse(text);
+    const made = messages.filter((message) => message.role === "tool").length;
+    const [tool, given] = (JSON.stringify(messages[0]).includes("agentId=root") && calls[made]) || [];
+    const call = tool && { id: `call${String(made).padStart(5, "0")}`, type: "function", function: { name: tool, arguments: JSON.stringify(given) } };
     const message = { role: "assistant", content: call ? null : DONE, ...(call ? { tool_calls: [call] } : {}) };
     response.setHeader("content-type", "application/json");
     response.end(JSON.stringify({ id: "1", object: "chat.completion", created: 1, model: "runner", choices: [{ index: 0, message, finish_reason: call ? "tool_calls" : "stop" }], usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 } }));

@@ -1,11 +1,12 @@
 use super::*;
 use crate::board::{Failed, Moment};
 use polity_society::content::{Capability, Direction, Kind};
+use polity_society::id::CommandId;
 use polity_society::message::MessageState;
 use polity_store::Conversation;
 use polity_view::{
-    AgentFilter, AgentState, AgentView, ArtifactFilter, Doing, EventFilter, MessageFilter, Order, TaskFilter,
-    UsageFilter,
+    AgentFilter, AgentState, AgentView, ArtifactFilter, CommandView, Doing, EventFilter, MessageFilter,
+    Order, TaskFilter, UsageFilter,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -859,4 +860,44 @@ async fn everything_that_is_shown_fits_its_schema() {
     check_shape(&society.services().await.unwrap());
     check_shape(&society.config());
     check_shape(&society.data_facts().await.unwrap());
+    check_shape(&CommandView {
+        task: TaskId::new("t-1"),
+        agent: AgentId::root(),
+        id: Some(CommandId::new("cmd-00000000")),
+        command: "ls".to_owned(),
+        since: 1,
+        output: "a.md".to_owned(),
+        output_bytes: 5,
+        memory_bytes: 1,
+        processes: 1,
+        disk_bytes: 0,
+    });
+}
+
+#[tokio::test]
+async fn a_group_that_is_denied_names_the_setting_or_the_role_that_denies_it() {
+    let granted = json!(["organization", "artifacts", "files", "command"]);
+    let world = World::with_app(&json!({"tools": {"root": granted}})).await;
+    let wish = json!({"toolGroups": ["organization", "artifacts", "files"]});
+    let chief = world.hire("root", "chief", wish).await;
+    let clerk = world.hire(&chief, "clerk", json!({"toolGroups": ["artifacts"]})).await;
+    let helper = world.hire(&chief, "helper", json!({})).await;
+    let [chief, clerk, helper] = [&chief, &clerk, &helper].map(String::as_str);
+    let (society, _) = society(&world);
+    let check = async |agent: &str, group: &str, expect: (bool, &str, &str)| {
+        let detail = society.agent(&AgentId::new(agent)).await.unwrap().unwrap();
+        let right = detail.rights.into_iter().find(|right| right.group.to_string() == group).unwrap();
+        let by = right.denied_by.map(|agent| agent.to_string()).unwrap_or_default();
+        let found = (right.allowed, by, right.denied_in.unwrap_or_default());
+        assert_eq!((found.0, found.1.as_str(), found.2.as_str()), expect, "{group} of {agent}");
+    };
+    check("root", "web", (false, "", "tools.root")).await;
+    check("root", "command", (true, "", "")).await;
+    check(chief, "command", (false, chief, "chief")).await;
+    check(clerk, "artifacts", (true, "", "")).await;
+    check(clerk, "files", (false, clerk, "clerk")).await;
+    // The role of the helper names no groups, so what its creator lacks is denied by the role of the creator.
+    check(helper, "command", (false, chief, "chief")).await;
+    check(helper, "files", (true, "", "")).await;
+    check(helper, "web", (false, "", "tools.root")).await;
 }
