@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use polity_tests::{Answer, Conversation, Output, Polity, Running, ScriptedServer};
 use serde_json::{Value, json};
 
-use crate::support::{app, home, json_lines, run};
+use crate::support::hiring::brief;
+use crate::support::serving::Serving;
+use crate::support::{app, asked_by, home, json_lines, run};
 
 /// Returns an `app.json` whose policy asks the user about each change of a file.
 fn asks() -> Value {
@@ -117,6 +119,100 @@ fn what_is_always_allowed_is_not_asked_again_until_it_is_removed() {
     fs::remove_file(&note).expect("a file");
     ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
     assert!(!note.exists());
+}
+
+/// Nobody answers, and nobody looks: the daemon itself ends the question when its time is up.
+#[test]
+fn a_question_that_nobody_answers_expires_and_the_answer_is_no() {
+    let (_server, polity, note) = wanting();
+    let mut settings = asks();
+    settings["tools"]["approval"] = json!({"timeoutMs": 300});
+    polity.write_config("app.json", &settings.to_string());
+    let daemon = Serving::start(&polity);
+    let message = json!({"text": "write", "workspace": note.parent().expect("a directory")});
+    let posted = daemon.call("POST /api/messages", message.to_string().as_bytes());
+    assert_eq!(posted.status, 201, "{posted:?}");
+    let head = "accept: text/event-stream\r\n";
+    drop(daemon.stream("GET /api/events?kind=approval_ended", head, "", "\"state\":\"expired\""));
+    let output = ask(&polity, &["run", "--resume"]).expect_code(0);
+    assert!(output.stdout.contains("told: ") && output.stdout.contains("approval_expired"), "{output:?}");
+    assert!(!note.exists());
+    let all = rows(&polity, &["approvals", "--all"]);
+    assert_eq!((&all[0]["id"], &all[0]["state"], all.len()), (&json!("q1"), &json!("expired"), 1));
+    let late = ask(&polity, &["approve", "q1"]).expect_code(2);
+    assert!(late.stderr.contains("has ended before: expired"), "{}", late.stderr);
+    assert!(!note.exists());
+}
+
+/// The script of root, which hires two writers at once, and of the writers. Each writer writes a file with its own
+/// name, and tells root the result of this call.
+fn two_writers(asked: &Conversation) -> Answer {
+    const WRITERS: [&str; 2] = ["first", "second"];
+    if let Some((writer, _)) = asked.agent_id().split_once('-') {
+        let file =
+            json!({"command": "create", "path": format!("{writer}.txt"), "file_text": "made by an agent\n"});
+        return match asked.results_of("str_replace_editor").as_slice() {
+            [] => Answer::call("str_replace_editor", file),
+            [result, ..] => Answer::say(format!("{writer} was told: {}", result.text)),
+        };
+    }
+    let hire = |role: &str| {
+        let role = json!({"name": role, "rolePrompt": "You write."});
+        json!({"role": role, "taskBrief": brief("Write"), "initialMessage": {"text": "write"}})
+    };
+    if asked.results_of("spawn_agent_with_task").is_empty() {
+        let [first, second] = WRITERS.map(hire);
+        return Answer::call("spawn_agent_with_task", first).and_call("spawn_agent_with_task", second);
+    }
+    match WRITERS.iter().all(|writer| asked.text_contains(&format!("{writer} was told"))) {
+        true => Answer::say("both have reported"),
+        false => Answer::say("waiting for both"),
+    }
+}
+
+/// Two agents ask at the same time, and the user answers both questions at the same time, in two processes.
+#[test]
+fn two_agents_ask_at_once_and_each_gets_its_own_answer() {
+    let server = ScriptedServer::start(two_writers);
+    let polity = home(&server, &json!({}));
+    polity.write_config("app.json", &asks().to_string());
+    let project = polity.home().join("project");
+    fs::create_dir(&project).expect("a directory");
+    let _daemon = serve(&polity);
+    // The command ends when nothing but questions is left, so both questions are open then.
+    let output = ask(&polity, &["run", "write", "--workspace", "project"]).expect_code(6);
+    assert!(output.stderr.contains("polity approve q1") && output.stderr.contains("polity approve q2"));
+    let open = rows(&polity, &["approvals"]);
+    assert_eq!(open.len(), 2, "{open:?}");
+    let question = |writer: &str| {
+        let is_of = |row: &&Value| row["agent"].as_str().is_some_and(|agent| agent.starts_with(writer));
+        let row = open.iter().find(is_of).unwrap_or_else(|| panic!("{writer} has not asked: {open:?}"));
+        assert_eq!(row["arguments"]["path"], format!("{writer}.txt"));
+        ["id", "agent"].map(|name| row[name].as_str().expect("an id").to_owned())
+    };
+    let [[first, first_agent], [second, second_agent]] = ["first", "second"].map(question);
+    let denied = polity.spawn(&["deny", &second, "one is enough", "--data", "data"]);
+    let allowed = polity.spawn(&["approve", &first, "--data", "data"]);
+    denied.wait().expect_code(0);
+    allowed.wait().expect_code(0);
+
+    let output = ask(&polity, &["run", "--resume"]).expect_code(0);
+    assert!(output.stdout.contains("both have reported"), "{}", output.stdout);
+    assert_eq!(fs::read_to_string(project.join("first.txt")).expect("a file"), "made by an agent\n");
+    assert!(!project.join("second.txt").exists());
+    let told = |agent: &str| {
+        let last = asked_by(&server, agent).pop().expect("a request");
+        last.results_of("str_replace_editor").pop().expect("a result")
+    };
+    assert_eq!(told(&first_agent).error(), None);
+    let refused = told(&second_agent);
+    assert_eq!(
+        (refused.error(), &refused.value["reason"]),
+        (Some("approval_denied"), &json!("one is enough"))
+    );
+    let all = rows(&polity, &["approvals", "--all"]);
+    let ended = |id: &str| all.iter().find(|row| row["id"] == id).map(|row| row["state"].clone());
+    assert_eq!((ended(&first), ended(&second)), (Some(json!("allowed")), Some(json!("denied"))));
 }
 
 #[test]
