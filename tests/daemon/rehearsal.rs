@@ -132,6 +132,34 @@ fn tasks_follow_each_other_in_one_society() {
     assert!(!answer.contains("first.png"), "{answer}");
 }
 
+/// Returns the level of the sandbox that this machine gives, as the doctor names it.
+fn sandbox_level(polity: &Polity) -> String {
+    let told = polity.run(&["doctor", "--offline", "--data", "data"]).stdout;
+    let (_, level) = told.split_once("level `").unwrap_or_else(|| panic!("no level in {told}"));
+    level.split('`').next().expect("a level").to_owned()
+}
+
+/// Creates a home whose agents run commands without asking the user. At the level `full` they do so without any rule.
+fn polity_with_commands(language: &str) -> Polity {
+    let polity = polity(language);
+    if sandbox_level(&polity) == "partial" {
+        let policy = json!([{"group": "command", "decide": "allow"}]);
+        let settings = app(&json!({"language": language, "tools": {"policy": policy}}));
+        polity.write_config("app.json", &settings.to_string());
+    }
+    polity
+}
+
+/// Checks that a text tells what the command of the lead printed. Without a sandbox, the lead must run no command.
+#[track_caller]
+fn check_command(polity: &Polity, told: &str) {
+    let level = sandbox_level(polity);
+    println!("checked at the level {level}");
+    let line = told.lines().find(|line| line.contains("`wc -l README.md`"));
+    assert_eq!(line.is_some(), level != "none", "{told}");
+    assert!(line.is_none_or(|line| line.ends_with("3 README.md")), "{told}");
+}
+
 /// Creates a project of the user in the home. The project also contains a directory `config`, but this directory does
 /// not contain a configuration of polity.
 fn project(polity: &Polity) -> PathBuf {
@@ -147,7 +175,7 @@ fn project(polity: &Polity) -> PathBuf {
 #[test]
 fn a_workspace_is_surveyed_and_the_report_is_written_in_it() {
     for (language, mark) in [("zh", CHINESE), ("en", ENGLISH)] {
-        let polity = polity(language);
+        let polity = polity_with_commands(language);
         let project = project(&polity);
         fs::write(project.join("polity-report.md"), "mine").expect("a file");
         let answer = marked(run(&polity, &["What is here?", "--workspace", "project"]), mark);
@@ -155,6 +183,9 @@ fn a_workspace_is_surveyed_and_the_report_is_written_in_it() {
         assert!(answer.contains(".md 2"), "the search counts the files: {answer}");
         let report = fs::read_to_string(project.join("polity-report-2.md")).expect("the report");
         assert!(report.contains("What is here?") && report.contains("README.md"), "{report}");
+        for told in [&answer, &report] {
+            check_command(&polity, told);
+        }
         let unmarked = |line: &&str| !line.trim().is_empty() && !line.contains(mark.trim_end());
         assert_eq!(report.lines().find(unmarked), None, "{report}");
         assert_eq!(fs::read_to_string(project.join("polity-report.md")).expect("a file"), "mine");
@@ -165,11 +196,12 @@ fn a_workspace_is_surveyed_and_the_report_is_written_in_it() {
 #[test]
 fn nothing_is_written_in_a_read_only_workspace() {
     for (language, mark, told) in [("zh", CHINESE, "只读"), ("en", ENGLISH, "read-only")] {
-        let polity = polity(language);
+        let polity = polity_with_commands(language);
         let project = project(&polity);
         let answer = marked(run(&polity, &["What is here?", "--workspace", "project:ro"]), mark);
         assert!(answer.contains(told) && answer.contains("# Sums"), "{answer}");
         assert!(answer.contains("artifact:"), "the report is an artifact: {answer}");
+        check_command(&polity, &answer);
         assert_eq!(files_below(&project).len(), 3, "nothing is written");
     }
 }

@@ -38,6 +38,7 @@ pub(crate) enum Tool {
     PutArtifact,
     StrReplaceEditor,
     SearchFiles,
+    Bash,
 }
 
 impl Tool {

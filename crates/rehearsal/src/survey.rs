@@ -1,9 +1,10 @@
-//! The survey of a workspace: the lead lists the user's directory, searches it, reads one text in it, and writes the
-//! report there.
+//! The survey of a workspace: the lead lists the user's directory, searches it, reads one text in it, runs one command
+//! there if it may, and writes the report there.
 
 use crate::facts;
 use crate::moves::{Call, Move, Tool, failure};
 use crate::reading::{CallOutcome, Called, Scene};
+use crate::shell::counting;
 use crate::texts::{self, captures};
 use crate::words::{Words, WorkspaceWords};
 use polity_society::text::TextKey;
@@ -24,6 +25,9 @@ const MOST_NAMES_TOLD: usize = 8;
 
 /// Maximum number of kinds of files that the report mentions.
 const MOST_KINDS_TOLD: usize = 4;
+
+/// Maximum number of characters that the report quotes from the output of the command.
+const MOST_OUTPUT_CHARS: usize = 200;
 
 /// The path of the workspace itself.
 const TOP: &str = ".";
@@ -80,12 +84,14 @@ impl<'s, 'a> Survey<'s, 'a> {
         };
         let listing = Listing::read(&quoted.lines);
         let mut facts = vec![self.contents(&listing)];
-        if let Some(path) = listing.text() {
+        let text = listing.text();
+        if let Some(path) = text {
             let Some(read) = self.viewed(path) else {
                 return Err(Move::Call(vec![view(path)]));
             };
             facts.push(self.told_of_file(path, read));
         }
+        facts.extend(self.ran(&counting(text))?);
         facts.extend(self.found());
         let destination = match self.access {
             Access::Write => Destination::Workspace { taken: listing.at_top() },
@@ -179,6 +185,41 @@ impl<'s, 'a> Survey<'s, 'a> {
         let facts = facts::look_at(text.as_bytes()).tell(self.words, text.len(), "text/plain");
         let phrase = if origin.contains(", lines ") { &said.part } else { &said.file };
         self.words.say(phrase, &[("path", path), ("facts", &facts)])
+    }
+
+    /// Describes what the command printed; `None` if the lead may not run commands, or if this machine has no sandbox for
+    /// them. If the command has not run yet, returns the move that runs it.
+    fn ran(&self, command: &str) -> Result<Option<String>, Move> {
+        let Some((_, called)) = self.scene.calls(Tool::Bash.name()).next() else {
+            if !self.scene.offers(Tool::Bash.name()) {
+                return Ok(None);
+            }
+            return Err(Move::Call(vec![Tool::Bash.with([("command", json!(command))])]));
+        };
+        Ok(Some(self.told_of_command(called)))
+    }
+
+    fn told_of_command(&self, called: &Called<'_>) -> String {
+        if let Some(problem) = failure(called, self.words) {
+            return problem;
+        }
+        let CallOutcome::Done(result) = called.outcome() else {
+            return String::new();
+        };
+        let command = called.argument(&["command"]).unwrap_or_default();
+        let text = |field: &str| result.get(field).and_then(Value::as_str).unwrap_or_default();
+        match result.get("exitCode").and_then(Value::as_i64) {
+            Some(code) => {
+                let code = code.to_string();
+                let output = facts::shortened(text("output").trim(), MOST_OUTPUT_CHARS);
+                let values = [("command", command), ("code", &code), ("output", &output)];
+                self.words.say(&self.said().command, &values)
+            }
+            None => {
+                let values = [("command", command), ("reason", text("ended"))];
+                self.words.say(&self.said().command_stopped, &values)
+            }
+        }
     }
 
     /// Describes what the search found; `None` if the lead did not search.

@@ -193,6 +193,10 @@ pub(crate) struct WorkspaceWords {
     pub(crate) file: Phrase,
     /// Reports facts about a file of which only a part was read.
     pub(crate) part: Phrase,
+    /// Reports the exit code and the output of the command that the lead has run.
+    pub(crate) command: Phrase,
+    /// Reports why the command of the lead was stopped.
+    pub(crate) command_stopped: Phrase,
     /// Reports how many files the search found, and of which kinds.
     pub(crate) found: Phrase,
     /// Reports how many files the search returned, and of which kinds, if it found more files than it returned.

@@ -55,6 +55,7 @@ fn name() -> impl Strategy<Value = String> {
         Just("put_artifact".to_owned()),
         Just("str_replace_editor".to_owned()),
         Just("search_files".to_owned()),
+        Just("bash".to_owned()),
         any::<String>(),
     ]
 }
@@ -77,6 +78,9 @@ fn value() -> impl Strategy<Value = Value> {
         Just(json!({"command": "view", "path": "README.md"})),
         Just(json!({"command": "create", "path": "polity-report.md"})),
         Just(json!({"error": "file_changed"})),
+        Just(json!({"command": "wc -l README.md"})),
+        Just(json!({"exitCode": 0, "output": "3 README.md\n"})),
+        Just(json!({"exitCode": null, "ended": "stopped"})),
         Just(json!([])),
         any::<String>().prop_map(Value::String),
     ]

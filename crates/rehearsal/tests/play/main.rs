@@ -147,10 +147,41 @@ fn a_refusal_in_a_workspace_is_told() {
 }
 
 #[test]
+fn without_commands_on_this_machine_none_is_run() {
+    let society = Society::new(Language::En)
+        .in_workspace(Access::Write, FILES)
+        .without_commands()
+        .prompt("What is here?");
+    assert!(!society.transcript.contains("bash"), "{}", society.transcript);
+    let report = &society.files()["polity-report-2.md"];
+    assert!(report.contains("README.md: text, 3 lines") && !report.contains("wc -l"), "{report}");
+}
+
+#[test]
+fn a_command_that_is_refused_or_stopped_is_told_and_runs_once() {
+    let check = |result: serde_json::Value, expect: &str| {
+        let society = Society::new(Language::En)
+            .in_workspace(Access::Write, FILES)
+            .answering("bash", result)
+            .prompt("What is here?");
+        assert_eq!(society.transcript.matches("agent-1 calls bash").count(), 1);
+        let report = &society.files()["polity-report-2.md"];
+        assert!(report.contains(expect), "{expect}: {report}");
+    };
+    let denied = json!({"error": "approval_denied", "message": "the user says no"});
+    check(denied, "Calling bash did not work: approval_denied. the user says no");
+    let stopped = json!({"exitCode": null, "ended": "stopped after 600000 ms", "output": ""});
+    check(stopped, "The command `wc -l README.md` did not end by itself: stopped after 600000 ms");
+    let long = json!({"exitCode": 1, "output": format!("{}\n\n", "y\n".repeat(500))});
+    check(long, "ended with exit code 1 and printed: y y y");
+}
+
+#[test]
 fn without_a_workspace_no_file_is_touched() {
     let society = Society::new(Language::En).with("p1", "a.png", "image/png", PNG).prompt("What is here?");
     assert!(!society.transcript.contains("str_replace_editor"), "{}", society.transcript);
     assert!(!society.transcript.contains("search_files"), "{}", society.transcript);
+    assert!(!society.transcript.contains("bash"), "{}", society.transcript);
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) struct Society {
     /// Pairs of an agent and one of its contacts; parents are not listed.
     knows: BTreeSet<(String, String)>,
     toolless: Option<&'static str>,
+    /// The tools that every request offers.
+    tools: Vec<&'static str>,
     /// The directory of the person, with the files in it.
     workspace: Option<(Access, BTreeMap<String, String>)>,
     /// All calls and closing texts, in order.
@@ -46,7 +48,7 @@ struct Artifact {
     data: Bytes,
 }
 
-const TOOLS: [&str; 7] = [
+const TOOLS: [&str; 8] = [
     "create_role",
     "spawn_agent_with_task",
     "send_message",
@@ -54,6 +56,7 @@ const TOOLS: [&str; 7] = [
     "put_artifact",
     "str_replace_editor",
     "search_files",
+    "bash",
 ];
 
 impl Society {
@@ -88,6 +91,7 @@ impl Society {
             overrides: Vec::new(),
             knows: BTreeSet::new(),
             toolless: None,
+            tools: TOOLS.to_vec(),
             workspace: None,
             transcript: String::new(),
             sayings: Vec::new(),
@@ -120,6 +124,12 @@ impl Society {
     /// Forbids an agent to call tools.
     pub(crate) fn without_tools(mut self, id: &'static str) -> Self {
         self.toolless = Some(id);
+        self
+    }
+
+    /// Offers no tool that runs commands, as on a machine without a sandbox.
+    pub(crate) fn without_commands(mut self) -> Self {
+        self.tools.retain(|tool| *tool != "bash");
         self
     }
 
@@ -258,6 +268,7 @@ impl Society {
                 let paths: Vec<String> = self.files().into_keys().collect();
                 self.quoted(&format!("search for *: {} files", paths.len()), &paths)
             }
+            "bash" => self.ran(&text("/command")),
             other => panic!("unknown tool {other}"),
         }
     }
@@ -289,6 +300,13 @@ impl Society {
             ("create", Some(_)) => json!({"error": "file_changed", "message": "view it again"}),
             other => panic!("unexpected: {other:?}"),
         }
+    }
+
+    /// Returns the result of a command that counts the lines of a file.
+    fn ran(&self, command: &str) -> Value {
+        let path = command.strip_prefix("wc -l ").expect("a command that counts lines");
+        let lines = self.files()[path].lines().count();
+        json!({"exitCode": 0, "output": format!("{lines} {path}\n"), "durationMs": 5})
     }
 
     fn send(&mut self, from: &str, to: &str, payload: &Value) {
@@ -419,6 +437,6 @@ impl Society {
         messages.extend(agent.history.iter().cloned());
         let tool = |name: &str| Tool::new(name, "", json!({}));
         let tool_choice = if self.toolless == Some(id) { ToolChoice::None } else { ToolChoice::Auto };
-        Request { messages, tools: TOOLS.map(tool).to_vec(), tool_choice }
+        Request { messages, tools: self.tools.iter().copied().map(tool).collect(), tool_choice }
     }
 }
