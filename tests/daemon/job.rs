@@ -1,5 +1,6 @@
 //! A real job: agents find a bug in a repository, correct it in worktrees of their own, run the tests in the sandbox,
-//! merge and report. Kills at random moments (`kill -9`) must not change the result.
+//! merge and report. Two of them change the same function: the second merge names the overlap, and no edit is lost.
+//! Hidden tests decide in the end. Kills at random moments (`kill -9`) must not change the result.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,26 +14,57 @@ use serde_json::{Value, json};
 use crate::support::hiring::brief;
 use crate::support::{home, run, start};
 
-/// The program with the bug. The mender corrects its last line, and the documenter its first line.
-const PROGRAM: &str = "# TODO: say what this does\nset -eu\n\n: \"$1\" \"$2\"\n\necho $(($1 - $2))\n";
+/// The program with the bug. The mender corrects the line with the sum. The documenter rewrites the first line, and adds
+/// a comment to the line with the sum, so their edits overlap.
+const PROGRAM: &str =
+    "# TODO: say what this does\nset -eu\n\nadd() {\n    echo $(($1 - $2))\n}\n\nadd \"$1\" \"$2\"\n";
 const CHECK: &str = "[ \"$(sh add.sh 2 3)\" = 5 ] && echo all good\n";
 
-/// An agent that root hires: its role, the text that its edit replaces, and the closing text of its turn.
+/// The program with everything that both agents have written.
+const MENDED: &str = "# Adds two numbers. Both are whole numbers.\nset -eu\n\nadd() {\n    echo $(($1 + $2))\n}\n\n\
+    add \"$1\" \"$2\"\n";
+
+/// The hidden tests. They are outside the project, so no agent can read them. [`CANARY`] is in their text.
+const HIDDEN: &str = "# canary-7c1e
+check() {
+    [ \"$(sh add.sh \"$1\" \"$2\")\" = \"$3\" ] || { echo \"add.sh $1 $2 is not $3\"; exit 1; }
+}
+check 2 3 5
+check 40 2 42
+check 7 -7 0
+check 123456 654321 777777
+";
+const CANARY: &str = "canary-7c1e";
+
+/// An edit of `add.sh`: the text that it replaces, and the new text.
+type Edit = (&'static str, &'static str);
+
+/// An agent that root hires into a worktree of its own: its role, its edits, and the closing text of its turn.
 struct Child {
     role: &'static str,
-    old: &'static str,
-    new: &'static str,
+    edits: &'static [Edit],
     says: &'static str,
 }
 
-const MENDER: Child = Child { role: "mender", old: "$1 - $2", new: "$1 + $2", says: "the bug is mended" };
+const MENDER: Child = Child { role: "mender", edits: &[("$1 - $2", "$1 + $2")], says: "the bug is mended" };
 const DOCUMENTER: Child = Child {
     role: "documenter",
-    old: "# TODO: say what this does",
-    new: "# Adds two numbers.",
-    says: "the header is written",
+    edits: &[
+        ("# TODO: say what this does", "# Adds two numbers."),
+        ("    echo", "    # Both are whole numbers.\n    echo"),
+    ],
+    says: "the comments are written",
 };
 const CHECKER: &str = "checker";
+
+/// Root asks the documenter to adapt its work. The documenter then takes over the line of the mender, and moves its
+/// comment to the first line.
+const PLEASE_ADAPT: &str = "please adapt your work: somebody else has corrected the line with the sum";
+const ADAPTATIONS: [Edit; 2] = [
+    ("    # Both are whole numbers.\n    echo $(($1 - $2))", "    echo $(($1 + $2))"),
+    ("# Adds two numbers.", "# Adds two numbers. Both are whole numbers."),
+];
+const ADAPTED: &str = "the work is adapted";
 
 fn hire(role: &str, has_worktree: bool) -> (&'static str, Value) {
     let mut arguments = json!({
@@ -44,24 +76,47 @@ fn hire(role: &str, has_worktree: bool) -> (&'static str, Value) {
     ("spawn_agent_with_task", arguments)
 }
 
-/// Returns a call of a command that appends a unique mark to a file and then runs the tests. If a kill leaves the
-/// outcome of a command unknown, the agent runs the command again with a new mark. So a mark that appears twice
-/// proves that a command ran twice.
+/// Returns a call of a command that appends a unique mark to a file, tries to read the hidden tests, and then runs the
+/// tests of the project. If a kill leaves the outcome of a command unknown, the agent runs the command again with a new
+/// mark. So a mark that appears twice proves that a command ran twice.
 fn check(asked: &Conversation, mark: &str) -> Answer {
     let attempt = asked.results_of("bash").len();
-    let command = format!("echo {mark}-{attempt} >> marks-{mark}.txt; sh check.sh");
+    let command = format!("echo {mark}-{attempt} >> marks-{mark}.txt; cat ../hidden/tests.sh; sh check.sh");
     Answer::call("bash", json!({"command": command}))
 }
 
-/// Returns the last result of `bash` that is not an error. A command whose outcome is unknown has an error as its
-/// result.
-fn checked(asked: &Conversation) -> Option<ToolResult> {
-    asked.results_of("bash").into_iter().rfind(|result| result.error().is_none())
+/// Returns the results of `bash` that are not errors. A command whose outcome is unknown has an error as its result.
+fn checked(asked: &Conversation) -> Vec<ToolResult> {
+    asked.results_of("bash").into_iter().filter(|result| result.error().is_none()).collect()
+}
+
+fn view() -> Answer {
+    Answer::call("str_replace_editor", json!({"command": "view", "path": "add.sh"}))
+}
+
+fn edit((old, new): Edit) -> Answer {
+    let arguments = json!({"command": "str_replace", "path": "add.sh", "old_str": old, "new_str": new});
+    Answer::call("str_replace_editor", arguments)
+}
+
+/// Checks that the merge of the mender has succeeded, and that the refusal of the other merge names the overlap.
+fn check_conflict(merged: &[ToolResult]) {
+    let [mender, documenter] = merged else { panic!("{merged:?}") };
+    assert_eq!((mender.error(), documenter.error()), (None, Some("merge_conflict")));
+    let hunk = json!({
+        "line": 5,
+        "ours": "    echo $(($1 + $2))\n",
+        "base": "    echo $(($1 - $2))\n",
+        "theirs": "    # Both are whole numbers.\n    echo $(($1 - $2))\n",
+    });
+    let expect = json!([{"path": "add.sh", "kind": "content", "hunks": [hunk]}]);
+    assert_eq!(documenter.value["conflicts"], expect);
 }
 
 fn root(asked: &Conversation) -> Answer {
     let hired = asked.results_of("spawn_agent_with_task");
     let merged = asked.results_of("merge_workspace");
+    let merge = |child: usize| json!({"agentId": hired[child].value["id"]});
     let has_heard = |says: &str| asked.text_contains(says);
     match (hired.len(), merged.len()) {
         (0, _) => {
@@ -69,10 +124,16 @@ fn root(asked: &Conversation) -> Answer {
             Answer::call(tool, mender).and_call(tool, documenter)
         }
         (_, 0) if !has_heard(MENDER.says) || !has_heard(DOCUMENTER.says) => Answer::say("waiting for both"),
-        (_, 0) => Answer::call("merge_workspace", json!({"agentId": hired[0].value["id"]}))
-            .and_call("merge_workspace", json!({"agentId": hired[1].value["id"]})),
+        (_, 0) => Answer::call("merge_workspace", merge(0)).and_call("merge_workspace", merge(1)),
+        (2, 2) if !asked.has_called("send_message") => {
+            check_conflict(&merged);
+            let payload = json!({"message_type": "collaboration_request", "text": PLEASE_ADAPT});
+            Answer::call("send_message", json!({"to": hired[1].value["id"], "payload": payload}))
+        }
+        (2, 2) if !has_heard(ADAPTED) => Answer::say("waiting for the documenter"),
+        (2, 2) => Answer::call("merge_workspace", merge(1)),
         (2, _) => {
-            assert!(merged.iter().all(|merge| merge.error().is_none()), "{merged:?}");
+            assert_eq!((merged.len(), merged[2].error()), (3, None), "{merged:?}");
             let (tool, checker) = hire(CHECKER, false);
             Answer::call(tool, checker)
         }
@@ -81,23 +142,35 @@ fn root(asked: &Conversation) -> Answer {
     }
 }
 
+/// Plays the first turn of an agent: it views the program, edits it, and runs the tests.
 fn child(asked: &Conversation, child: &Child) -> Answer {
     match asked.results_of("str_replace_editor").len() {
-        0 => Answer::call("str_replace_editor", json!({"command": "view", "path": "add.sh"})),
-        1 => Answer::call(
-            "str_replace_editor",
-            json!({"command": "str_replace", "path": "add.sh", "old_str": child.old, "new_str": child.new}),
-        ),
-        _ if checked(asked).is_none() => check(asked, child.role),
+        0 => view(),
+        done if done <= child.edits.len() => edit(child.edits[done - 1]),
+        _ if checked(asked).is_empty() => check(asked, child.role),
         _ => Answer::say(child.says),
+    }
+}
+
+/// Plays the documenter. In its second turn, it adapts its work to that of the mender, and runs the tests again.
+fn documenter(asked: &Conversation) -> Answer {
+    if !asked.text_contains(PLEASE_ADAPT) {
+        return child(asked, &DOCUMENTER);
+    }
+    let before = 1 + DOCUMENTER.edits.len();
+    match asked.results_of("str_replace_editor").len() - before {
+        0 => view(),
+        done if done <= ADAPTATIONS.len() => edit(ADAPTATIONS[done - 1]),
+        _ if checked(asked).len() < 2 => check(asked, DOCUMENTER.role),
+        _ => Answer::say(ADAPTED),
     }
 }
 
 fn script(asked: &Conversation) -> Answer {
     match asked.agent_id().split_once('-').map(|(role, _)| role.to_owned()).as_deref() {
         Some("mender") => child(asked, &MENDER),
-        Some("documenter") => child(asked, &DOCUMENTER),
-        Some(CHECKER) => match checked(asked) {
+        Some("documenter") => documenter(asked),
+        Some(CHECKER) => match checked(asked).first() {
             None => check(asked, CHECKER),
             Some(result) => Answer::say(format!("the tests said: {}", result.text)),
         },
@@ -123,16 +196,21 @@ fn repository(polity: &Polity) -> Option<PathBuf> {
     Some(directory)
 }
 
-/// Tests the program with numbers that no agent has seen, and checks that both edits are in the program.
-fn hidden_tests(project: &Path) {
-    let add = |one: &str, other: &str| {
-        let output = Command::new("sh").args(["add.sh", one, other]).current_dir(project).output();
-        String::from_utf8_lossy(&output.expect("sh").stdout).trim().to_owned()
-    };
-    assert_eq!((add("2", "3"), add("40", "2"), add("7", "-7")), ("5".into(), "42".into(), "0".into()));
-    let program = fs::read_to_string(project.join("add.sh")).expect("a file");
-    let mended = PROGRAM.replace(MENDER.old, MENDER.new).replace(DOCUMENTER.old, DOCUMENTER.new);
-    assert_eq!(program, mended, "an edit was lost");
+/// Creates the hidden tests beside the project, where no agent can see them. Returns their path.
+fn hidden_tests(polity: &Polity) -> PathBuf {
+    let directory = polity.home().join("hidden");
+    fs::create_dir(&directory).expect("a directory");
+    let tests = directory.join("tests.sh");
+    fs::write(&tests, HIDDEN).expect("a file");
+    tests
+}
+
+/// Runs the hidden tests on the program. Returns what they complain about; empty if they pass.
+fn complaint(tests: &Path, project: &Path) -> String {
+    let output = Command::new("sh").arg(tests).current_dir(project).output().expect("sh");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.success(), said.is_empty(), "{said}");
+    said
 }
 
 /// Fails if a command ran twice. Each command has left a mark in a file, and the merges have copied these files into
@@ -171,6 +249,8 @@ fn job(seed: u64, kills: usize) -> Option<usize> {
         return None;
     }
     let project = project.expect("a repository");
+    let tests = hidden_tests(&polity);
+    assert_eq!(complaint(&tests, &project), "add.sh 2 3 is not 5\n", "the hidden tests find the bug");
     let mut random = fastrand::Rng::with_seed(seed);
     let mut arguments = vec!["mend it", "--workspace", "project"];
     let mut hits = 0;
@@ -195,7 +275,13 @@ fn job(seed: u64, kills: usize) -> Option<usize> {
     run(&polity, &arguments).expect_code(0);
     let said = run(&polity, &["--resume"]).expect_code(0);
     assert_eq!(said.stdout, "", "a result was printed twice");
-    hidden_tests(&project);
+    assert_eq!(complaint(&tests, &project), "");
+    assert_eq!(fs::read_to_string(project.join("add.sh")).expect("a file"), MENDED, "an edit was lost");
+    let saw = |asked: &Conversation| asked.body().to_string().contains(CANARY);
+    assert!(
+        !server.requests().iter().any(|request| saw(&request.conversation())),
+        "the hidden tests were read"
+    );
     no_command_ran_twice(&project);
     Some(hits)
 }
