@@ -154,7 +154,6 @@ fn polity_with_commands(language: &str) -> Polity {
 #[track_caller]
 fn check_command(polity: &Polity, told: &str) {
     let level = sandbox_level(polity);
-    println!("checked at the level {level}");
     let line = told.lines().find(|line| line.contains("`wc -l README.md`"));
     assert_eq!(line.is_some(), level != "none", "{told}");
     assert!(line.is_none_or(|line| line.ends_with("3 README.md")), "{told}");
