@@ -4,7 +4,8 @@
 //! Reading follows links that stay inside the workspace, and returns the content or a [`FileError`] with advice.
 //! Writing first checks whether the path is [`protected`], then compares the file with what the caller expects, and
 //! then puts the new content in its place by a rename. So after a crash the file has the old or the new content. The
-//! module [`durable`] replaces polity's own files in the same way.
+//! module [`durable`] replaces polity's own files in the same way. For shell commands, [`guarded()`] finds the protected
+//! paths of a workspace.
 //!
 //! Every operation begins at a directory handle of the library cap-std. On Linux, cap-std lets the kernel resolve the
 //! whole path beneath the handle (`openat2` with `RESOLVE_BENEATH`). If this system call does not exist or is
@@ -21,6 +22,7 @@ pub mod path;
 pub mod protected;
 
 mod fault;
+mod guarded;
 mod hash;
 mod list;
 mod read;
@@ -32,6 +34,7 @@ mod write;
 pub mod testing;
 
 pub use fault::{FileError, Kind};
+pub use guarded::{Guarded, guarded};
 pub use hash::ContentHash;
 pub use list::{Entries, Entry, Listing};
 pub use path::{PathFault, WorkspacePath};

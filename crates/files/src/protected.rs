@@ -1,30 +1,70 @@
-//! Files that agents' tools never write, because a program of the person would execute their content.
+//! Files that agents must not change, because a program of the person would execute their content. This is the only
+//! list: the tools for files check each path with [`protection`], and the sandbox keeps shell commands from changing
+//! the paths that [`guarded`](crate::guarded()) finds.
 
 use crate::path::WorkspacePath;
+use std::path::PathBuf;
 
-/// A file or directory that agents' tools never write. The rule applies wherever these names occur in the workspace,
-/// and to everything below a protected directory.
+/// A file or directory that agents must not change. The rule applies wherever these names occur in the workspace, and to
+/// everything below a protected directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protected {
     /// Successive components of the path, in lower case.
     pub names: &'static [&'static str],
     /// Why the path is protected, for the refusal.
     pub reason: &'static str,
+    /// How much of the path shell commands must not change. The tools for files never write any of it.
+    pub in_commands: InCommands,
+}
+
+/// How much of a protected path shell commands must not change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InCommands {
+    /// All of it.
+    All,
+    /// Only these paths in the directory, because programs such as `git commit` change the others. If the protected
+    /// path is no directory, all of it: such a file or link can lead to another directory with these paths.
+    Only(&'static [&'static str]),
 }
 
 const fn protected(names: &'static [&'static str], reason: &'static str) -> Protected {
-    Protected { names, reason }
+    Protected { names, reason, in_commands: InCommands::All }
 }
 
-/// All paths that agents' tools never write. For shell commands, `guarded_paths` in the crate `sandbox` has a list of
-/// its own, which differs from this list.
+const fn partly(
+    names: &'static [&'static str],
+    reason: &'static str,
+    paths: &'static [&'static str],
+) -> Protected {
+    Protected { names, reason, in_commands: InCommands::Only(paths) }
+}
+
+/// The paths in a git directory that can make git start programs. With the file `commondir`, git reads its settings from
+/// another directory.
+pub(crate) const IN_GIT: &[&str] = &["config", "config.worktree", "commondir", "hooks"];
+
+/// All paths that agents must not change.
 pub const PROTECTED: &[Protected] = &[
     // Git runs hooks, and the programs that are set in its configuration (core.fsmonitor, core.sshCommand, filters,
     // aliases). A forged index or object would also falsify later commits. In a worktree, `.git` is a file with the
     // path of the git directory, so a changed file could lead git to another repository.
-    protected(&[".git"], "Git's own files; only the system commits"),
-    protected(&[".hg"], "Mercurial runs hooks that its configuration names"),
-    protected(&[".jj"], "Jujutsu runs programs that its configuration names"),
+    partly(&[".git"], "Git's own files; only the system commits", IN_GIT),
+    partly(
+        &[".hg"],
+        "Mercurial runs hooks that its configuration names",
+        &["hgrc", "hgrc-not-shared", "sharedpath"],
+    ),
+    partly(
+        &[".jj"],
+        "Jujutsu runs programs that its configuration names",
+        &[
+            "repo/config.toml",
+            "repo/config-id",
+            "repo/store/git_target",
+            "workspace-config.toml",
+            "workspace-config-id",
+        ],
+    ),
     protected(&[".husky"], "Git runs these hooks"),
     // When an editor opens a folder, the editor runs the tasks and starts the language servers and tools that these
     // settings name.
@@ -49,12 +89,28 @@ pub const PROTECTED: &[Protected] = &[
     protected(&[".claude", "settings.json"], "coding agents run the hooks that it names"),
     protected(&[".claude", "settings.local.json"], "coding agents run the hooks that it names"),
     protected(&[".claude", "hooks"], "coding agents run these hooks"),
+    protected(&[".claude", "commands"], "coding agents run the commands in these files"),
+    protected(&[".claude", "agents"], "coding agents run the hooks that these files name"),
     protected(&[".mcp.json"], "coding agents start the servers that it names"),
     protected(&[".cursor", "mcp.json"], "Cursor starts the servers that it names"),
     protected(&[".cursor", "hooks.json"], "Cursor runs the hooks that it names"),
+    protected(&[".cursor", "hooks"], "Cursor runs these hooks"),
+    protected(&[".cursor", "environment.json"], "Cursor runs the commands that it names"),
     protected(&[".gemini", "settings.json"], "coding agents start the servers that it names"),
     protected(&[".codex"], "coding agents start the servers that it names"),
 ];
+
+impl Protected {
+    /// Returns the paths that shell commands must not change, relative to a directory. The paths are those of a
+    /// directory with these names, as in a repository.
+    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+        let whole: PathBuf = self.names.iter().collect();
+        match self.in_commands {
+            InCommands::All => vec![whole],
+            InCommands::Only(paths) => paths.iter().map(|path| whole.join(path)).collect(),
+        }
+    }
+}
 
 /// Returns the entry of [`PROTECTED`] that a path matches, if any.
 pub fn protection(path: &WorkspacePath) -> Option<&'static Protected> {
@@ -69,7 +125,7 @@ pub fn protection(path: &WorkspacePath) -> Option<&'static Protected> {
 /// Some file systems treat different names as the same name. Returns a name in the form in which such file systems
 /// compare names: in lower case, without the characters that macOS ignores, and without the trailing dots, spaces and
 /// streams (`name:stream`) that Windows drops.
-fn folded(name: &str) -> String {
+pub(crate) fn folded(name: &str) -> String {
     let is_ignored = |character: char| {
         matches!(character,
             '\u{200C}'..='\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{206A}'..='\u{206F}' | '\u{FEFF}')

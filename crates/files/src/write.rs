@@ -17,8 +17,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
-/// Prefix of the names of temporary files. Listings and searches leave out files with this prefix. Commits do not leave
-/// them out.
+/// Prefix of the names of temporary files. Listings, searches and commits leave out files with this prefix.
 pub const TEMPORARY_PREFIX: &str = ".polity-writing-";
 
 /// The permission bits that a write keeps when it replaces a file. A write drops the bits that make a program run as

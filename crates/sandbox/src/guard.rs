@@ -5,18 +5,26 @@
 //! protects the workspace. Landlock allows changes in a whole directory, and cannot exclude a path in it. In both
 //! cases, the supervisor notes the content of the path before the command runs and restores it afterwards. If a
 //! program of the person reads the path before the supervisor restores it, the program sees what the command wrote.
+//!
+//! A workspace has many directories in which nothing is guarded yet, but in which a command could make a guarded path.
+//! For these, the supervisor notes only which guarded paths exist, and removes those that the command has made.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::Permissions;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::message::Guard;
+
 /// Maximum number of bytes of guarded files that can be noted. Real settings and hooks are far smaller.
-const MOST_BYTES: usize = 8 << 20;
+const MOST_BYTES: usize = 32 << 20;
 
 /// Maximum nesting of directories that can be noted.
 const DEPTH: usize = 32;
@@ -39,6 +47,17 @@ pub(crate) enum SnapshotError {
 pub(crate) struct Snapshot {
     workspace: OwnedFd,
     entries: Vec<(PathBuf, Entry)>,
+    directories: Vec<Watched>,
+    /// The paths that a command must not make in `directories`.
+    names: Vec<PathBuf>,
+}
+
+/// A directory in which a command must not make guarded paths.
+#[derive(Debug)]
+struct Watched {
+    directory: PathBuf,
+    /// The guarded paths that existed when the snapshot was taken, relative to the directory.
+    present: BTreeSet<PathBuf>,
 }
 
 /// What existed at a path when the snapshot was taken.
@@ -61,22 +80,29 @@ enum Entry {
 }
 
 impl Snapshot {
-    /// Notes these paths of a workspace.
-    pub(crate) fn take(workspace: &Path, paths: &[PathBuf]) -> Result<Self, SnapshotError> {
-        let handle = rustix::fs::open(workspace, DIRECTORY, Mode::empty())
-            .map_err(|source| SnapshotError::Open { path: workspace.to_owned(), source })?;
+    /// Notes the guarded paths of a workspace.
+    pub(crate) fn take(guard: &Guard) -> Result<Self, SnapshotError> {
+        let handle = rustix::fs::open(&guard.workspace, DIRECTORY, Mode::empty())
+            .map_err(|source| SnapshotError::Open { path: guard.workspace.clone(), source })?;
         let mut budget = MOST_BYTES;
         let mut entries = Vec::new();
-        for path in paths {
+        for path in &guard.paths {
             let names = names(path).ok_or_else(|| SnapshotError::Outside(path.clone()))?;
             let Some((last, parents)) = names.split_last() else { continue };
-            let entry = match descend(&handle, parents, Missing::Refuse) {
+            let entry = match descend(&handle, parents, Effort::Look) {
                 Ok(parent) => note(&parent, last, path, &mut budget, DEPTH)?,
                 Err(_) => Entry::Missing,
             };
             entries.push((path.clone(), entry));
         }
-        Ok(Self { workspace: handle, entries })
+        let mut directories = Vec::new();
+        for directory in &guard.directories {
+            let parts = names(directory).ok_or_else(|| SnapshotError::Outside(directory.clone()))?;
+            let Ok(opened) = descend(&handle, &parts, Effort::Look) else { continue };
+            let present = occupied(&opened, &guard.names, Effort::Look);
+            directories.push(Watched { directory: directory.clone(), present });
+        }
+        Ok(Self { workspace: handle, entries, directories, names: guard.names.clone() })
     }
 
     /// Restores the paths that differ from the noted state, and returns them.
@@ -85,8 +111,8 @@ impl Snapshot {
         for (path, before) in &self.entries {
             let names = names(path).unwrap_or_default();
             let Some((last, parents)) = names.split_last() else { continue };
-            let missing = if *before == Entry::Missing { Missing::Refuse } else { Missing::Make };
-            let Ok(parent) = descend(&self.workspace, parents, missing) else { continue };
+            let effort = if *before == Entry::Missing { Effort::Unlock } else { Effort::Make };
+            let Ok(parent) = descend(&self.workspace, parents, effort) else { continue };
             // If a path cannot be noted any more, for example because its files are too large now, it counts as
             // changed.
             let now = note(&parent, last, path, &mut (2 * MOST_BYTES), DEPTH).unwrap_or(Entry::Other);
@@ -97,6 +123,17 @@ impl Snapshot {
                 }
             }
         }
+        for Watched { directory, present } in &self.directories {
+            let parts = names(directory).unwrap_or_default();
+            let Ok(opened) = descend(&self.workspace, &parts, Effort::Unlock) else { continue };
+            for path in occupied(&opened, &self.names, Effort::Unlock).difference(present) {
+                let whole = directory.join(path);
+                if let Err(error) = remove_below(&opened, path) {
+                    tracing::warn!(path = %whole.display(), %error, "a guarded path could not be removed");
+                }
+                restored.push(whole);
+            }
+        }
         restored
     }
 }
@@ -105,11 +142,15 @@ impl Snapshot {
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// What to do if a directory does not exist.
+/// What to do to open a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    Refuse,
-    /// Make the directory. Anything else with the name of the directory is removed first.
+enum Effort {
+    /// Change nothing.
+    Look,
+    /// If the owner lacks the right to read the directory, give it back. Without this, a command could hide what it has
+    /// made from the supervisor, and show it again later.
+    Unlock,
+    /// As with `Unlock`. If there is no directory, make it. Anything else with its name is removed first.
     Make,
 }
 
@@ -124,20 +165,41 @@ fn names(path: &Path) -> Option<Vec<&OsStr>> {
 }
 
 /// Opens a directory below `from`. Opens one name of the path after the other, and follows no symbolic links.
-fn descend(from: &OwnedFd, names: &[&OsStr], missing: Missing) -> Result<OwnedFd, Errno> {
+fn descend(from: &OwnedFd, names: &[&OsStr], effort: Effort) -> Result<OwnedFd, Errno> {
     let mut handle = from.try_clone().map_err(|_| Errno::MFILE)?;
     for name in names {
-        handle = match rustix::fs::openat(&handle, *name, DIRECTORY, Mode::empty()) {
-            Ok(next) => next,
-            Err(error) if missing == Missing::Refuse => return Err(error),
-            Err(_) => {
+        handle = match open(&handle, name, effort) {
+            Err(_) if effort == Effort::Make => {
                 remove(&handle, name).map_err(|_| Errno::IO)?;
                 rustix::fs::mkdirat(&handle, *name, Mode::from_raw_mode(0o755))?;
                 rustix::fs::openat(&handle, *name, DIRECTORY, Mode::empty())?
             }
+            opened => opened?,
         };
     }
     Ok(handle)
+}
+
+/// Opens a directory in `parent`. Follows no symbolic links.
+fn open(parent: &OwnedFd, name: &OsStr, effort: Effort) -> Result<OwnedFd, Errno> {
+    match rustix::fs::openat(parent, name, DIRECTORY, Mode::empty()) {
+        Err(Errno::ACCESS) if effort != Effort::Look => {
+            unlock(parent, name).map_err(|_| Errno::ACCESS)?;
+            rustix::fs::openat(parent, name, DIRECTORY, Mode::empty())
+        }
+        opened => opened,
+    }
+}
+
+/// Gives the owner of a directory all rights to it. Follows no symbolic links.
+fn unlock(parent: &OwnedFd, name: &OsStr) -> std::io::Result<()> {
+    // Such a handle needs no right to read. Its path in `/proc` leads to the same directory, even if another command has
+    // renamed the directory meanwhile.
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    let mode = rustix::fs::fstat(&handle)?.st_mode & 0o7777;
+    let path = Path::new("/proc/self/fd").join(handle.as_raw_fd().to_string());
+    std::fs::set_permissions(path, Permissions::from_mode(mode | 0o700))
 }
 
 /// Reads what the directory `parent` contains under this name. For a directory, also reads everything below it.
@@ -190,6 +252,42 @@ fn note(
         }
         _ => Ok(Entry::Other),
     }
+}
+
+/// Returns which guarded paths exist in a directory. If a part of a guarded path is no directory, returns this part: it
+/// could be a link to a directory with the rest of the path.
+fn occupied(directory: &OwnedFd, guarded: &[PathBuf], effort: Effort) -> BTreeSet<PathBuf> {
+    let Ok(entries) = Dir::read_from(directory) else { return BTreeSet::new() };
+    let firsts: BTreeSet<&OsStr> = guarded.iter().filter_map(|path| path.iter().next()).collect();
+    let present: BTreeSet<OsString> = entries
+        .flatten()
+        .map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned())
+        .filter(|name| firsts.contains(name.as_os_str()))
+        .collect();
+    let exists = |path: &&PathBuf| path.iter().next().is_some_and(|first| present.contains(first));
+    guarded.iter().filter(exists).filter_map(|path| occupied_part(directory, path, effort)).collect()
+}
+
+/// Returns a guarded path if it exists in a directory; or the part of it that exists and is no directory.
+fn occupied_part(directory: &OwnedFd, path: &Path, effort: Effort) -> Option<PathBuf> {
+    let mut handle = directory.try_clone().ok()?;
+    let mut part = PathBuf::new();
+    for name in path {
+        part.push(name);
+        let found = rustix::fs::statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        if part == path || FileType::from_raw_mode(found.st_mode) != FileType::Directory {
+            break;
+        }
+        handle = open(&handle, name, effort).ok()?;
+    }
+    Some(part)
+}
+
+/// Removes a path below a directory. Follows no symbolic links.
+fn remove_below(directory: &OwnedFd, path: &Path) -> std::io::Result<()> {
+    let names = names(path).unwrap_or_default();
+    let Some((last, parents)) = names.split_last() else { return Ok(()) };
+    remove(&descend(directory, parents, Effort::Unlock)?, last)
 }
 
 /// Restores what the directory `parent` contained under this name before the command ran.

@@ -135,7 +135,12 @@ fn decide(
         }
     });
     let guard = match plan.access {
-        Access::ReadWrite => Some(Guard { workspace: places.workspace.clone(), paths: unpinned }),
+        Access::ReadWrite => Some(Guard {
+            workspace: places.workspace.clone(),
+            paths: unpinned,
+            directories: plan.guarded.directories.clone(),
+            names: plan.guarded.names.clone(),
+        }),
         Access::ReadOnly => None,
     };
     let inside = Inside {
@@ -200,7 +205,7 @@ fn look_up(plan: &Plan, enter: &Enter, names: Names, level: Level) -> Result<(Pl
     let (readable, repository) = (existing(&plan.readable), existing(&plan.repository));
     let mut pinned = Vec::new();
     let mut unpinned = Vec::new();
-    for path in &plan.guarded {
+    for path in &plan.guarded.paths {
         let whole = workspace.join(path);
         // If a part of the path is a symbolic link, a read-only mount of its target does not help: the command could
         // replace the link.

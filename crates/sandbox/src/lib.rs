@@ -37,8 +37,6 @@ mod view;
 
 mod bubblewrap;
 
-mod guarded;
-
 mod domains;
 
 mod output;
@@ -98,11 +96,10 @@ pub use ended::{Ended, Error, How, Usage};
 #[cfg(target_os = "linux")]
 pub use enter::enter;
 pub use environment::{Directories, environment};
-pub use guarded::guarded_paths;
 pub use limits::Limits;
 pub use machine::{Finding, Level, Machine, OwnProc};
 pub use output::Output;
-pub use plan::{Access, Enter, Excerpt, Network, Plan, Together};
+pub use plan::{Access, Enter, Excerpt, Guarded, Network, Plan, Together};
 #[cfg(target_os = "linux")]
 pub use probe::probe;
 #[cfg(target_os = "linux")]

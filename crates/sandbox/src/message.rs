@@ -48,8 +48,12 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Guard {
     pub(crate) workspace: PathBuf,
-    /// The paths, relative to the workspace.
+    /// The paths that are not mounted read-only, relative to the workspace.
     pub(crate) paths: Vec<PathBuf>,
+    /// The directories, relative to the workspace, in which the command must not make any of `names`.
+    pub(crate) directories: Vec<PathBuf>,
+    /// Paths relative to each of `directories`.
+    pub(crate) names: Vec<PathBuf>,
 }
 
 /// The only line from the supervisor to the process inside the sandbox.

@@ -16,13 +16,8 @@ pub struct Plan {
     pub workspace: PathBuf,
     /// Whether the command may change the workspace.
     pub access: Access,
-    /// Paths relative to the workspace that the command must not change, such as `.git/config`; see
-    /// [`guarded_paths`](crate::guarded_paths).
-    ///
-    /// At the sandbox level `full`, paths that exist are mounted read-only. If the command changes a guarded path that
-    /// is not mounted read-only, the supervisor restores the path afterwards, and adds the path to
-    /// [`Ended::restored`](crate::Ended::restored).
-    pub guarded: Vec<PathBuf>,
+    /// What the command must not change in the workspace.
+    pub guarded: Guarded,
     /// Further directories and files that the command may read (`tools.sandbox.read`). Paths that do not exist are
     /// ignored. The command can also connect to a Unix socket in such a directory.
     pub readable: Vec<PathBuf>,
@@ -63,6 +58,23 @@ pub struct Together {
     pub memory_bytes: u64,
     /// Number of processes of the commands.
     pub processes: u64,
+}
+
+/// What a command must not change in its workspace: files such as `.git/config`, which can start programs outside the
+/// sandbox.
+///
+/// At the sandbox level `full`, paths that exist are mounted read-only. If the command changes a guarded path that is not
+/// mounted read-only, the supervisor restores the path afterwards, and adds the path to
+/// [`Ended::restored`](crate::Ended::restored).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Guarded {
+    /// Paths relative to the workspace, whether they exist or not.
+    pub paths: Vec<PathBuf>,
+    /// The directories of the workspace in which the command must not make any of `names`, unless it exists already. The
+    /// empty path is the workspace itself.
+    pub directories: Vec<PathBuf>,
+    /// Paths relative to each of `directories`.
+    pub names: Vec<PathBuf>,
 }
 
 /// Whether the command may change the workspace.

@@ -143,7 +143,7 @@ impl<'a> Supervisor<'a> {
         let snapshot = launch
             .guard
             .as_ref()
-            .map(|guard| Snapshot::take(&guard.workspace, &guard.paths))
+            .map(Snapshot::take)
             .transpose()
             .map_err(|error| format!("failed to note the guarded paths: {error}"))?;
 

@@ -5,6 +5,7 @@
 //! granted directory contains a hidden path, the sandbox level `full` covers the path with an empty directory or file,
 //! and the level `partial` refuses the plan.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::hidden::{Hidden, Kind};
@@ -185,9 +186,14 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
 /// A read-only mount on `.git/config` alone is not enough: the command could rename `.git` together with the mount,
 /// and make a new `.git`. So each directory between the workspace and the path is mounted on itself, because a mount
 /// point cannot be renamed or removed.
+///
+/// A path inside another guarded path needs no mount. With one, the directories between them could be changed.
 fn pins(places: &Places) -> Vec<Mount> {
+    let all: BTreeSet<&Path> = places.pinned.iter().map(PathBuf::as_path).collect();
+    let is_outermost = |path: &&Path| !path.ancestors().skip(1).any(|above| all.contains(above));
+    let outermost: Vec<&Path> = all.iter().copied().filter(is_outermost).collect();
     let mut list: Vec<Mount> = Vec::new();
-    for path in &places.pinned {
+    for path in &outermost {
         let between = path.ancestors().skip(1).take_while(|parent| *parent != places.workspace);
         for parent in between.filter(|parent| parent.starts_with(&places.workspace)) {
             let mount = Mount::Write { from: parent.to_owned(), at: parent.to_owned() };
@@ -196,7 +202,7 @@ fn pins(places: &Places) -> Vec<Mount> {
             }
         }
     }
-    list.extend(places.pinned.iter().map(|path| Mount::Read { from: path.clone(), at: path.clone() }));
+    list.extend(outermost.into_iter().map(|path| Mount::Read { from: path.to_owned(), at: path.to_owned() }));
     list
 }
 

@@ -1,10 +1,13 @@
-//! Lists the files that belong to a workspace: all except git's own files, and except files that an ignore file such as
-//! `.gitignore` excludes.
+//! Lists the files that belong to a workspace: all except git's own files, files that polity has not written completely,
+//! and files that an ignore file such as `.gitignore` excludes.
 
 use crate::beneath::{Beneath, Found, Kind, Stamp, UNFINISHED, read};
 use crate::path::{TreePath, is_git_name};
 use crate::problem::Problem;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use polity_files::is_temporary;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -78,10 +81,10 @@ pub(crate) fn files(beneath: &Beneath) -> Result<Vec<Entry>, Problem> {
     Ok(files)
 }
 
-/// Returns whether every commit leaves out files with this name: git's own files, and files that polity is still
-/// writing.
+/// Returns whether every commit leaves out files with this name: git's own files, and files that a merge or a tool of an
+/// agent is still writing, or was writing when polity was killed.
 fn is_left_out(name: &[u8]) -> bool {
-    is_git_name(name) || name.starts_with(UNFINISHED.as_bytes())
+    is_git_name(name) || name.starts_with(UNFINISHED.as_bytes()) || is_temporary(OsStr::from_bytes(name))
 }
 
 fn rules_of(beneath: &Beneath, directory: Option<&TreePath>) -> Result<Option<Gitignore>, Problem> {

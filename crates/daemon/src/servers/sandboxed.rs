@@ -8,7 +8,9 @@
 
 use futures::future::{BoxFuture, FutureExt};
 use polity_hands::command::SettingsSource;
-use polity_sandbox::{Access, Ended, Enter, Error, Excerpt, How, Level, Limits, Machine, Plan, Settings};
+use polity_sandbox::{
+    Access, Ended, Enter, Error, Excerpt, Guarded, How, Level, Limits, Machine, Plan, Settings,
+};
 use polity_servers::{Launcher, Plain, Process, Sandbox, Started, Tree};
 use polity_society::tool_group::ServerName;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -103,7 +105,7 @@ fn plan(process: &Process, settings: Settings, own: &Path, hidden: Vec<PathBuf>)
         command: BECOME.to_owned(),
         workspace: process.cwd.clone().unwrap_or_else(|| home.clone()),
         access: Access::ReadWrite,
-        guarded: Vec::new(),
+        guarded: Guarded::default(),
         readable: read,
         repository: Vec::new(),
         hidden,

@@ -10,14 +10,16 @@ use super::size;
 use super::sources::readable;
 use super::sums::disk_left;
 use super::told::Listener;
-use crate::call::{Caller, Place, Root, Source};
+use crate::call::{Access, Caller, Place, Root, Source};
 use crate::tool::Confinement;
+use polity_files::Guarded;
 use polity_sandbox::{Ended, Enter, Error, Level, Limits, Machine, Network, Running, Settings, Viewer};
 use polity_society::command::CommandEnd;
 use polity_society::id::{AgentId, CommandId, TaskId};
 use polity_society::refusal::Refusal;
-use polity_workspaces::Workspaces;
+use polity_workspaces::{Opened, Workspaces};
 use std::collections::BTreeSet;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
@@ -186,7 +188,8 @@ impl Commands {
         let settings = Settings { limits: Limits { disk_bytes, ..limits }, ..settings };
         let own = Directories { home, temporary, output, hidden: &self.hidden };
         let shown = command.clone();
-        let plan = plan(command, &caller.task, opened, settings, own);
+        let guarded = guarded_in(&opened).await?;
+        let plan = plan(command, &caller.task, opened, guarded, settings, own);
         let running = polity_sandbox::spawn(plan, machine, &self.enter, &cancel, report).await;
         let running = running.map_err(|error| failed(BASH, error.to_string()))?;
         let label = Label { id, command: shown, since: SystemTime::now() };
@@ -217,6 +220,18 @@ impl Started {
         };
         Ok(Finished { end: end_of(ended.how, seat.exceeded()), ended })
     }
+}
+
+/// Finds the protected paths of a workspace, so that a command cannot change them.
+async fn guarded_in(opened: &Opened) -> Result<Guarded, Refusal> {
+    if opened.access == Access::Read {
+        return Ok(Guarded::default());
+    }
+    let directory = opened.directory.clone();
+    let found = tokio::task::spawn_blocking(move || polity_files::guarded(&directory)).await;
+    let found = found.unwrap_or_else(|error| Err(io::Error::other(error)));
+    let directory = opened.directory.display();
+    found.map_err(|error| failed(BASH, format!("cannot look for protected files in {directory}: {error}")))
 }
 
 /// Makes a directory unless it exists, and returns its path.

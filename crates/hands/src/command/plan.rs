@@ -2,7 +2,7 @@
 
 use crate::call::Access;
 use polity_sandbox::Settings;
-use polity_sandbox::{Excerpt, Plan, Together, guarded_paths};
+use polity_sandbox::{Excerpt, Guarded, Plan, Together};
 use polity_society::id::TaskId;
 use polity_workspaces::Opened;
 use std::collections::BTreeMap;
@@ -18,11 +18,13 @@ pub(super) struct Directories<'a> {
     pub(super) hidden: &'a [PathBuf],
 }
 
-/// Makes the plan of a command of a task for the sandbox. `opened` is the workspace of the agent.
+/// Makes the plan of a command of a task for the sandbox. `opened` is the workspace of the agent, and `guarded` are the
+/// protected paths in it.
 pub(super) fn plan(
     command: String,
     task: &TaskId,
     opened: Opened,
+    guarded: polity_files::Guarded,
     settings: Settings,
     own: Directories<'_>,
 ) -> Plan {
@@ -31,10 +33,11 @@ pub(super) fn plan(
     let (inside, outside): (Vec<PathBuf>, Vec<PathBuf>) =
         git.into_iter().flat_map(|git| git.read_only).partition(|path| path.starts_with(&directory));
     let within = inside.iter().filter_map(|path| path.strip_prefix(&directory).ok().map(Path::to_owned));
-    let guarded = guarded_paths(&directory).into_iter().chain(within).collect();
+    let polity_files::Guarded { paths, directories, names } = guarded;
+    let paths = paths.into_iter().chain(within).collect();
     Plan {
         command,
-        guarded,
+        guarded: Guarded { paths, directories, names },
         workspace: directory,
         access: match access {
             Access::Write => polity_sandbox::Access::ReadWrite,

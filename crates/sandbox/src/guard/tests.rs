@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::{Snapshot, SnapshotError};
-use crate::guarded::guarded_paths;
+use crate::message::Guard;
 
 fn workspace() -> TempDir {
     let place = TempDir::new().unwrap();
@@ -20,7 +20,25 @@ fn workspace() -> TempDir {
     place
 }
 
+/// Paths that are noted. Some do not exist.
 const PATHS: [&str; 5] = [".git/config", ".git/hooks", ".git/link", ".git/commondir", ".vscode"];
+
+/// Paths that must not be made.
+const NAMES: [&str; 3] = [".git/config", ".git/config.worktree", ".envrc"];
+
+/// Paths that a hostile command changes.
+const TARGETS: [&str; 7] =
+    [".git/config", ".git/hooks", ".git/link", ".git/commondir", ".vscode", ".git/config.worktree", ".envrc"];
+
+fn guard(workspace: &Path, paths: &[&str], directories: &[&str], names: &[&str]) -> Guard {
+    let owned = |texts: &[&str]| texts.iter().map(PathBuf::from).collect();
+    Guard {
+        workspace: workspace.to_owned(),
+        paths: owned(paths),
+        directories: owned(directories),
+        names: owned(names),
+    }
+}
 
 /// Lists everything in a directory: paths, kinds, modes and contents.
 fn picture(directory: &Path) -> Vec<String> {
@@ -56,7 +74,7 @@ enum Deed {
 }
 
 fn deed() -> impl Strategy<Value = Deed> {
-    let path = 0..PATHS.len();
+    let path = 0..TARGETS.len();
     prop_oneof![
         path.clone().prop_map(Deed::Write),
         path.clone().prop_map(Deed::Remove),
@@ -75,24 +93,24 @@ fn remove(path: &Path) {
 fn apply(place: &Path, deed: &Deed) {
     let work = place.join("w");
     match deed {
-        Deed::Write(index) => drop(std::fs::write(work.join(PATHS[*index]), "evil")),
-        Deed::Remove(index) => remove(&work.join(PATHS[*index])),
+        Deed::Write(index) => drop(std::fs::write(work.join(TARGETS[*index]), "evil")),
+        Deed::Remove(index) => remove(&work.join(TARGETS[*index])),
         Deed::RemoveGit => remove(&work.join(".git")),
         Deed::Link(index) => {
-            remove(&work.join(PATHS[*index]));
-            let _ = symlink(place.join("outside/file"), work.join(PATHS[*index]));
+            remove(&work.join(TARGETS[*index]));
+            let _ = symlink(place.join("outside/file"), work.join(TARGETS[*index]));
         }
         Deed::LinkGit => {
             remove(&work.join(".git"));
             let _ = symlink(place.join("outside"), work.join(".git"));
         }
         Deed::Directory(index) => {
-            remove(&work.join(PATHS[*index]));
-            let _ = std::fs::create_dir_all(work.join(PATHS[*index]).join("inner"));
+            remove(&work.join(TARGETS[*index]));
+            let _ = std::fs::create_dir_all(work.join(TARGETS[*index]).join("inner"));
         }
         Deed::Mode(index) => {
             let _ =
-                std::fs::set_permissions(work.join(PATHS[*index]), std::fs::Permissions::from_mode(0o700));
+                std::fs::set_permissions(work.join(TARGETS[*index]), std::fs::Permissions::from_mode(0o700));
         }
     }
 }
@@ -104,9 +122,8 @@ proptest! {
     #[test]
     fn guarded_paths_are_put_back(deeds in prop::collection::vec(deed(), 0..8)) {
         let place = workspace();
-        let paths = PATHS.map(PathBuf::from);
         let before = picture(&place.path().join("w"));
-        let snapshot = Snapshot::take(&place.path().join("w"), &paths).unwrap();
+        let snapshot = Snapshot::take(&guard(&place.path().join("w"), &PATHS, &[""], &NAMES)).unwrap();
         // A deed may write through a symbolic link to the file outside, because this test has no sandbox. So the test
         // restores that file after each deed. After the loop, only `restore` could change it, by following a link.
         for deed in &deeds {
@@ -124,23 +141,65 @@ proptest! {
     }
 }
 
+/// Guarded paths that a command makes in a directory are removed, however the command makes them. What was there before
+/// stays.
 #[test]
-fn a_worktree_and_submodules_are_guarded() {
+fn what_must_not_be_made_is_removed_from_each_directory() {
     let place = workspace();
     let work = place.path().join("w");
-    std::fs::create_dir_all(work.join(".git/modules/a/b/hooks")).unwrap();
-    std::fs::write(work.join(".git/modules/a/b/HEAD"), "").unwrap();
-    let paths = guarded_paths(&work);
-    assert!(
-        paths.contains(&".git/config".into()) && paths.contains(&".git/modules/a/b/config".into()),
-        "{paths:?}"
-    );
-    assert!(!paths.contains(&".git".into()));
+    for directory in ["sub/.git/hooks", "sub/deep/.claude/skills", "other", "linked"] {
+        std::fs::create_dir_all(work.join(directory)).unwrap();
+    }
+    std::fs::write(work.join("sub/.git/config"), "config").unwrap();
+    symlink("nowhere", work.join("linked/.git")).unwrap();
+    let names = [".git/config", ".git/hooks", ".git/commondir", ".claude/settings.json", ".envrc"];
+    let directories = ["", "sub", "sub/deep", "other", "linked", "gone"];
+    let before = picture(&work);
+    let snapshot = Snapshot::take(&guard(&work, &[], &directories, &names)).unwrap();
+    assert_eq!(snapshot.restore(), Vec::<PathBuf>::new());
 
-    std::fs::remove_dir_all(work.join(".git")).unwrap();
-    std::fs::write(work.join(".git"), "gitdir: /elsewhere").unwrap();
-    let paths = guarded_paths(&work);
-    assert!(paths.contains(&".git".into()) && !paths.contains(&".git/config".into()), "{paths:?}");
+    std::fs::write(work.join("sub/.git/commondir"), "evil").unwrap();
+    std::fs::write(work.join("sub/deep/.claude/settings.json"), "evil").unwrap();
+    std::fs::write(work.join("sub/deep/.git"), "gitdir: evil").unwrap();
+    symlink("evil", work.join("other/.claude")).unwrap();
+    std::fs::create_dir(work.join("other/.envrc")).unwrap();
+    std::fs::write(work.join(".envrc"), "evil").unwrap();
+    let expect = [
+        ".envrc",
+        "sub/.git/commondir",
+        "sub/deep/.claude/settings.json",
+        "sub/deep/.git",
+        "other/.claude",
+        "other/.envrc",
+    ];
+    assert_eq!(snapshot.restore(), expect.map(PathBuf::from));
+    assert_eq!(picture(&work), before);
+}
+
+/// A command takes away the right to read what it has made, so that a later command can show it again.
+#[test]
+fn what_a_command_has_closed_is_restored_too() {
+    let place = workspace();
+    let work = place.path().join("w");
+    std::fs::create_dir_all(work.join("sub/deep")).unwrap();
+    let names = [".git/config", ".git/commondir", ".envrc"];
+    let paths = [".git/commondir"];
+    let snapshot = Snapshot::take(&guard(&work, &paths, &["", "sub", "sub/deep"], &names)).unwrap();
+    std::fs::create_dir(work.join("sub/deep/.git")).unwrap();
+    for made in [".git/commondir", "sub/.envrc", "sub/deep/.git/config", "sub/deep/.envrc"] {
+        std::fs::write(work.join(made), "evil").unwrap();
+    }
+    for closed in ["sub/deep/.git", "sub/deep", "sub", ".git"] {
+        std::fs::set_permissions(work.join(closed), std::fs::Permissions::from_mode(0o000)).unwrap();
+    }
+    let restored = snapshot.restore();
+    let expect = [".git/commondir", "sub/.envrc", "sub/deep/.envrc", "sub/deep/.git/config"];
+    assert_eq!(restored, expect.map(PathBuf::from));
+    for made in expect {
+        let found = work.join(made).symlink_metadata().unwrap_err();
+        assert_eq!(found.kind(), std::io::ErrorKind::NotFound, "{made}");
+    }
+    assert_eq!(std::fs::read_to_string(work.join(".git/config")).unwrap(), "config");
 }
 
 #[test]
@@ -148,8 +207,10 @@ fn what_is_too_large_or_outside_is_not_noted() {
     let place = workspace();
     let work = place.path().join("w");
     std::fs::write(work.join(".vscode"), vec![0; super::MOST_BYTES + 1]).unwrap();
-    let take = |path: &str| Snapshot::take(&work, &[PathBuf::from(path)]);
+    let take = |path: &str| Snapshot::take(&guard(&work, &[path], &[], &[]));
     assert!(matches!(take(".vscode"), Err(SnapshotError::TooLarge(_))));
     assert!(matches!(take("../outside/file"), Err(SnapshotError::Outside(_))));
     assert!(matches!(take("/etc/passwd"), Err(SnapshotError::Outside(_))));
+    let watched = Snapshot::take(&guard(&work, &[], &["../outside"], &[".envrc"]));
+    assert!(matches!(watched, Err(SnapshotError::Outside(_))));
 }

@@ -81,6 +81,22 @@ fn guarded_paths_are_mount_points_all_the_way() {
     assert!(!list.iter().any(|mount| matches!(mount, Mount::Write { at, .. } if at.starts_with("/data/ws"))));
 }
 
+/// A guarded directory cannot be changed anywhere, also if paths inside it are guarded themselves.
+#[test]
+fn nothing_inside_a_guarded_directory_can_be_changed() {
+    let pinned = [".git", ".git/config", ".git/worktrees/w/commondir", "a/.git/hooks"];
+    let pinned = pinned.map(|path| Path::new("/data/ws/1").join(path)).to_vec();
+    let list = mounts(&Places { pinned, ..places() }, &host());
+    let inside = |mount: &&Mount| mount.at().starts_with("/data/ws/1/.git");
+    let inside: Vec<&Mount> = list.iter().filter(inside).collect();
+    assert!(
+        matches!(inside[..], [Mount::Read { at, .. }] if at == Path::new("/data/ws/1/.git")),
+        "{inside:?}"
+    );
+    let (mount, _) = seen(&list, Path::new("/data/ws/1/a/.git/hooks/x")).unwrap();
+    assert!(matches!(mount, Mount::Read { .. }), "{mount:?}");
+}
+
 #[test]
 fn a_toolchain_in_a_hidden_directory_is_not_shown() {
     let mut places = places();

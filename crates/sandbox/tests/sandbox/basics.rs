@@ -93,6 +93,31 @@ async fn git_works_but_its_settings_stay() {
     }
 }
 
+/// A command cannot change the hooks of a repository below the workspace, and what it makes there is removed and told.
+#[tokio::test(flavor = "multi_thread")]
+async fn guarded_paths_below_the_workspace_stay_and_are_told() {
+    for level in SANDBOXES {
+        let Some(bench) = Bench::at(level).await else { continue };
+        let ended = bench
+            .run(
+                "(echo evil > sub/.git/hooks/pre-commit) && echo WROTE; mkdir sub/.git/objects; echo evil > .envrc; \
+                 echo evil > packages/a/.envrc; echo '{}' > packages/a/package.json",
+            )
+            .await;
+        let said = text(&ended);
+        let mut expect = vec![".envrc", "packages/a/.envrc"];
+        match level {
+            Level::Full => assert!(!said.contains("WROTE"), "{said}"),
+            Level::Partial | Level::None => expect.insert(0, "sub/.git/hooks"),
+        }
+        assert_eq!(ended.restored, expect.into_iter().map(PathBuf::from).collect::<Vec<_>>(), "{level:?}");
+        assert!(
+            exists(&bench.path("ws/sub/.git/objects")) && exists(&bench.path("ws/packages/a/package.json"))
+        );
+        bench.check_canaries("below the workspace");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_read_only_workspace_stays_as_it_is() {
     for level in SANDBOXES {

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use polity_sandbox::{
-    Access, Ended, Enter, Error, Excerpt, Level, Limits, Machine, Network, Plan, Running, guarded_paths,
-    probe, run, spawn,
+    Access, Ended, Enter, Error, Excerpt, Guarded, Level, Limits, Machine, Network, Plan, Running, probe,
+    run, spawn,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,38 @@ const LANDLOCK_LEAST: u32 = 3;
 
 /// Maximum waiting time of a test. A test reaches this time only if something hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The guarded files of the workspace, with their content.
+const GUARDED: [(&str, &str); 6] = [
+    ("ws/.git/config", "[core]\n\tbare = false\n"),
+    ("ws/.git/hooks/pre-commit", "#!/bin/sh\nexit 0\n"),
+    ("ws/.vscode/settings.json", "{}\n"),
+    ("ws/sub/.git/config", "[core]\n\tbare = false\n"),
+    ("ws/sub/.git/hooks/pre-commit", "#!/bin/sh\nexit 0\n"),
+    ("ws/packages/a/.vscode/settings.json", "{}\n"),
+];
+
+/// Guarded paths that do not exist. No command may make them.
+const MISSING: [&str; 18] = [
+    "ws/.git/config.worktree",
+    "ws/.git/commondir",
+    "ws/.idea",
+    "ws/.mcp.json",
+    "ws/.envrc",
+    "ws/.husky",
+    "ws/.gvimrc",
+    "ws/.dir-locals.el",
+    "ws/.hg/hgrc",
+    "ws/.claude/settings.json",
+    "ws/.gemini/settings.json",
+    "ws/sub/.git/commondir",
+    "ws/sub/.envrc",
+    "ws/packages/.git/config",
+    "ws/packages/.git/hooks",
+    "ws/packages/a/.git",
+    "ws/packages/a/.envrc",
+    "ws/packages/a/.idea",
+];
 
 pub(crate) struct Bench {
     root: TempDir,
@@ -60,6 +92,8 @@ impl Bench {
             "person/.ssh",
             "ws/.git/hooks",
             "ws/.vscode",
+            "ws/sub/.git/hooks",
+            "ws/packages/a/.vscode",
         ] {
             std::fs::create_dir_all(path(directory)).unwrap();
         }
@@ -73,10 +107,11 @@ impl Bench {
         ] {
             std::fs::write(path(file), CANARY).unwrap();
         }
-        std::fs::write(path("ws/.git/config"), "[core]\n\tbare = false\n").unwrap();
+        for (file, text) in GUARDED {
+            std::fs::write(path(file), text).unwrap();
+        }
         std::fs::write(path("ws/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        std::fs::write(path("ws/.git/hooks/pre-commit"), "#!/bin/sh\nexit 0\n").unwrap();
-        std::fs::write(path("ws/.vscode/settings.json"), "{}\n").unwrap();
+        std::fs::write(path("ws/sub/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
         std::fs::write(path("ws/hello.txt"), "hello\n").unwrap();
         let environment = BTreeMap::from(
             [
@@ -94,7 +129,7 @@ impl Bench {
             command: String::new(),
             workspace: path("ws"),
             access: Access::ReadWrite,
-            guarded: guarded_paths(&path("ws")),
+            guarded: guarded_in(&path("ws")),
             readable: Vec::new(),
             repository: Vec::new(),
             hidden: vec![path("data"), path("config")],
@@ -169,18 +204,23 @@ impl Bench {
         assert_eq!(mode("person/notes"), mode("data/token"), "{name}: a mode was changed");
         assert_eq!(mode("person"), mode("config"), "{name}: a mode was changed");
         assert_eq!(mode("person/notes") & 0o7133, 0, "{name}: a mode was changed");
-        let same = |file: &str, text: &str| {
+        for (file, text) in GUARDED {
             assert_eq!(std::fs::read_to_string(self.path(file)).unwrap(), text, "{name}: {file} was changed");
-        };
-        same("ws/.git/config", "[core]\n\tbare = false\n");
-        same("ws/.git/hooks/pre-commit", "#!/bin/sh\nexit 0\n");
-        same("ws/.vscode/settings.json", "{}\n");
-        let hooks: Vec<_> = std::fs::read_dir(self.path("ws/.git/hooks")).unwrap().collect();
-        assert_eq!(hooks.len(), 1, "{name}: a hook was added");
-        for missing in ["ws/.git/config.worktree", "ws/.git/commondir", "ws/.idea", "ws/.mcp.json"] {
+        }
+        for directory in ["ws/.git/hooks", "ws/sub/.git/hooks", "ws/packages/a/.vscode"] {
+            let files: Vec<_> = std::fs::read_dir(self.path(directory)).unwrap().collect();
+            assert_eq!(files.len(), 1, "{name}: a file was added to {directory}");
+        }
+        for missing in MISSING {
             assert!(self.path(missing).symlink_metadata().is_err(), "{name}: {missing} was made");
         }
     }
+}
+
+/// Returns what a command must not change in a workspace.
+pub(crate) fn guarded_in(workspace: &Path) -> Guarded {
+    let polity_files::Guarded { paths, directories, names } = polity_files::guarded(workspace).unwrap();
+    Guarded { paths, directories, names }
 }
 
 /// Returns the whole output of a command as text.

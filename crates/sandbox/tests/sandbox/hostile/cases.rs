@@ -240,6 +240,47 @@ pub(super) const CHANGING: &[Case] = &[
         Says("end"),
     ),
     case(
+        "the hooks of a nested repository",
+        "echo evil > sub/.git/hooks/pre-commit; echo evil > sub/.git/hooks/post-checkout; chmod +x sub/.git/hooks/*; rm -rf sub/.git/hooks; mkdir -p sub/.git/hooks; echo evil > sub/.git/hooks/post-merge; echo end",
+        Says("end"),
+    ),
+    case(
+        "the settings of a nested repository",
+        "printf '[core]\\nhooksPath=/tmp\\n' > sub/.git/config; git -C sub config core.fsmonitor ./evil; mkdir sub/evil; echo ../evil > sub/.git/commondir; echo end",
+        Says("end"),
+    ),
+    case(
+        "another nested repository in its place",
+        "mv sub old; cp -r old sub; echo evil > sub/.git/hooks/post-checkout; mv sub/.git x; mkdir -p sub/.git/hooks; echo evil > sub/.git/hooks/post-merge; echo end",
+        Says("end"),
+    ),
+    case("a link in place of a nested repository", "rm -rf sub; ln -s @PERSON sub; echo end", Says("end")),
+    case(
+        "a new repository in a directory",
+        "mkdir -p packages/.git/hooks evil; printf '[core]\\nfsmonitor=evil\\n' > packages/.git/config; echo evil > packages/.git/hooks/post-merge; echo 'gitdir: ../../evil' > packages/a/.git; echo end",
+        Says("end"),
+    ),
+    case(
+        "the settings of an editor in a package",
+        "echo '{\"evil\":1}' > packages/a/.vscode/settings.json; echo x > packages/a/.vscode/tasks.json; ln -s /tmp packages/a/.idea; mv packages/a packages/b; ln -s packages/b packages/a; echo end",
+        Says("end"),
+    ),
+    case(
+        "direnv",
+        "echo evil > .envrc; echo evil > sub/.envrc; mkdir packages/a/.envrc; ln -s ../hello.txt packages/a/.envrc; echo end",
+        Says("end"),
+    ),
+    case(
+        "the settings of other tools",
+        "mkdir .husky .claude .gemini .hg; echo evil > .husky/pre-commit; echo evil > .claude/settings.json; echo evil > .gemini/settings.json; echo evil > .hg/hgrc; echo evil > .gvimrc; echo evil > .dir-locals.el; echo end",
+        Says("end"),
+    ),
+    case(
+        "settings that nobody may read at first",
+        "mkdir packages/.git; echo evil > packages/.git/config; echo evil > packages/a/.envrc; chmod 000 packages/.git packages/a packages; echo end",
+        Says("end"),
+    ),
+    case(
         "polity's own program",
         "for p in /run/polity/enter /proc/1/exe; do (echo x > $p) 2>/dev/null && echo WROTE; done; echo end",
         Never("WROTE"),

@@ -80,6 +80,23 @@ async fn ignored_files_are_left_out_unless_they_were_committed() {
     assert_eq!(git(&directory, &["status", "--porcelain"]), "");
 }
 
+/// A commit must not contain the halves of files that a tool of an agent is writing at this moment, or has left because
+/// polity was killed.
+#[tokio::test]
+async fn files_that_are_being_written_are_not_committed() {
+    let Some(world) = World::made().await else { return };
+    let agent = world.shared("ann-1");
+    let directory = world.open(&agent).await.directory;
+    let unfinished = format!("{}0123456789abcdef-0123456789abcdef", polity_files::TEMPORARY_PREFIX);
+    write(&directory, &unfinished, "half of a fi");
+    write(&directory, &format!("sub/{unfinished}"), "half of a fi");
+    assert_eq!(world.settle(&agent, 1).await, Settled::default());
+    write(&directory, "sub/whole", "a file");
+    assert!(world.settle(&agent, 2).await.commit.is_some());
+    assert_eq!(world.git(&["ls-tree", "-r", "--full-tree", "--name-only", "main"]), "sub/whole");
+    assert_eq!(read(&directory, &unfinished), "half of a fi", "the write goes on");
+}
+
 #[tokio::test]
 async fn a_change_is_found_however_quick_it_was() {
     let Some(world) = World::made().await else { return };
