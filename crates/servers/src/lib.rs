@@ -25,6 +25,7 @@ mod servers;
 mod stderr;
 mod text;
 mod tool;
+mod tree;
 mod wire;
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use crate::config::Process;
 use crate::launch::{Launcher, Started, Tree};
+use crate::tree::{MARK, Mark};
 use futures::future::{BoxFuture, FutureExt};
 use polity_society::tool_group::ServerName;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Pid;
 use std::io;
 use std::process::{ExitStatus, Stdio};
 use tokio::process::{Child, Command};
@@ -31,7 +32,8 @@ const INHERITED: &[&str] = &[
     "no_proxy",
 ];
 
-/// Starts servers as processes of the same user, each in its own process group.
+/// Starts servers as processes of the same user, each in its own process group, and with a mark in its environment by
+/// which its child processes are found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Plain;
 
@@ -43,12 +45,14 @@ impl Launcher for Plain {
 
 fn start(process: &Process) -> io::Result<Started> {
     let mut command = Command::new(&process.command);
+    let mark = Mark::new();
     let inherited = INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
     command
         .args(&process.args)
         .env_clear()
         .envs(inherited)
         .envs(process.env.iter().map(|(name, value)| (name, value.expose())))
+        .env(MARK, mark.as_str())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -63,22 +67,23 @@ fn start(process: &Process) -> io::Result<Started> {
         return Err(io::Error::other("the process has no pipes"));
     };
     let leader = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let tree = Box::new(Group { child, leader });
+    let tree = Box::new(Processes { child, leader, mark });
     Ok(Started { stdin: Box::new(stdin), stdout: Box::new(stdout), stderr: Box::new(stderr), tree })
 }
 
-/// A process and its process group.
-struct Group {
+/// The process of a server and all processes that it has started.
+struct Processes {
     child: Child,
-    /// The id of the process, which is also the id of its group. `None` after the group was killed.
+    /// The id of the process, which is also the id of its group. `None` after all processes were killed.
     leader: Option<Pid>,
+    mark: Mark,
 }
 
-impl Tree for Group {
+impl Tree for Processes {
     fn ended(&mut self) -> BoxFuture<'_, String> {
         async {
             let status = self.child.wait().await;
-            // Kill the rest of the group immediately, before the system can give the id to another process.
+            // Kill the rest immediately, before the system can give the id to another process.
             self.kill();
             self.leader = None;
             status.map_or_else(|error| error.to_string(), in_words)
@@ -88,13 +93,12 @@ impl Tree for Group {
 
     fn kill(&mut self) {
         if let Some(leader) = self.leader {
-            // An error means that no process of the group is left.
-            let _ = kill_process_group(leader, Signal::KILL);
+            self.mark.kill_all(leader);
         }
     }
 }
 
-impl Drop for Group {
+impl Drop for Processes {
     fn drop(&mut self) {
         self.kill();
     }

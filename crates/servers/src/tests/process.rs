@@ -10,11 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-/// A server as a shell script. It answers a call with its own process id and the id of a background process that it
-/// has started.
+/// A server as a shell script. It answers a call with its own process id and the ids of three background processes that
+/// it has started: one in its process group, one that has left the group, and one that has left the group and whose
+/// parent has ended.
 const SERVER: &str = r#"
 (trap '' HUP TERM; exec sleep 1000) </dev/null >/dev/null 2>&1 &
-left=$!
+left="$!"
+setsid sleep 1000 </dev/null >/dev/null 2>&1 &
+left="$left $!"
+left="$left $(setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $!)"
 while IFS= read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
     case "$line" in
@@ -71,8 +75,9 @@ async fn pids(world: &World) -> Vec<Pid> {
 async fn a_server_is_ended_with_everything_that_it_has_started() {
     let world = World::new(Arc::new(Plain), bounds(), config(crate::Launch::Process(server())));
     let first = pids(&world).await;
+    assert_eq!(first.len(), 4);
     assert!(world.fails("s__die").await.contains("the connection ended"));
-    // Polity also kills the background process of the dead server.
+    // Polity also kills the background processes of the dead server.
     for pid in &first {
         gone(*pid).await;
     }
@@ -147,6 +152,17 @@ async fn a_server_gets_only_a_part_of_the_environment() {
 #[tokio::test]
 async fn a_process_that_ignores_everything_is_killed() {
     let mut started = started("trap '' HUP TERM INT PIPE; sleep 1000 & echo $!; wait; wait").await;
+    let mut lines = BufReader::new(&mut started.stdout).lines();
+    let pid = in_time(lines.next_line()).await.unwrap().unwrap();
+    started.tree.kill();
+    assert_eq!(in_time(started.tree.ended()).await, "was ended by signal 9");
+    gone(Pid::from_raw(pid.parse().unwrap()).unwrap()).await;
+}
+
+/// A process that has left the group and has another environment is still a child of the server.
+#[tokio::test]
+async fn a_child_without_the_mark_of_its_server_is_killed_with_it() {
+    let mut started = started(r#"env -i setsid sh -c 'echo $$; exec sleep 1000' & wait"#).await;
     let mut lines = BufReader::new(&mut started.stdout).lines();
     let pid = in_time(lines.next_line()).await.unwrap().unwrap();
     started.tree.kill();
