@@ -105,7 +105,7 @@ if [ -n "$node" ]; then
         --call echo '{"message": "hello"}' hello
         --call get-tiny-image '{}' image/png
         --call get-structured-content '{"location": "New York"}' temperature
-        --call get-resource-links '{"count": 2}' "[resource"
+        --call get-resource-links '{"count": 2}' " bytes)"
         --call get-resource-reference '{"resourceType": "Text", "resourceId": 1}' text/plain
         --call trigger-long-running-operation '{"duration": 1, "steps": 5}' completed
     )

@@ -1,4 +1,4 @@
-//! Calls a tool over the connection to its server.
+//! Calls a tool and reads resources over the connection to a server.
 
 use crate::bounds::Bounds;
 use crate::errors::in_transport;
@@ -6,7 +6,7 @@ use crate::text::on_one_line;
 use polity_hands::call::{Arguments, Progress};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, ProgressNotificationParam,
-    ProgressToken, ServerResult,
+    ProgressToken, ReadResourceRequest, ReadResourceRequestParams, ResourceContents, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use std::collections::HashMap;
@@ -36,6 +36,8 @@ pub(crate) enum Failure {
     Answered(String),
     #[error("the server answered something that is not a result of a tool")]
     Nonsense,
+    #[error("the server answered something that is not a resource")]
+    NoResource,
 }
 
 /// The receivers of progress reports: one for each running call.
@@ -98,8 +100,45 @@ impl Connection {
         cancel: &CancellationToken,
         timeout: Duration,
     ) -> Result<CallToolResult, Failure> {
+        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(request));
+        match self.ask(request, progress, cancel, timeout).await? {
+            ServerResult::CallToolResult(result) => Ok(result),
+            ServerResult::InputRequiredResult(_) => Err(Failure::WantsInput),
+            _ => Err(Failure::Nonsense),
+        }
+    }
+
+    /// Returns whether the server offers resources. Only then can [`Self::read`] succeed.
+    pub(crate) fn offers_resources(&self) -> bool {
+        self.peer.peer_info().is_some_and(|info| info.capabilities.resources.is_some())
+    }
+
+    /// Reads a resource of the server.
+    pub(crate) async fn read(
+        &self,
+        uri: &str,
+        cancel: &CancellationToken,
+        timeout: Duration,
+    ) -> Result<Vec<ResourceContents>, Failure> {
+        let request = ReadResourceRequest::new(ReadResourceRequestParams::new(uri));
+        let request = ClientRequest::ReadResourceRequest(request);
+        match self.ask(request, Progress::none(), cancel, timeout).await? {
+            ServerResult::ReadResourceResult(result) => Ok(result.contents),
+            ServerResult::InputRequiredResult(_) => Err(Failure::WantsInput),
+            _ => Err(Failure::NoResource),
+        }
+    }
+
+    async fn ask(
+        &self,
+        request: ClientRequest,
+        progress: Progress,
+        cancel: &CancellationToken,
+        timeout: Duration,
+    ) -> Result<ServerResult, Failure> {
         let answer = async {
-            let mut pending = self.send(tool, arguments, progress).await?;
+            let mut pending = self.send(request, progress).await?;
             self.answer(&mut pending).await
         };
         tokio::select! {
@@ -109,9 +148,7 @@ impl Connection {
         }
     }
 
-    async fn send(&self, tool: &str, arguments: Arguments, progress: Progress) -> Result<Pending, Failure> {
-        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(request));
+    async fn send(&self, request: ClientRequest, progress: Progress) -> Result<Pending, Failure> {
         let too_long = {
             let mut too_long = self.too_long.clone();
             too_long.mark_unchanged();
@@ -133,14 +170,14 @@ impl Connection {
         })
     }
 
-    async fn answer(&self, pending: &mut Pending) -> Result<CallToolResult, Failure> {
+    async fn answer(&self, pending: &mut Pending) -> Result<ServerResult, Failure> {
         loop {
             let Some(handle) = pending.handle.as_mut() else { return Err(Failure::Closed) };
             tokio::select! {
                 biased;
                 answer = &mut handle.rx => {
                     pending.answered().await;
-                    return read(answer.unwrap_or(Err(ServiceError::TransportClosed)));
+                    return answer.unwrap_or(Err(ServiceError::TransportClosed)).map_err(failure);
                 }
                 Ok(()) = pending.too_long.changed() => {
                     // A dropped message does not tell to which call it belongs. If only one call is waiting, the
@@ -188,14 +225,6 @@ impl Drop for Pending {
                 }
             });
         }
-    }
-}
-
-fn read(answer: Result<ServerResult, ServiceError>) -> Result<CallToolResult, Failure> {
-    match answer.map_err(failure)? {
-        ServerResult::CallToolResult(result) => Ok(result),
-        ServerResult::InputRequiredResult(_) => Err(Failure::WantsInput),
-        _ => Err(Failure::Nonsense),
     }
 }
 

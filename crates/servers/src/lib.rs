@@ -14,6 +14,7 @@ mod config;
 mod connect;
 mod errors;
 mod launch;
+mod links;
 mod list;
 mod names;
 mod pace;

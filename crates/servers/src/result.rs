@@ -1,6 +1,7 @@
 //! Converts the result of a server's tool into the output for the agent. Pure.
 
 use crate::bounds::Bounds;
+use crate::links::Linked;
 use crate::text::{cut, on_one_line};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -19,16 +20,17 @@ struct Sorted {
     left_out: usize,
 }
 
-/// Returns the output for the agent. If the server reports that the call failed, returns the server's reason as the
-/// error.
+/// Returns the output for the agent. `linked` are the resources that the result links to. If the server reports that the
+/// call failed, returns the server's reason as the error.
 pub(crate) fn output(
     server: &ServerName,
     tool: &str,
     result: CallToolResult,
+    linked: Linked,
     bounds: &Bounds,
 ) -> Result<Output, String> {
     let CallToolResult { content, structured_content, is_error, .. } = result;
-    let sorted = sorted(content, bounds);
+    let sorted = sorted(content, linked, bounds);
     let text = cut(&sorted.texts.join("\n"), bounds.text_chars);
     if is_error == Some(true) {
         let reason = match (text.is_empty(), structured_content) {
@@ -59,7 +61,7 @@ fn with_text(structured: Value, text: String) -> Value {
     }
 }
 
-fn sorted(content: Vec<ContentBlock>, bounds: &Bounds) -> Sorted {
+fn sorted(content: Vec<ContentBlock>, mut linked: Linked, bounds: &Bounds) -> Sorted {
     let mut sorted = Sorted::default();
     for block in content {
         match block {
@@ -70,8 +72,18 @@ fn sorted(content: Vec<ContentBlock>, bounds: &Bounds) -> Sorted {
             ContentBlock::Audio(audio) => {
                 sorted.add_encoded(&audio.data, Some(audio.mime_type), None, bounds)
             }
-            ContentBlock::Resource(embedded) => sorted.add_resource(embedded.resource, bounds),
-            ContentBlock::ResourceLink(link) => sorted.texts.push(in_words(&link, bounds)),
+            ContentBlock::Resource(embedded) => sorted.add_resource(embedded.resource, None, bounds),
+            ContentBlock::ResourceLink(link) => {
+                let (read, why) = match linked.remove(&link.uri) {
+                    Some(Ok(read)) => (read, None),
+                    Some(Err(why)) => (Vec::new(), Some(why)),
+                    None => (Vec::new(), None),
+                };
+                sorted.texts.push(in_words(&link, why.as_deref(), bounds));
+                read.into_iter().for_each(|resource| {
+                    sorted.add_resource(resource, link.mime_type.as_deref(), bounds);
+                });
+            }
             _ => sorted.texts.push("[content of an unknown kind]".to_owned()),
         }
     }
@@ -106,13 +118,15 @@ impl Sorted {
         }
     }
 
-    fn add_resource(&mut self, resource: ResourceContents, bounds: &Bounds) {
+    /// Adds a resource. `mime` counts if the resource does not say its own type.
+    fn add_resource(&mut self, resource: ResourceContents, mime: Option<&str>, bounds: &Bounds) {
+        let mime = mime.map(str::to_owned);
         match resource {
             ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
-                self.add(text.into_bytes().into(), mime_type, filename(&uri, bounds), bounds);
+                self.add(text.into_bytes().into(), mime_type.or(mime), filename(&uri, bounds), bounds);
             }
             ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
-                self.add_encoded(&blob, mime_type, filename(&uri, bounds), bounds);
+                self.add_encoded(&blob, mime_type.or(mime), filename(&uri, bounds), bounds);
             }
             _ => self.texts.push("[a resource of an unknown kind]".to_owned()),
         }
@@ -126,9 +140,11 @@ fn filename(uri: &str, bounds: &Bounds) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-fn in_words(link: &Resource, bounds: &Bounds) -> String {
+/// Returns a line of text for a link. `why` is the reason why the resource could not be read.
+fn in_words(link: &Resource, why: Option<&str>, bounds: &Bounds) -> String {
     let mime = link.mime_type.as_ref().map(|mime| format!(" ({mime})")).unwrap_or_default();
-    on_one_line(&format!("[resource {}: {}{mime}]", link.name, link.uri), bounds.line_chars)
+    let why = why.map(|why| format!("; it could not be read: {why}")).unwrap_or_default();
+    on_one_line(&format!("[resource {}: {}{mime}{why}]", link.name, link.uri), bounds.line_chars)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A tool of a server, as agents use it.
 
 use crate::call::{Connection, Failure};
+use crate::links::{Linked, Patience, follow};
 use crate::list::Definition;
 use crate::result::output;
 use crate::server::Server;
@@ -11,6 +12,7 @@ use polity_society::refusal::Refusal;
 use polity_society::tool_group::ToolGroup;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::sync::watch;
 
 /// A tool of a server. The tool stays valid while its server is started again.
@@ -40,15 +42,13 @@ impl ServerTool {
             connection = self.connection() => connection,
             () = cancel.cancelled() => Err(Failure::Cancelled),
         };
-        let tool = &self.definition.own_name;
-        let result = match connection {
-            Ok(connection) => {
-                connection.call(tool, arguments, progress, &cancel, self.server.config.timeout).await
-            }
-            Err(failure) => Err(failure),
-        };
+        let connection = connection.map_err(|failure| failure.to_string())?;
+        let (tool, bounds) = (&self.definition.own_name, &self.server.bounds);
+        let patience = Patience { begun: Instant::now(), timeout: self.server.config.timeout };
+        let result = connection.call(tool, arguments, progress, &cancel, patience.timeout).await;
         let result = result.map_err(|failure| failure.to_string())?;
-        output(&self.server.name, tool, result, &self.server.bounds)
+        let linked: Linked = follow(&connection, &result, bounds, &cancel, patience).await;
+        output(&self.server.name, tool, result, linked, bounds)
     }
 }
 

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 
 fn converted(result: Value) -> Result<Output, String> {
     let server = ServerName::new("s").unwrap();
-    output(&server, "t", serde_json::from_value(result).unwrap(), &Bounds { files: 3, ..Bounds::default() })
+    let bounds = Bounds { files: 3, ..Bounds::default() };
+    output(&server, "t", serde_json::from_value(result).unwrap(), Linked::new(), &bounds)
 }
 
 fn from_server(content: Content, files: Vec<File>) -> Output {
@@ -55,6 +56,48 @@ fn media_and_resources_become_files() {
     assert_eq!(converted(result).unwrap(), from_server(text(said), files));
 }
 
+/// A link whose resource was read is a line and the files of the resource. Every other link is only a line.
+#[test]
+fn what_a_link_leads_to_becomes_files() {
+    let link =
+        |name: &str, uri: &str| json!({"type": "resource_link", "name": name, "uri": uri, "mimeType": "a/b"});
+    let result = json!({"content": [
+        link("both", "x://d/both"),
+        link("page", "https://e"),
+        link("gone", "x://gone"),
+        link("both", "x://d/both"),
+        link("many", "x://many"),
+    ]});
+    let read = |contents: Value| Ok(serde_json::from_value(contents).unwrap());
+    let both = json!([
+        {"uri": "x://d/one.txt", "mimeType": "text/plain", "text": "hi"},
+        {"uri": "x://d/two", "blob": "aGk="},
+    ]);
+    let many = json!([{"uri": "x://1", "text": "hi"}, {"uri": "x://2", "text": "hi"}]);
+    let linked = Linked::from([
+        ("x://d/both".to_owned(), read(both)),
+        ("x://gone".to_owned(), Err("not\nfound".to_owned())),
+        ("x://many".to_owned(), read(many)),
+    ]);
+    let server = ServerName::new("s").unwrap();
+    let bounds = Bounds { files: 3, ..Bounds::default() };
+    let output = output(&server, "t", serde_json::from_value(result).unwrap(), linked, &bounds).unwrap();
+    let said = concat!(
+        "[resource both: x://d/both (a/b)]\n",
+        "[resource page: https://e (a/b)]\n",
+        "[resource gone: x://gone (a/b); it could not be read: not found]\n",
+        "[resource both: x://d/both (a/b)]\n",
+        "[resource many: x://many (a/b)]\n",
+        "[1 further files of the result were left out]",
+    );
+    let files = vec![
+        file(b"hi", "text/plain", Some("one.txt")),
+        file(b"hi", "a/b", Some("two")),
+        file(b"hi", "a/b", Some("1")),
+    ];
+    assert_eq!(output, from_server(text(said), files));
+}
+
 #[test]
 fn structured_content_stays_json() {
     let check = |result: Value, expect: Value| {
@@ -85,7 +128,7 @@ fn long_texts_are_cut() {
     let server = ServerName::new("s").unwrap();
     let long = |is_error: bool| {
         let result = json!({"isError": is_error, "content": [{"type": "text", "text": "文".repeat(50)}]});
-        output(&server, "t", serde_json::from_value(result).unwrap(), &bounds)
+        output(&server, "t", serde_json::from_value(result).unwrap(), Linked::new(), &bounds)
     };
     assert_eq!(long(false).unwrap().content, text("文文文文文…"));
     assert_eq!(long(true).unwrap_err(), "文文文…");
@@ -109,7 +152,7 @@ proptest! {
         let server = ServerName::new("s").unwrap();
         let bounds = Bounds { files: 3, line_chars: 20, ..Bounds::default() };
         let result = serde_json::from_value(json!({"content": blocks})).unwrap();
-        let output = output(&server, &tool, result, &bounds).unwrap();
+        let output = output(&server, &tool, result, Linked::new(), &bounds).unwrap();
         prop_assert_eq!(output.sources, BTreeSet::from([Source::Server(server)]));
         prop_assert!(output.files.len() <= count.min(3));
         let Content::Text { origin, .. } = output.content else { panic!() };

@@ -1,7 +1,7 @@
 //! Tests of calls to correct servers of both protocol generations.
 
 use super::world::*;
-use polity_hands::call::{Content, Output, Progress, Source};
+use polity_hands::call::{Content, File, Output, Progress, Source};
 use polity_hands::tool::{AfterCrash, Effect, Words};
 use polity_society::tool_group::ToolGroup;
 use serde_json::{Value, json};
@@ -79,6 +79,158 @@ async fn progress_is_passed_on() {
     let output = world.tool("s__work").await.run(invocation).await.unwrap();
     assert_eq!(output.content, Content::Text { origin: "s: work".to_owned(), text: "done".to_owned() });
     assert_eq!(*reports.lock().unwrap(), ["1 of 4", "nearly done"]);
+}
+
+/// Makes the result of a call that links to resources with these URIs.
+fn links(uris: &[&str]) -> Value {
+    let link = |uri: &&str| json!({"type": "resource_link", "name": "a", "uri": uri});
+    json!({"content": uris.iter().map(link).collect::<Vec<_>>(), "resultType": "complete"})
+}
+
+/// Makes the result of `resources/read`.
+fn resource(content: Value) -> Value {
+    json!({"contents": [content], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
+}
+
+/// The server is asked once for each resource that its result links to, but not for pages of the web. What cannot be read
+/// stays a line of text.
+#[tokio::test]
+async fn resources_that_a_result_links_to_become_files() {
+    for generation in [Generation::Current, Generation::Previous] {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&asked);
+        let world = World::playing(played(move |mut side| {
+            let heard = Arc::clone(&heard);
+            async move {
+                let call = side.next_call(generation, &json!([tool("find")])).await.unwrap();
+                let uris =
+                    ["demo://d/a", "https://example.org/b", "demo://d/a", "file:///gone", "demo://c.png"];
+                side.answer(&call, links(&uris)).await;
+                while let Some(request) = side.next().await {
+                    // A server of the current generation may also be asked to report changes of its tools.
+                    if request["method"] != "resources/read" {
+                        continue;
+                    }
+                    let uri = request["params"]["uri"].as_str().unwrap().to_owned();
+                    heard.lock().unwrap().push(uri.clone());
+                    let content = match uri.as_str() {
+                        "demo://d/a" => json!({"uri": uri, "mimeType": "text/plain", "text": "words"}),
+                        "demo://c.png" => json!({"uri": uri, "mimeType": "image/png", "blob": "aGk="}),
+                        _ => {
+                            let error = json!({"code": -32602, "message": "no such resource"});
+                            side.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
+                            continue;
+                        }
+                    };
+                    side.answer(&request, resource(content)).await;
+                }
+            }
+        }));
+        let output = world.call("s__find", json!({})).await.unwrap();
+        let said = "[resource a: demo://d/a]\n[resource a: https://example.org/b]\n[resource a: demo://d/a]\n\
+                    [resource a: file:///gone; it could not be read: no such resource]\n\
+                    [resource a: demo://c.png]";
+        let file = |bytes: &'static [u8], mime: &str, filename: &str| File {
+            bytes: bytes.into(),
+            declared_mime: Some(mime.to_owned()),
+            filename: Some(filename.to_owned()),
+        };
+        let expect = Output::text("s: find", said).from_source(Source::Server(name("s")));
+        let expect = expect.with_file(file(b"words", "text/plain", "a"));
+        assert_eq!(output, expect.with_file(file(b"hi", "image/png", "c.png")), "{generation:?}");
+        let asked = asked.lock().unwrap().clone();
+        assert_eq!(asked, ["demo://d/a", "file:///gone", "demo://c.png"], "{generation:?}");
+        world.servers.shut_down().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_resources_is_not_asked_for_any() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&asked);
+    let world = World::playing(played(move |mut side| {
+        let heard = Arc::clone(&heard);
+        async move {
+            while let Some(message) = side.next().await {
+                match message["method"].as_str() {
+                    Some("tools/list") => side.answer(&message, list(&json!([tool("find")]))).await,
+                    Some("tools/call") => side.answer(&message, links(&["demo://a"])).await,
+                    Some("resources/read") => {
+                        heard.lock().unwrap().push(message["params"]["uri"].clone());
+                        side.answer(&message, resource(json!({"uri": "demo://a", "text": "words"}))).await;
+                    }
+                    _ => {
+                        if let Some(mut answer) = greeting(&message, Generation::Previous) {
+                            if answer["result"].is_object() {
+                                answer["result"]["capabilities"] = json!({"tools": {}});
+                            }
+                            side.send(answer).await;
+                        }
+                    }
+                }
+            }
+        }
+    }));
+    let output = world.call("s__find", json!({})).await.unwrap();
+    let expect = Output::text("s: find", "[resource a: demo://a]").from_source(Source::Server(name("s")));
+    assert_eq!(output, expect);
+    assert_eq!(*asked.lock().unwrap(), Vec::<Value>::new());
+}
+
+/// The bound on the size of a message holds for all resources of a result together.
+#[tokio::test]
+async fn large_resources_of_a_result_are_not_all_read() {
+    let most = bounds().message_bytes;
+    let world = World::playing(played(move |mut side| async move {
+        let call = side.next_call(Generation::Previous, &json!([tool("find")])).await.unwrap();
+        side.answer(&call, links(&["demo://1", "demo://2", "demo://3"])).await;
+        for _ in 0..2 {
+            let request = side.next().await.unwrap();
+            let text = "x".repeat(most * 2 / 3);
+            side.answer(&request, resource(json!({"uri": request["params"]["uri"], "text": text}))).await;
+        }
+        // The third resource is not asked for: an answer would never come.
+        side.next().await;
+    }));
+    let output = world.call("s__find", json!({})).await.unwrap();
+    assert_eq!(output.files.len(), 1);
+    let Content::Text { text, .. } = output.content else { panic!() };
+    let too_large = format!("could not be read: the resources are longer than {most} bytes together");
+    let told: Vec<bool> = text.lines().map(|line| line.contains(&too_large)).collect();
+    assert_eq!(told, [false, true, true], "{text}");
+}
+
+/// A resource for which no answer comes costs neither the result nor the connection: the server is told that nobody waits
+/// for the resource.
+#[tokio::test]
+async fn a_resource_without_an_answer_is_given_up_and_the_result_is_kept() {
+    let (hears, mut heard) = mpsc::unbounded_channel();
+    let world = World::playing(played(move |mut side| {
+        let hears = hears.clone();
+        async move {
+            let call = side.next_call(Generation::Previous, &json!([tool("find")])).await.unwrap();
+            side.answer(&call, links(&["demo://a"])).await;
+            while let Some(message) = side.next().await {
+                let _ = hears.send(message);
+            }
+        }
+    }));
+    let cancel = CancellationToken::new();
+    let mut invocation = invocation(json!({}));
+    invocation.cancel = cancel.clone();
+    let tool = world.tool("s__find").await;
+    let running = tokio::spawn(async move { tool.run(invocation).await });
+    let request = next(&mut heard).await;
+    assert_eq!(request["method"], "resources/read");
+    cancel.cancel();
+    let output = running.await.unwrap().unwrap();
+    let said = "[resource a: demo://a; it could not be read: nobody waits for it any more]";
+    assert_eq!(output.content, Content::Text { origin: "s: find".to_owned(), text: said.to_owned() });
+    let told = next(&mut heard).await;
+    assert_eq!(
+        (&told["method"], &told["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &request["id"])
+    );
 }
 
 /// A server that never answers calls. It passes the first call and all later messages on to the receiver.

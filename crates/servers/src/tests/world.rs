@@ -95,7 +95,7 @@ pub(super) fn list(tools: &Value) -> Value {
 /// Returns the answer to a message of the handshake; `None` for other messages.
 pub(super) fn greeting(message: &Value, generation: Generation) -> Option<Value> {
     let id = &message["id"];
-    let capabilities = json!({"tools": {"listChanged": true}});
+    let capabilities = json!({"tools": {"listChanged": true}, "resources": {}});
     let result = match (message["method"].as_str()?, generation) {
         ("server/discover", Generation::Current) => json!({
             "resultType": "complete",
