@@ -10,8 +10,12 @@
 //! the database. So if polity crashes before the commit, the end is not lost: at the next start, [`Commands::recover`]
 //! returns the commands whose notes are still open.
 //!
-//! `live` lists all running commands, also for the person who watches ([`RunningCommand`]). `sums` decides whether the commands of a task together exceed a limit of the
-//! task. If they do, `live` ends the command that uses most of the limited resource, such as memory.
+//! `live` lists all running commands, also for the person who watches ([`RunningCommand`]). `sums` decides whether the
+//! commands of a task together exceed a limit of the task. If they do, `live` ends the command that uses most of the
+//! limited resource, such as memory. `spent` keeps the sums of time and output over a whole task; when one reaches its
+//! limit, `live` ends all commands of the task.
+
+mod spent;
 
 mod sums;
 

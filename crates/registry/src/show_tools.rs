@@ -32,8 +32,6 @@ fn show_sandbox(sandbox: &SandboxSettings) -> Value {
         Network::Full => json!("full"),
         Network::Domains(domains) => json!(domains),
     };
-    let TaskLimits { memory_bytes: task_memory, processes: task_processes, disk_bytes: task_disk } =
-        task_limits;
     json!({
         "network": network,
         "read": read,
@@ -46,7 +44,18 @@ fn show_sandbox(sandbox: &SandboxSettings) -> Value {
             "diskBytes": disk_bytes,
             "files": files,
         },
-        "taskLimits": {"memoryBytes": task_memory, "processes": task_processes, "diskBytes": task_disk},
+        "taskLimits": show_task_limits(task_limits),
+    })
+}
+
+fn show_task_limits(limits: &TaskLimits) -> Value {
+    let TaskLimits { memory_bytes, processes, disk_bytes, time_ms, output_bytes } = limits;
+    json!({
+        "memoryBytes": memory_bytes,
+        "processes": processes,
+        "diskBytes": disk_bytes,
+        "timeMs": time_ms,
+        "outputBytes": output_bytes,
     })
 }
 

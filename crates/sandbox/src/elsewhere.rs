@@ -47,6 +47,11 @@ impl Viewer {
         match self.0 {}
     }
 
+    /// Returns the number of bytes of the output so far.
+    pub fn output_bytes(&self) -> u64 {
+        match self.0 {}
+    }
+
     /// Returns what the command uses.
     pub fn usage(&self) -> Usage {
         match self.0 {}

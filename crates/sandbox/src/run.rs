@@ -48,6 +48,11 @@ impl Viewer {
         self.output.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns the number of bytes of the output so far.
+    pub fn output_bytes(&self) -> u64 {
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).total_bytes
+    }
+
     /// Returns what the command uses, according to the latest sample.
     pub fn usage(&self) -> Usage {
         *self.usage.borrow()

@@ -68,10 +68,21 @@ pub struct TaskLimits {
     /// Bytes on disk of the home and the temporary directory of the task, and of a workspace that polity made.
     /// Default: 20 GiB.
     pub disk_bytes: u64,
+    /// Milliseconds that all commands run, from the beginning of the task on. Commands that run at the same time each
+    /// count. Default: 24 hours.
+    pub time_ms: u64,
+    /// Bytes that all commands print, from the beginning of the task on. Default: 4 GiB.
+    pub output_bytes: u64,
 }
 
 impl Default for TaskLimits {
     fn default() -> Self {
-        Self { memory_bytes: 8 << 30, processes: 1_024, disk_bytes: 20 << 30 }
+        Self {
+            memory_bytes: 8 << 30,
+            processes: 1_024,
+            disk_bytes: 20 << 30,
+            time_ms: 24 * 60 * 60 * 1000,
+            output_bytes: 4 << 30,
+        }
     }
 }

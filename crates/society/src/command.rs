@@ -35,8 +35,8 @@ pub enum CommandEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, VariantArray, IntoStaticStr)]
 pub enum CommandLimit {
     /// The time that one command may take.
-    #[serde(rename = "limits.timeoutMs")]
-    #[strum(serialize = "limits.timeoutMs")]
+    #[serde(rename = "limits.timeMs", alias = "limits.timeoutMs")]
+    #[strum(serialize = "limits.timeMs")]
     Time,
     /// The memory of one command.
     #[serde(rename = "limits.memoryBytes")]
@@ -62,6 +62,14 @@ pub enum CommandLimit {
     #[serde(rename = "taskLimits.processes")]
     #[strum(serialize = "taskLimits.processes")]
     TaskProcesses,
+    /// The time that all commands of a task run.
+    #[serde(rename = "taskLimits.timeMs")]
+    #[strum(serialize = "taskLimits.timeMs")]
+    TaskTime,
+    /// The output of all commands of a task.
+    #[serde(rename = "taskLimits.outputBytes")]
+    #[strum(serialize = "taskLimits.outputBytes")]
+    TaskOutput,
 }
 
 impl CommandLimit {

@@ -278,7 +278,7 @@ impl Commands {
     /// task.
     pub async fn forget(&self, task: &TaskId) -> io::Result<()> {
         self.stop_of_task(task).await;
-        self.forget_size(task);
+        self.forget_use(task);
         let task = task.clone();
         self.with_notes(move |notes| notes.forget(&task)).await
     }

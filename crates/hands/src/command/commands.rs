@@ -8,7 +8,8 @@ use super::plan::{Directories, plan};
 use super::running::RunningCommand;
 use super::size;
 use super::sources::readable;
-use super::sums::disk_left;
+use super::spent::Ledger;
+use super::sums::{disk_left, in_words, used_up};
 use super::told::Listener;
 use crate::call::{Access, Caller, Place, Root, Source};
 use crate::tool::Confinement;
@@ -23,7 +24,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 use tokio_util::sync::CancellationToken;
 
 /// Returns the current settings. Called for each command, so that a changed setting applies to the next command.
@@ -40,6 +41,7 @@ pub struct Commands {
     settings: SettingsSource,
     machine: OnceCell<Machine>,
     live: Arc<Live>,
+    ledger: Arc<Ledger>,
     sizes: size::Sizes,
     pub(super) notes: Notes,
     pub(super) board: Board,
@@ -65,6 +67,9 @@ pub(super) struct Started {
     seat: Seat,
     task: TaskId,
     live: Arc<Live>,
+    ledger: Arc<Ledger>,
+    /// Notified when the command has printed something.
+    printed: Arc<Notify>,
     settings: SettingsSource,
 }
 
@@ -88,6 +93,7 @@ impl Commands {
             workspaces,
             enter,
             notes: Notes::new(state.clone()),
+            ledger: Arc::new(Ledger::new(state.clone())),
             state,
             hidden,
             settings,
@@ -148,9 +154,31 @@ impl Commands {
         self.live.running(|owner| is_meant(&owner.agent, &owner.task))
     }
 
-    /// Removes the stored size of a task's directories.
-    pub(super) fn forget_size(&self, task: &TaskId) {
+    /// Removes what is known about the use of a task's commands: the size of its directories, and the sums.
+    pub(super) fn forget_use(&self, task: &TaskId) {
         self.sizes.forget(task);
+        self.live.forget(task);
+    }
+
+    /// If the commands of a task have used up a limit on their sum, returns an error, and ends those that still run: the
+    /// person may have lowered the limit meanwhile.
+    async fn check_sums(&self, task: &TaskId, settings: &Settings) -> Result<(), Refusal> {
+        if !self.live.knows(task) {
+            let (ledger, of) = (Arc::clone(&self.ledger), task.clone());
+            let read = tokio::task::spawn_blocking(move || ledger.read(&of)).await;
+            self.live.learn(task, read.unwrap_or_default());
+        }
+        match used_up(&settings.task_limits, &self.live.spent(task)) {
+            None => Ok(()),
+            Some(limit) => {
+                self.live.weigh(task, &settings.task_limits);
+                let (words, name) = (in_words(limit, &settings.task_limits), limit.name());
+                let reason = format!(
+                    "{words}, so no further one starts; the person can raise tools.sandbox.{name} in app.json"
+                );
+                Err(failed(BASH, reason))
+            }
+        }
     }
 
     /// Returns the file that receives the output of a foreground command. `key` is the idempotency key of its call.
@@ -162,7 +190,7 @@ impl Commands {
     pub(super) async fn start(
         &self,
         order: Order<'_>,
-        report: impl FnMut(&[u8]) + Send + 'static,
+        mut report: impl FnMut(&[u8]) + Send + 'static,
     ) -> Result<Started, Refusal> {
         let Order { id, command, limits, caller, output, cancel } = order;
         let settings = self.settings();
@@ -172,6 +200,7 @@ impl Commands {
                           (polity doctor) or set tools.sandbox.allowNone";
             return Err(failed(BASH, reason));
         }
+        self.check_sums(&caller.task, &settings).await?;
         let opened = self.workspaces.directory(&caller.task, &caller.place, &cancel).await?;
         let own = self.state.join(caller.task.as_str());
         let home = made(own.join("home")).await?;
@@ -190,12 +219,19 @@ impl Commands {
         let shown = command.clone();
         let guarded = guarded_in(&opened).await?;
         let plan = plan(command, &caller.task, opened, guarded, settings, own);
+        let printed = Arc::new(Notify::new());
+        let notified = Arc::clone(&printed);
+        let report = move |bytes: &[u8]| {
+            report(bytes);
+            notified.notify_one();
+        };
         let running = polity_sandbox::spawn(plan, machine, &self.enter, &cancel, report).await;
         let running = running.map_err(|error| failed(BASH, error.to_string()))?;
         let label = Label { id, command: shown, since: SystemTime::now() };
         let seat = self.live.seat(Owner::of(caller), label, running.viewer(), cancel);
-        let (live, settings) = (Arc::clone(&self.live), Arc::clone(&self.settings));
-        Ok(Started { running, seat, task: caller.task.clone(), live, settings })
+        let (live, ledger) = (Arc::clone(&self.live), Arc::clone(&self.ledger));
+        let (task, settings) = (caller.task.clone(), Arc::clone(&self.settings));
+        Ok(Started { running, seat, task, live, ledger, printed, settings })
     }
 }
 
@@ -205,20 +241,39 @@ impl Started {
         self.running.viewer()
     }
 
-    /// Waits for the end of the command. Whenever the usage of the command changes, checks the limits that all
-    /// commands of the task share.
+    /// Waits for the end of the command. Whenever the usage of the command changes, it prints, or the time of the task is
+    /// over, checks the limits that all commands of the task share.
     pub(super) async fn finished(self) -> Result<Finished, Error> {
-        let Self { running, seat, task, live, settings } = self;
+        let Self { running, seat, task, live, ledger, printed, settings } = self;
         let mut viewer = running.viewer();
         let ended = running.ended();
         tokio::pin!(ended);
         let ended = loop {
+            let limits = settings().task_limits;
+            let time_left = live.time_left(&task, &limits);
+            let time_over = async {
+                match time_left {
+                    Some(left) => tokio::time::sleep(left).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                ended = &mut ended => break ended?,
-                () = viewer.usage_changed() => live.weigh(&task, &settings().task_limits),
+                ended = &mut ended => break ended,
+                () = viewer.usage_changed() => {}
+                () = printed.notified() => {}
+                () = time_over => {}
             }
+            live.weigh(&task, &limits);
         };
-        Ok(Finished { end: end_of(ended.how, seat.exceeded()), ended })
+        let exceeded = seat.exceeded();
+        // The sums take over what the command has used, also if it has failed.
+        drop(seat);
+        let kept = tokio::task::spawn_blocking(move || ledger.write(&task, || live.spent(&task)));
+        if let Err(error) = kept.await {
+            tracing::warn!(%error, "the sums of a task's commands are not kept");
+        }
+        let ended = ended?;
+        Ok(Finished { end: end_of(ended.how, exceeded), ended })
     }
 }
 

@@ -1,17 +1,18 @@
-//! The list of all running commands. If all commands of a task together exceed a limit of the task, polity ends one
-//! of these commands.
+//! The list of all running commands, and what the commands of each task have used. If all commands of a task together
+//! exceed a limit of the task, polity ends one of these commands, or all if a sum over the whole task is used up.
 
 use super::excerpt::last_lines;
 use super::running::RunningCommand;
-use super::sums::heaviest;
+use super::spent::Spent;
+use super::sums::{heaviest, time_left, used_up};
 use crate::call::Caller;
 use polity_sandbox::TaskLimits;
 use polity_sandbox::{How, Viewer};
 use polity_society::command::{CommandEnd, CommandLimit};
 use polity_society::id::{AgentId, CommandId, TaskId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 use tokio_util::sync::CancellationToken;
 
 /// The agent that runs a command, and the task for which the agent runs the command.
@@ -44,11 +45,14 @@ pub(super) struct Live(Mutex<Table>);
 struct Table {
     next: u64,
     entries: BTreeMap<u64, Entry>,
+    /// What the commands of each task have used that are no longer in `entries`.
+    spent: HashMap<TaskId, Spent>,
 }
 
 struct Entry {
     owner: Owner,
     label: Label,
+    begun: Instant,
     viewer: Viewer,
     cancel: CancellationToken,
     /// The limit that the task exceeded when [`Live::weigh`] ended this command. Absent if `weigh` has not ended this
@@ -74,25 +78,59 @@ impl Live {
         let mut table = self.table();
         let number = table.next;
         table.next += 1;
-        table.entries.insert(number, Entry { owner, label, viewer, cancel, exceeded: None });
+        let begun = Instant::now();
+        table.entries.insert(number, Entry { owner, label, begun, viewer, cancel, exceeded: None });
         Seat { live: Arc::clone(self), number }
     }
 
+    /// Returns whether it is known what the ended commands of a task have used.
+    pub(super) fn knows(&self, task: &TaskId) -> bool {
+        self.table().spent.contains_key(task)
+    }
+
+    /// Sets what the ended commands of a task have used, unless it is known already.
+    pub(super) fn learn(&self, task: &TaskId, spent: Spent) {
+        self.table().spent.entry(task.clone()).or_insert(spent);
+    }
+
+    /// Forgets what the commands of a task have used.
+    pub(super) fn forget(&self, task: &TaskId) {
+        self.table().spent.remove(task);
+    }
+
+    /// Returns what the commands of a task have used, those that are running included.
+    pub(super) fn spent(&self, task: &TaskId) -> Spent {
+        self.table().spent(task)
+    }
+
+    /// Returns how long the commands of a task can run before they have used up the time of the task. `None` if
+    /// [`Self::weigh`] has ended them all.
+    pub(super) fn time_left(&self, task: &TaskId, limits: &TaskLimits) -> Option<Duration> {
+        let table = self.table();
+        let is_running = |entry: &&Entry| entry.owner.task == *task && entry.exceeded.is_none();
+        let running = table.entries.values().filter(is_running).count() as u64;
+        (running > 0).then(|| time_left(limits, &table.spent(task), running))
+    }
+
     /// If all commands of a task together exceed a limit of the task, ends the command that uses most of the limited
-    /// resource.
+    /// resource. If they have used up a sum over the whole task, ends them all.
     pub(super) fn weigh(&self, task: &TaskId, limits: &TaskLimits) {
         let mut table = self.table();
+        let used_up = used_up(limits, &table.spent(task));
         // Commands that `weigh` has already cancelled do not count, because they will soon free their memory and
         // processes.
         let entries = table.entries.values_mut();
         let mut of_task: Vec<&mut Entry> =
             entries.filter(|entry| entry.owner.task == *task && entry.exceeded.is_none()).collect();
+        if let Some(limit) = used_up {
+            of_task.into_iter().for_each(|entry| entry.end(limit));
+            return;
+        }
         let usages: Vec<_> = of_task.iter().map(|entry| entry.viewer.usage()).collect();
         if let Some((index, limit)) = heaviest(limits, &usages)
             && let Some(entry) = of_task.get_mut(index)
         {
-            entry.exceeded = Some(limit);
-            entry.cancel.cancel();
+            entry.end(limit);
         }
     }
 
@@ -132,6 +170,28 @@ impl Live {
     }
 }
 
+impl Table {
+    /// Returns what the commands of a task have used, those that are running included.
+    fn spent(&self, task: &TaskId) -> Spent {
+        let running = self.entries.values().filter(|entry| entry.owner.task == *task).map(Entry::spent);
+        running.fold(self.spent.get(task).copied().unwrap_or_default(), Spent::plus)
+    }
+}
+
+impl Entry {
+    /// Returns what the command has used so far.
+    fn spent(&self) -> Spent {
+        let time_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Spent { time_ms, output_bytes: self.viewer.output_bytes() }
+    }
+
+    /// Ends the command because of a limit of its task.
+    fn end(&mut self, limit: CommandLimit) {
+        self.exceeded = Some(limit);
+        self.cancel.cancel();
+    }
+}
+
 impl Seat {
     /// Returns the limit that the task exceeded when [`Live::weigh`] ended this command.
     pub(super) fn exceeded(&self) -> Option<CommandLimit> {
@@ -141,7 +201,11 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.live.table().entries.remove(&self.number);
+        let mut table = self.live.table();
+        if let Some(entry) = table.entries.remove(&self.number) {
+            let of_task = table.spent.entry(entry.owner.task.clone()).or_default();
+            *of_task = of_task.plus(entry.spent());
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::background::Seen;
 use super::excerpt::{Fresh, Tail, since};
 use super::note::Over;
+use super::sums;
 use crate::call::{File, Output};
 use polity_sandbox::Settings;
 use polity_society::command::{CommandEnd, CommandLimit};
@@ -117,6 +118,9 @@ fn in_words(end: &CommandEnd, timeout_ms: u64, settings: &Settings) -> Option<St
             CommandLimit::TaskProcesses => {
                 let processes = of_task.processes;
                 format!("stopped: the commands of this task together had more than {processes} processes")
+            }
+            CommandLimit::TaskTime | CommandLimit::TaskOutput => {
+                format!("stopped: {}", sums::in_words(*limit, of_task))
             }
         },
         CommandEnd::Stopped => "stopped".to_owned(),

@@ -1,7 +1,9 @@
 //! Compares what all commands of a task use together with the limits of the task. Pure.
 
+use super::spent::Spent;
 use polity_sandbox::{TaskLimits, Usage};
 use polity_society::command::CommandLimit;
+use std::time::Duration;
 
 /// If all commands together exceed a limit, returns the index of the command that uses the most of the limited
 /// resource, and the limit. The caller ends that command.
@@ -15,6 +17,31 @@ pub(super) fn heaviest(limits: &TaskLimits, usages: &[Usage]) -> Option<(usize, 
     let processes = || over(limits.processes, |usage| usage.processes);
     let with = |limit: CommandLimit| move |index: usize| (index, limit);
     memory.map(with(CommandLimit::TaskMemory)).or_else(|| processes().map(with(CommandLimit::TaskProcesses)))
+}
+
+/// If the commands of a task have used up a limit on their sum, returns this limit. No command of the task may run any
+/// more.
+pub(super) fn used_up(limits: &TaskLimits, spent: &Spent) -> Option<CommandLimit> {
+    let Spent { time_ms, output_bytes } = *spent;
+    let time = (time_ms >= limits.time_ms).then_some(CommandLimit::TaskTime);
+    time.or((output_bytes >= limits.output_bytes).then_some(CommandLimit::TaskOutput))
+}
+
+/// Says that the commands of a task have used up a limit on their sum.
+pub(super) fn in_words(limit: CommandLimit, limits: &TaskLimits) -> String {
+    match limit {
+        CommandLimit::TaskOutput => {
+            format!("the commands of this task together have printed {} bytes", limits.output_bytes)
+        }
+        _ => format!("the commands of this task together have run for {} ms", limits.time_ms),
+    }
+}
+
+/// Returns how long `running` commands can run at the same time before they have used up the time of their task. At
+/// least a millisecond, so that a caller that waits for this time makes progress.
+pub(super) fn time_left(limits: &TaskLimits, spent: &Spent, running: u64) -> Duration {
+    let left = limits.time_ms.saturating_sub(spent.time_ms);
+    Duration::from_millis((left / running.max(1)).max(1))
 }
 
 /// A command may always add this many bytes to the disk. So even if a task has reached its limit, its agents can still
@@ -70,6 +97,33 @@ mod tests {
             }
             prop_assert!(usages.iter().map(|usage| usage.memory_bytes).sum::<u64>() <= memory_bytes);
             prop_assert!(usages.iter().map(|usage| usage.processes).sum::<u64>() <= processes);
+        }
+
+        /// However the time is waited for, commands run neither longer than their task may, nor end noticeably earlier.
+        #[test]
+        fn waiting_for_the_time_that_is_left_ends_when_it_is_used_up(
+            time_ms in 1..10_000_u64,
+            begin in 0..10_000_u64,
+            running in 1..6_u64,
+        ) {
+            let limits = TaskLimits { time_ms, ..TaskLimits::default() };
+            let mut spent = Spent { time_ms: begin, output_bytes: 0 };
+            let mut waits = 0;
+            while used_up(&limits, &spent).is_none() {
+                let wait = u64::try_from(time_left(&limits, &spent, running).as_millis()).unwrap();
+                spent.time_ms += wait * running;
+                waits += 1;
+            }
+            prop_assert_eq!(used_up(&limits, &spent), Some(CommandLimit::TaskTime));
+            prop_assert!(spent.time_ms < time_ms.max(begin) + running, "{spent:?}");
+            prop_assert!(waits <= 20, "{waits}");
+        }
+
+        #[test]
+        fn output_is_used_up_exactly_at_its_limit(output_bytes in 1..u64::MAX, more in any::<bool>()) {
+            let limits = TaskLimits { output_bytes, ..TaskLimits::default() };
+            let spent = Spent { time_ms: 0, output_bytes: if more { output_bytes } else { output_bytes - 1 } };
+            prop_assert_eq!(used_up(&limits, &spent), more.then_some(CommandLimit::TaskOutput));
         }
 
         #[test]

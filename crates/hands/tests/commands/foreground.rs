@@ -4,6 +4,7 @@ use crate::bench::{Bench, SANDBOXES};
 use polity_hands::tool::Confinement;
 use polity_sandbox::{Level, Limits, Network};
 use polity_sandbox::{TaskLimits, Unconfined};
+use polity_society::command::{CommandEnd, CommandLimit};
 use polity_society::refusal::Refusal;
 use serde_json::json;
 
@@ -64,6 +65,65 @@ async fn the_heavier_command_ends_if_all_of_a_task_exceed_a_limit() {
         let expected = "stopped: the commands of this task together had more than 40 processes";
         assert_eq!(result["ended"], expected, "{level:?}: {result}");
         assert_eq!(bench.output(&light).await["running"], true, "{level:?}");
+    }
+}
+
+/// Returns why no command starts.
+async fn refused(bench: &Bench) -> String {
+    match bench.try_call_as("a-2", "bash", json!({"command": "echo more"})).await {
+        Err(Refusal::ToolFailed { tool, reason }) if tool == "bash" => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The time of a task is used up by all its commands together, those of earlier runs of polity included.
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_time_of_a_task_is_used_up_its_commands_end_and_no_more_start() {
+    for level in SANDBOXES {
+        let home = tempfile::TempDir::new().unwrap();
+        let Some(bench) = Bench::in_directory(home.path(), level).await else { continue };
+        let limits = TaskLimits { time_ms: 300, ..TaskLimits::default() };
+        bench.settings.lock().unwrap().task_limits = limits.clone();
+        let words = "the commands of this task together have run for 300 ms";
+        assert_eq!(bench.bash("sleep 1000").await["ended"], format!("stopped: {words}"), "{level:?}");
+        let reason = format!(
+            "{words}, so no further one starts; the person can raise tools.sandbox.taskLimits.timeMs in app.json"
+        );
+        assert_eq!(refused(&bench).await, reason, "{level:?}");
+        drop(bench);
+
+        let bench = Bench::in_directory(home.path(), level).await.unwrap();
+        bench.settings.lock().unwrap().task_limits = limits.clone();
+        assert_eq!(refused(&bench).await, reason, "{level:?}: after a restart");
+        bench.settings.lock().unwrap().task_limits = TaskLimits::default();
+        let id = bench.start("echo up; sleep 1000").await;
+        bench.printed(&id, "up").await;
+        // The person lowers the limit while a command runs.
+        bench.settings.lock().unwrap().task_limits = limits;
+        assert_eq!(refused(&bench).await, reason, "{level:?}");
+        let told = bench.ends(1).await;
+        assert_eq!(told[0].end, CommandEnd::Limited { limit: CommandLimit::TaskTime }, "{level:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_output_of_a_task_is_used_up_its_commands_end_and_no_more_start() {
+    for level in SANDBOXES {
+        let Some(bench) = Bench::at(level).await else { continue };
+        let limit = |output_bytes: u64| {
+            let limits = TaskLimits { output_bytes, ..TaskLimits::default() };
+            bench.settings.lock().unwrap().task_limits = limits;
+        };
+        limit(200);
+        assert_eq!(bench.bash("head -c 150 /dev/zero | tr '\\0' x").await["exitCode"], 0, "{level:?}");
+        limit(150);
+        assert!(refused(&bench).await.contains("together have printed 150 bytes"), "{level:?}");
+        limit(200);
+        let result = bench.bash("while true; do echo 123456789; sleep 0.01; done").await;
+        let words = "the commands of this task together have printed 200 bytes";
+        assert_eq!(result["ended"], format!("stopped: {words}"), "{level:?}: {result}");
+        assert!(refused(&bench).await.starts_with(words), "{level:?}");
+        assert!(refused(&bench).await.contains("tools.sandbox.taskLimits.outputBytes"), "{level:?}");
     }
 }
 

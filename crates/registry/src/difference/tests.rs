@@ -24,7 +24,7 @@ fn full_app() -> Value {
             "sandbox": {
                 "network": "full", "read": ["/a"], "allowNone": true,
                 "limits": {"timeMs": 60, "memoryBytes": 61, "processes": 62, "outputBytes": 63, "diskBytes": 64, "files": 65},
-                "taskLimits": {"memoryBytes": 66, "processes": 67, "diskBytes": 68}
+                "taskLimits": {"memoryBytes": 66, "processes": 67, "diskBytes": 68, "timeMs": 69, "outputBytes": 70}
             },
             "web": {"allowHosts": ["a.corp"], "search": "http://a.example/"}
         }
@@ -49,7 +49,7 @@ fn other_app() -> Value {
             "sandbox": {
                 "network": ["a.example"], "read": ["/b"], "allowNone": false,
                 "limits": {"timeMs": 80, "memoryBytes": 81, "processes": 82, "outputBytes": 83, "diskBytes": 84, "files": 85},
-                "taskLimits": {"memoryBytes": 86, "processes": 87, "diskBytes": 88}
+                "taskLimits": {"memoryBytes": 86, "processes": 87, "diskBytes": 88, "timeMs": 89, "outputBytes": 90}
             },
             "web": {"allowHosts": ["b.corp"], "search": "http://b.example/"}
         }

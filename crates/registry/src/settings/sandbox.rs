@@ -94,6 +94,8 @@ fn read_task_limits(sandbox: &mut Fields<'_>) -> TaskLimits {
         memory_bytes: object.read_or("memoryBytes", default.memory_bytes, fields::count),
         processes: object.read_or("processes", default.processes, fields::count),
         disk_bytes: object.read_or("diskBytes", default.disk_bytes, fields::count),
+        time_ms: object.read_or("timeMs", default.time_ms, fields::count),
+        output_bytes: object.read_or("outputBytes", default.output_bytes, fields::count),
     };
     object.finish("it has no effect");
     limits

@@ -49,7 +49,7 @@ fn everything_can_be_set() {
             "sandbox": {
                 "network": ["example.org", "*.example.org"], "read": ["/opt"], "allowNone": true,
                 "limits": {"timeMs": 21, "memoryBytes": 22, "processes": 23, "outputBytes": 24, "diskBytes": 25, "files": 26},
-                "taskLimits": {"memoryBytes": 27, "processes": 28, "diskBytes": 29}
+                "taskLimits": {"memoryBytes": 27, "processes": 28, "diskBytes": 29, "timeMs": 31, "outputBytes": 32}
             },
             "web": {"allowHosts": ["*.corp", "10.0.0.0/8"], "search": {"provider": "tavily", "key": "${KEY}"}}
         },
@@ -123,7 +123,13 @@ fn everything_can_be_set() {
                 disk_bytes: 25,
                 files: 26,
             },
-            task_limits: TaskLimits { memory_bytes: 27, processes: 28, disk_bytes: 29 },
+            task_limits: TaskLimits {
+                memory_bytes: 27,
+                processes: 28,
+                disk_bytes: 29,
+                time_ms: 31,
+                output_bytes: 32,
+            },
         },
         web: WebSettings {
             allow_hosts: vec!["*.corp".parse().unwrap(), "10.0.0.0/8".parse().unwrap()],
