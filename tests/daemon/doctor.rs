@@ -255,3 +255,27 @@ fn nothing_configured_and_nothing_that_can_be_read() {
     assert_found(&absent, &["data directory absent: ok no_data"]);
     assert!(!polity.home().join("absent").exists());
 }
+
+/// Which level it is depends on the machine, but the report always names one, says who enforces the limits of commands,
+/// and is no reason for a failure.
+#[test]
+fn the_level_of_the_sandbox_is_told() {
+    let polity = home_of("{\"services\": []}");
+    let ended = doctor(&polity, &["--offline"]).expect_code(0);
+    let (_, section) =
+        ended.stdout.split_once("\nsandbox of commands\n").expect("a section about the sandbox");
+    let first = section.lines().next().expect("a finding");
+    let levels = [("full", "ok"), ("partial", "hint"), ("none", "hint")];
+    let told = levels.iter().find(|(level, _)| first.contains(&format!("`{level}`")));
+    let (level, severity) = told.unwrap_or_else(|| panic!("no level in {first:?}"));
+    assert_eq!(first.split_whitespace().next(), Some(*severity), "{first:?}");
+    // Of the level `full`, a person needs to know only who enforces the limits. The others can be raised.
+    let advice = section.lines().take_while(|line| line.starts_with("  ")).any(|line| line.contains("→"));
+    assert!(advice || *level == "full", "{section}");
+    let expect = format!("sandbox of commands: {severity} sandbox_level");
+    let found = findings(&doctor(&polity, &["--offline", "--json"]).expect_code(0));
+    let of_sandbox: Vec<&String> =
+        found.iter().filter(|finding| finding.starts_with("sandbox of commands: ")).collect();
+    assert_eq!(of_sandbox.first(), Some(&&expect), "{found:#?}");
+    assert!(of_sandbox.len() > 1, "nothing says who enforces the limits: {found:#?}");
+}

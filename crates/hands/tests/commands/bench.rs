@@ -8,6 +8,8 @@ use polity_society::id::{AgentId, TaskId};
 use polity_society::refusal::Refusal;
 use polity_workspaces::Workspaces;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -58,10 +60,13 @@ impl Bench {
     pub(crate) async fn in_directory(data: &Path, level: Level) -> Option<Self> {
         let machine = machine().await;
         if machine.level < level {
-            println!("not checked: this machine has the level {:?}, not {level:?}", machine.level);
+            tell(&format!(
+                "commands at the level {level} are not tested: this machine has {}",
+                machine.level
+            ));
             return None;
         }
-        println!("checked at the level {level:?}");
+        tell(&format!("commands at the level {level} are tested"));
         let limits = Limits { timeout_ms: 60_000, ..Limits::default() };
         let settings = Arc::new(Mutex::new(Settings { limits, ..Settings::default() }));
         let source = Arc::clone(&settings);
@@ -97,12 +102,23 @@ impl Bench {
         tool: &str,
         arguments: Value,
     ) -> Result<Output, Refusal> {
+        self.try_run(self.root.clone(), agent, tool, arguments).await
+    }
+
+    /// Calls a tool as an agent that works in this directory. Returns the result with its files.
+    pub(crate) async fn try_run(
+        &self,
+        root: Root,
+        agent: &str,
+        tool: &str,
+        arguments: Value,
+    ) -> Result<Output, Refusal> {
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
         let caller = Caller {
             agent: AgentId::new(agent),
             task: task(),
             role: "r".to_owned(),
-            place: Place { root: self.root.clone(), worktree: None },
+            place: Place { root, worktree: None },
         };
         let number = self.calls.fetch_add(1, Ordering::Relaxed);
         let invocation = Invocation {
@@ -165,6 +181,15 @@ impl Bench {
     pub(crate) async fn ends(&self, count: usize) -> Vec<CommandEnded> {
         until(async || self.told.lock().unwrap().len() >= count).await;
         self.told.lock().unwrap().clone()
+    }
+}
+
+/// Writes a line to standard error, once. A person sees the line even if the tests pass: cargo hides only what tests
+/// print with macros.
+fn tell(line: &str) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if TOLD.lock().unwrap().insert(line.to_owned()) {
+        let _ = writeln!(std::io::stderr(), "{line}");
     }
 }
 

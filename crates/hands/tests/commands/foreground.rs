@@ -1,12 +1,14 @@
 //! Tests of foreground commands: sandbox levels, settings and limits.
 
-use crate::bench::{Bench, SANDBOXES};
+use crate::bench::{Bench, SANDBOXES, task};
+use polity_hands::call::{Access, Content, Output, Root};
 use polity_hands::tool::Confinement;
 use polity_sandbox::{Level, Limits, Network};
 use polity_sandbox::{TaskLimits, Unconfined};
 use polity_society::command::{CommandEnd, CommandLimit};
 use polity_society::refusal::Refusal;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::path::Path;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_runs_in_each_sandbox() {
@@ -20,6 +22,90 @@ async fn a_command_runs_in_each_sandbox() {
         bench.settings.lock().unwrap().network = Network::Full;
         let expected = if level == Level::Full { Confinement::FullWithNetwork } else { Confinement::Partial };
         assert_eq!(bench.commands.confinement(), expected);
+    }
+}
+
+/// The result shows the beginning and the end of a long output, and a file has all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_output_is_shown_in_part_and_is_a_file_as_a_whole() {
+    for level in SANDBOXES {
+        let Some(bench) = Bench::at(level).await else { continue };
+        let all: String = (1..=100_000).map(|number| format!("{number}\n")).collect();
+        let check = |output: &Output| {
+            let Content::Json(result) = &output.content else { panic!("{output:?}") };
+            let shown = result["output"].as_str().unwrap();
+            assert!(shown.starts_with("1\n2\n") && shown.ends_with("\n100000\n"), "{level:?}: {shown}");
+            assert!(shown.contains("bytes left out") && shown.len() < all.len() / 2, "{level:?}");
+            let [file] = &output.files[..] else { panic!("{level:?}: {:?}", output.files.len()) };
+            assert!(file.bytes == all, "{level:?}: {} bytes", file.bytes.len());
+            assert_eq!(file.declared_mime.as_deref(), Some("text/plain"));
+        };
+        let run = async |tool: &str, arguments: Value| {
+            bench.try_run(Root::Made, "a-1", tool, arguments).await.unwrap()
+        };
+        check(&run("bash", json!({"command": "seq 1 100000"})).await);
+        let id = bench.start("seq 1 100000").await;
+        bench.ends(1).await;
+        check(&run("bash_output", json!({"id": id})).await);
+        let short = run("bash", json!({"command": "seq 1 1000"})).await;
+        assert_eq!(short.files, [], "{level:?}: all of a short output is shown");
+    }
+}
+
+/// Runs git for the person, without the git configuration of this machine.
+fn git(directory: &Path, arguments: &[&str]) -> bool {
+    let mut command = std::process::Command::new("git");
+    command.current_dir(directory).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// In a directory of the person, commands read the git directory and change nothing in it: only the system commits.
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_do_not_change_the_git_directory_of_the_person() {
+    for level in SANDBOXES {
+        let Some(bench) = Bench::at(level).await else { continue };
+        let person = tempfile::TempDir::new().unwrap();
+        let directory = person.path().canonicalize().unwrap();
+        if !git(&directory, &["init", "-q"]) {
+            println!("skipped: no git");
+            continue;
+        }
+        assert!(git(&directory, &["commit", "-q", "--allow-empty", "-m", "First"]));
+        let head = std::fs::read(directory.join(".git/HEAD")).unwrap();
+        let root = Root::Person { directory: directory.clone(), access: Access::Write };
+        let command = "git log --format=%s; (echo evil > .git/HEAD) 2>/dev/null; (echo evil > .git/new) 2>/dev/null; \
+                       git -c user.name=a -c user.email=a@b commit -q --allow-empty -m Second 2>/dev/null; \
+                       echo work > made; echo end";
+        let output = bench.try_run(root, "a-1", "bash", json!({"command": command})).await.unwrap();
+        let Content::Json(result) = output.content else { panic!() };
+        let shown = result["output"].as_str().unwrap();
+        assert!(shown.starts_with("First\n") && shown.ends_with("end\n"), "{level:?}: {result}");
+        assert_eq!(std::fs::read(directory.join(".git/HEAD")).unwrap(), head, "{level:?}: {result}");
+        assert!(!directory.join(".git/new").exists(), "{level:?}: {result}");
+        assert!(!git(&directory, &["rev-parse", "-q", "--verify", "HEAD~1"]), "{level:?}: there is a commit");
+        assert_eq!(std::fs::read(directory.join("made")).unwrap(), b"work\n", "{level:?}");
+    }
+}
+
+/// The git directory of a workspace that polity made is beside the workspace. Commands read it, and do not change it.
+#[tokio::test(flavor = "multi_thread")]
+async fn git_shows_the_history_of_a_workspace_that_polity_made() {
+    for level in SANDBOXES {
+        let data = tempfile::TempDir::new().unwrap();
+        let Some(bench) = Bench::in_directory(data.path(), level).await else { continue };
+        let result =
+            bench.bash("git log --format=%s; git status --short; (echo evil > .git) 2>/dev/null; true").await;
+        let repository = data.path().join("workspaces").join(task().as_str()).join("git");
+        if !repository.exists() {
+            println!("skipped: no git that polity can use");
+            continue;
+        }
+        assert_eq!(result["output"], "Begin the workspace\n", "{level:?}: {result}");
+        let head = std::fs::read(repository.join("HEAD")).unwrap();
+        let evil = format!("(echo evil > {}/HEAD) 2>/dev/null || echo refused", repository.display());
+        assert_eq!(bench.bash(&evil).await["output"], "refused\n", "{level:?}");
+        assert_eq!(std::fs::read(repository.join("HEAD")).unwrap(), head, "{level:?}");
     }
 }
 

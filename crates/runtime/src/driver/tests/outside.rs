@@ -262,3 +262,46 @@ async fn those_who_watch_see_how_a_tool_runs() {
     assert!(events[2]["durationMs"].is_u64());
     assert!(events.iter().all(|event| event["call"] == events[0]["call"]));
 }
+
+/// A tool that reports all the time fills neither the events nor the writer's time: at most four reports a second are
+/// told, each time the newest.
+#[tokio::test]
+async fn progress_is_told_at_most_four_times_a_second() {
+    let world = World::new().await;
+    let enough = CancellationToken::new();
+    let until = enough.clone();
+    let tool = FakeTool::new("build", move |invocation| {
+        let until = until.clone();
+        async move {
+            let mut number = 0;
+            while !until.is_cancelled() {
+                number += 1;
+                invocation.progress.report(&number.to_string());
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            Ok(Output::json(json!({})))
+        }
+        .boxed()
+    });
+    world.say("user", "root", json!("go")).await;
+    let says = vec![Say::Call("build", json!({})), Say::Text("done")];
+    let watching = async {
+        let told = "SELECT body FROM events WHERE body LIKE '%tool_progress%'";
+        while world.query(told).await.len() < 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        enough.cancel();
+    };
+    tokio::join!(drive_root(&world, says, vec![tool]), watching);
+    let told = "SELECT json_object('at', created_at, 'text', json_extract(body, '$.text')) FROM events
+        WHERE body LIKE '%tool_progress%' ORDER BY seq";
+    let told: Vec<Value> =
+        world.query(told).await.iter().map(|event| serde_json::from_str(event).unwrap()).collect();
+    let number = |event: &Value| event["text"].as_str().unwrap().parse::<u32>().unwrap();
+    for pair in told.windows(2) {
+        let pause = pair[1]["at"].as_i64().unwrap() - pair[0]["at"].as_i64().unwrap();
+        // The system may adjust its clock by some milliseconds meanwhile.
+        assert!(pause >= 240, "{pause} ms: {told:?}");
+        assert!(number(&pair[0]) < number(&pair[1]), "{told:?}");
+    }
+}

@@ -901,3 +901,55 @@ async fn a_group_that_is_denied_names_the_setting_or_the_role_that_denies_it() {
     check(helper, "files", (true, "", "")).await;
     check(helper, "web", (false, "", "tools.root")).await;
 }
+
+/// For each group of tools that an agent lacks, the person sees which setting or whose role forbids it.
+#[tokio::test]
+async fn an_agent_shows_where_each_missing_right_comes_from() {
+    let root = ["organization", "artifacts", "context", "files", "web"];
+    let world = World::with_app(&json!({"tools": {"root": root}})).await;
+    let lead =
+        world.hire("root", "lead", json!({"toolGroups": ["organization", "artifacts", "files"]})).await;
+    let worker = world.hire(&lead, "worker", json!({"toolGroups": ["artifacts"]})).await;
+    let helper = world.hire(&lead, "helper", json!({})).await;
+    let (society, _) = society(&world);
+    let check = async |agent: &str, expect: &[(&str, Option<&str>, Option<&str>)]| {
+        let rights = society.agent(&AgentId::new(agent)).await.unwrap().unwrap().rights;
+        let shown: Vec<(String, Option<String>, Option<String>)> = rights
+            .into_iter()
+            .map(|right| {
+                assert_eq!(right.allowed, right.denied_in.is_none(), "{right:?}");
+                (right.group.to_string(), right.denied_by.map(|agent| agent.to_string()), right.denied_in)
+            })
+            .collect();
+        let owned = |text: &Option<&str>| text.map(str::to_owned);
+        let expect: Vec<_> =
+            expect.iter().map(|(group, by, place)| ((*group).to_owned(), owned(by), owned(place))).collect();
+        assert_eq!(shown, expect, "{agent}");
+    };
+    let (lead, settings) = (Some(lead.as_str()), Some("tools.root"));
+    check(
+        helper.as_str(),
+        &[
+            ("organization", None, None),
+            ("artifacts", None, None),
+            ("context", lead, Some("lead")),
+            ("files", None, None),
+            ("command", None, settings),
+            ("web", lead, Some("lead")),
+        ],
+    )
+    .await;
+    let own = Some(worker.as_str());
+    check(
+        worker.as_str(),
+        &[
+            ("organization", own, Some("worker")),
+            ("artifacts", None, None),
+            ("context", own, Some("worker")),
+            ("files", own, Some("worker")),
+            ("command", None, settings),
+            ("web", own, Some("worker")),
+        ],
+    )
+    .await;
+}
