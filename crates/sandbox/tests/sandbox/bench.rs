@@ -1,10 +1,11 @@
 //! A bench for one command: a workspace, and around it directories with secrets that the tests recognize (canaries).
 //! Also a `Heart`: a task that measures how long the async runtime stands still while commands run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use polity_sandbox::{
@@ -75,12 +76,14 @@ impl Bench {
         // The level partial needs Landlock, which the level full can do without.
         let is_missing = level == Level::Partial && machine.landlock < LANDLOCK_LEAST;
         if machine.level < level || is_missing {
-            println!(
-                "skipped: this machine has the level {:?}, not {level:?}: {:?}",
-                machine.level, machine.findings
-            );
+            let findings = &machine.findings;
+            tell(&format!(
+                "the sandbox is not tested at the level {level}: this machine has {}: {findings:?}",
+                machine.level
+            ));
             return None;
         }
+        tell(&format!("the sandbox is tested at the level {level}"));
         let root = TempDir::new().unwrap();
         let path = |name: &str| root.path().canonicalize().unwrap().join(name);
         for directory in [
@@ -221,6 +224,15 @@ impl Bench {
 pub(crate) fn guarded_in(workspace: &Path) -> Guarded {
     let polity_files::Guarded { paths, directories, names } = polity_files::guarded(workspace).unwrap();
     Guarded { paths, directories, names }
+}
+
+/// Writes a line to standard error, once. A person sees the line even if the tests pass: cargo hides only what tests
+/// print with macros.
+pub(crate) fn tell(line: &str) {
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    if TOLD.lock().unwrap().insert(line.to_owned()) {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
 }
 
 /// Returns the whole output of a command as text.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-use crate::bench::{Bench, PATIENCE, exists, text};
+use crate::bench::{Bench, PATIENCE, exists, tell, text};
 
 const MIB: u64 = 1 << 20;
 
@@ -22,10 +22,8 @@ async fn benches() -> Vec<(Bench, PathBuf)> {
         let Some(bench) = Bench::at(level).await else { continue };
         match bench.machine.delegated.clone() {
             Some(delegated) if exists("/usr/bin/python3".as_ref()) => found.push((bench, delegated)),
-            Some(_) => println!("skipped: no python3"),
-            None => {
-                println!("skipped: the system has delegated no control group: {:?}", bench.machine.findings)
-            }
+            Some(_) => tell("control groups are not tested: there is no python3"),
+            None => tell("control groups are not tested: the system has delegated none (`just groups`)"),
         }
     }
     found
@@ -77,6 +75,51 @@ async fn the_kernel_limits_threads() {
                        for _ in range(1000): threading.Thread(target=time.sleep, args=(60,)).start()";
         let ended = bench.run(&format!("printf '{threads}' > a.py; python3 a.py")).await;
         assert_eq!(ended.how, How::TooManyProcesses, "{:?}: {}", bench.machine.level, text(&ended));
+    }
+}
+
+/// A program that starts 100 threads. If it gets them, it makes the file `ready` and waits for the file `go`.
+const THREADS: &str = "\
+import os, threading, time
+try:
+    for _ in range(100): threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+except RuntimeError:
+    os._exit(7)
+open('ready', 'w').close()
+while not os.path.exists('go'): time.sleep(0.01)
+os._exit(0)
+";
+
+/// Each of two commands stays far within its own limit, but the kernel starts no more threads for both together than it
+/// starts for the task.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kernel_limits_the_threads_of_all_commands_of_a_task() {
+    for (mut first, delegated) in benches().await {
+        let level = first.machine.level;
+        let mut second = Bench::at(level).await.unwrap();
+        let name = format!("threads-{}", first.mark);
+        let together = Together { name: name.clone(), memory_bytes: 4 << 30, processes: 40 };
+        for bench in [&mut first, &mut second] {
+            bench.plan.together = Some(together.clone());
+            std::fs::write(bench.path("ws/a.py"), THREADS).unwrap();
+        }
+        let cancel = CancellationToken::new();
+        let running = first.spawn("python3 a.py", &cancel).await;
+        until(|| first.path("ws/ready").exists()).await;
+        let most = std::fs::read_to_string(delegated.join(format!("task-{name}/pids.max"))).unwrap();
+        assert_eq!(most.trim(), "144", "{level:?}: twice the number of processes, and 64");
+        let ended = second.run("python3 a.py").await;
+        // Since Linux 6.11, the control group of the command does not count what the limit of the task refuses it. Then
+        // the program finds out by itself.
+        let is_refused = matches!(ended.how, How::TooManyProcesses | How::Exited(7));
+        assert!(
+            is_refused && !second.path("ws/ready").exists(),
+            "{level:?}: {:?}: {}",
+            ended.how,
+            text(&ended)
+        );
+        std::fs::write(first.path("ws/go"), "").unwrap();
+        assert_eq!(running.ended().await.unwrap().how, How::Exited(0), "{level:?}");
     }
 }
 
