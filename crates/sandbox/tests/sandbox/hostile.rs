@@ -3,6 +3,7 @@
 
 mod cases;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use polity_sandbox::{How, Level, Limits, Network};
@@ -45,17 +46,25 @@ async fn check(bench: &Bench, level: Level, case: &Case, heart: &Heart) {
 async fn check_all(cases: &[Case]) {
     let heart = Heart::start();
     for level in [Level::Full, Level::Partial] {
-        let mut checked = 0;
         for case in cases {
             // Each command gets a new bench, because it may leave anything in its workspace.
             let Some(bench) = Bench::at(level).await else { break };
             check(&bench, level, case, &heart).await;
-            checked += 1;
         }
-        println!(
-            "{checked} hostile commands at the level {level:?}; the daemon's longest pause was {:?}",
-            heart.longest_pause()
-        );
+        println!("the daemon's longest pause was {:?}", heart.longest_pause());
+    }
+}
+
+/// The lists must not become shorter unnoticed.
+#[test]
+fn there_are_enough_hostile_commands() {
+    let cases = [READING, CHANGING, CALLING, REACHING].concat();
+    let commands: BTreeSet<&str> =
+        cases.iter().map(|case| case.command).chain(BOMBS.iter().map(|(_, command, _)| *command)).collect();
+    assert_eq!(commands.len(), cases.len() + BOMBS.len(), "a command is in the lists twice");
+    assert!(commands.len() >= 80, "{}", commands.len());
+    if cfg!(target_arch = "x86_64") {
+        assert!(cases.len() >= 110 && BOMBS.len() >= 14, "{} and {}", cases.len(), BOMBS.len());
     }
 }
 

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use proptest::prelude::*;
@@ -29,7 +30,7 @@ fn verdict(url: &str, allow_hosts: &[&str]) -> &'static str {
 
 #[test]
 fn no_spelling_of_a_private_place_gets_through() {
-    for (url, expected) in [
+    let forms = [
         ("http://127.0.0.1/", "private address"),
         ("http://127.0.0.1:8080/", "private address"),
         ("http://127.1/", "private address"),
@@ -121,7 +122,11 @@ fn no_spelling_of_a_private_place_gets_through() {
         ("http://example.com:6667/", "port"),
         ("http://example.com:0/", "port"),
         ("http://example.com:70000/", "no URL"),
-    ] {
+    ];
+    // The list must not become shorter unnoticed.
+    let distinct: BTreeSet<&str> = forms.iter().map(|(url, _)| *url).collect();
+    assert!(distinct.len() >= 90, "{}", distinct.len());
+    for (url, expected) in forms {
         assert_eq!(verdict(url, &[]), expected, "{url}");
     }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -154,8 +155,62 @@ fn table(trapped: &Trapped) -> Vec<String> {
             format!("{way}/"),
         ]
     };
-    ways.iter().flat_map(spellings).collect()
+    // Whatever could lead elsewhere, before whatever could be there.
+    let joined = FIRSTS.iter().flat_map(|first| LASTS.iter().map(move |last| format!("{first}/{last}")));
+    ways.iter().flat_map(spellings).chain(joined).collect()
 }
+
+/// Directories, links and special files of the workspace that lead out of it, or could.
+const FIRSTS: &[&str] = &[
+    "real",
+    "real/below",
+    "real/up",
+    "real/up/dir",
+    "deep/er",
+    "deep/er/up",
+    "in",
+    "in/below",
+    "in/up",
+    "self",
+    "self/self",
+    "self/out",
+    "back",
+    "out",
+    "out/dir",
+    "out_absolute",
+    "out_chain",
+    "chain",
+    "around",
+    "above",
+    "above/outside",
+    "above/ws",
+    "root",
+    "process",
+    "loop",
+    "dangling",
+    "git",
+    ".git",
+    ".git/hooks",
+    "sub/.git",
+    "pipe",
+    "new",
+];
+
+/// What an attack looks for, or wants to write.
+const LASTS: &[&str] = &[
+    "canary",
+    "new",
+    "new/deeper/file",
+    "dir/canary",
+    "linked",
+    "a",
+    "below/b",
+    "config",
+    "hooks/run",
+    "etc/passwd",
+    ".git/config",
+    ".vscode/tasks.json",
+];
 
 #[test]
 fn no_path_of_the_table_leaves_the_workspace() {
@@ -163,8 +218,12 @@ fn no_path_of_the_table_leaves_the_workspace() {
     let before = snapshot(&trapped.outside());
     let protected = snapshot(&trapped.inside().join(".git"));
     let table = table(&trapped);
-    assert!(table.len() >= 300, "{}", table.len());
     let workspace = trapped.workspace();
+    // The table must not become shorter unnoticed. A text that is no path reaches no file, and different texts can be
+    // the same path.
+    let paths: BTreeSet<WorkspacePath> =
+        table.iter().filter_map(|written| workspace.path(written).ok()).collect();
+    assert!(paths.len() >= 400, "{}", paths.len());
     for written in &table {
         for heard in attack(&workspace, written) {
             assert!(!heard.contains(CANARY) && !heard.contains("root:"), "{written}: {heard}");

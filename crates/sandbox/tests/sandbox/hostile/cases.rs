@@ -17,6 +17,7 @@ pub(super) enum Holds {
 
 use Holds::{Ends, Never, Nothing, Says};
 
+#[derive(Clone, Copy)]
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) command: &'static str,
