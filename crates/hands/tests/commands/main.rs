@@ -5,7 +5,6 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    clippy::print_stdout,
     reason = "all of this is a test, which clippy sees only in functions marked as such"
 )]
 
