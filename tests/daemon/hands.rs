@@ -367,8 +367,13 @@ enum By {
 /// parent, root ends the worker.
 fn boss(asked: &Conversation, mark: &str, by: By) -> Answer {
     if asked.agent_id() != "root" {
-        let has_begun = !asked.results_of("bash").is_empty();
-        return if has_begun { Answer::say("it runs") } else { sleeping(mark) };
+        // A closing text would be held back until the command has ended, so the worker writes a message.
+        let report = json!({"to": "root", "payload": {"text": "it runs"}});
+        return match (asked.results_of("bash").len(), asked.results_of("send_message").len()) {
+            (0, _) => sleeping(mark),
+            (_, 0) => Answer::call("send_message", report),
+            _ => Answer::say("I wait"),
+        };
     }
     let Some(hired) = asked.results_of("spawn_agent_with_task").into_iter().next() else {
         let role = json!({"name": "worker", "rolePrompt": "You work."});
@@ -391,7 +396,6 @@ fn a_background_command_ends_when_the_work_of_its_agent_is_ended() {
         let polity = home(&server, &free_commands());
         let _serving = Serving::start(&polity);
         let running = start(&polity, &["work"]);
-        // Now the turn of the worker has ended, so only the command is left of its work.
         server.wait_until(PATIENCE, |requests| {
             let mut asked = requests.iter().map(|request| request.conversation());
             asked.any(|asked| asked.agent_id() == "root" && asked.text_contains("it runs"))
@@ -491,8 +495,15 @@ fn running_commands_are_shown_with_their_output_in_the_background_and_in_the_for
     }
 
     // Who follows the events hears what the foreground command prints.
-    let events = until(&daemon, "GET /api/events?kind=tool_progress", |page| page["events"][0].is_object());
-    let progress = &events["events"][0];
+    let list = ["events", "--data", "data", "--json", "--kind", "tool_progress"];
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let progress = loop {
+        let events = json_lines(&polity.run(&list).expect_code(0).stdout);
+        match events.into_iter().next() {
+            Some(event) => break event,
+            None => assert!(Instant::now() < deadline, "nobody is told what the command prints"),
+        }
+    };
     assert_eq!((&progress["tool"], &progress["text"]), (&json!("bash"), &json!("before")));
     fs::write(project.join("go"), "").expect("a file");
     until(&daemon, "GET /api/commands", |commands| *commands == json!([]));

@@ -282,10 +282,13 @@ fn a_watch_answers_its_keys_at_every_width() {
 fn a_watch_in_the_background_of_a_shell_is_not_stopped() {
     let server = ScriptedServer::start(|_| Answer::say("42"));
     let (polity, _daemon) = served(&server);
-    let script = "set -m; \"$POLITY\" watch --data data & echo started; wait";
+    let script = "set -m; \"$POLITY\" watch --data data & echo started; \
+                  until [ -e seen ]; do sleep 0.1; done; kill %1; wait";
     let shell = polity.script_on_terminal(script);
     shell.stdout_line("started");
     told(&polity, &["send", "--wait", "how much is it?"]);
     shell.stdout_line("how much is it?");
-    drop(shell);
+    // End the job: the shell leaves it running when it ends itself.
+    std::fs::write(polity.home().join("seen"), "").expect("a file");
+    shell.wait();
 }
