@@ -113,7 +113,7 @@ impl<'s> Run<'s> {
         verdict.doubled.extend(ledger::doubled(&data, &self.server));
         verdict.invalid.extend(transcripts(&mut Database::read(&data)).problems);
         if !self.printed.contains(self.scenario.said) {
-            verdict.lost.push(format!("{:?} was not printed", self.scenario.said));
+            verdict.lost.push(format!("{:?} was not printed, but {:?}", self.scenario.said, self.printed));
         }
         if code != undisturbed.code {
             verdict.invalid.push(format!("the exit code is {code}, not {}", undisturbed.code));

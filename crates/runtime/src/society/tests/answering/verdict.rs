@@ -27,6 +27,8 @@ struct Message {
     named: Vec<String>,
     /// Whether the message only reminds its receiver of an answer that it owes.
     is_reminder: bool,
+    /// Whether the message is a notice that requests of its receiver stay without an answer.
+    is_unanswered: bool,
     /// If the message is a notice that a request of its receiver has failed, the id of that request.
     failed: Option<String>,
     /// If the message is a notice to a parent that its child has failed, the id of the child.
@@ -89,6 +91,7 @@ async fn read(connection: &mut Connection) -> Society {
             sent_in: row.get("sent_in"),
             read_in: row.get("turn"),
             named,
+            is_unanswered: body["notice"] == "unanswered",
             is_reminder: body["notice"] == "nudge" || body["notice"] == "reminder",
             failed: (body["notice"] == "receiver_failed")
                 .then(|| body["message"].as_str().unwrap().to_owned()),
@@ -378,7 +381,13 @@ fn of_the_person(society: &Society) -> Vec<String> {
         message.is_final && !is_report && !message.expects_answer
     };
     let mut answers = told.filter(is_answer);
-    let answer = answers.next_back().and_then(|message| message.words.as_deref()).unwrap_or_default();
+    let answer = answers.next_back().and_then(|message| message.words.as_deref());
+    // If root fails before its last word, the person is told that the prompt has no answer, and keeps the interim texts.
+    let is_failure = |message: &Message| message.receiver == "user" && message.is_unanswered;
+    if answer.is_none() && society.messages.values().any(is_failure) {
+        return violations;
+    }
+    let answer = answer.unwrap_or_default();
     let missing: Vec<String> = tokens(last).difference(&tokens(answer)).cloned().collect();
     if !missing.is_empty() {
         violations.push(format!("the last final text lacks {missing:?}: {answer}"));
