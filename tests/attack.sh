@@ -14,6 +14,7 @@ data directories and configuration files|--test daemon|lost_data::
 orders in files, names, commits and pages|--test daemon|orders::
 MCP servers in a society|--test daemon|servers::
 commands in the sandbox|--test sandbox|hostile
+commands that use up the machine|--test bombs|bomb
 documents in the child that reads them|--test child|hostile
 paths, pages, pictures, MCP servers, one by one|--lib|hostile bomb races flood faults panic'
 

@@ -226,7 +226,7 @@ fn many_large_bodies_share_one_budget() {
     let text = "x".repeat(30 << 20);
     // The text is longer than any message may be. So the tool refuses each call that the daemon reads.
     let call = tool_call(&format!(r#"{{"prompt": "{text}"}}"#));
-    check_crowd(&serving, "POST /mcp", &call, 12, &[200, 503]);
+    check_crowd(&serving, "POST /mcp", &call, 24, &[200, 503]);
     let chat = format!(r#"{{"model": "polity", "messages": [{{"role": "robot", "content": "{text}"}}]}}"#);
     let (answers, added) = crowd(&serving, "POST /v1/chat/completions", chat.as_bytes(), 12);
     assert!(answers.iter().all(|answer| [400, 503].contains(&answer.status)), "{answers:?}");

@@ -56,6 +56,23 @@ const MISSING: [&str; 18] = [
     "ws/packages/a/.idea",
 ];
 
+/// Maximum time for which the async runtime may stand still while a hostile command runs. Other tests use the same
+/// processors, so the limit is far above the pauses of a normal daemon, and far below the pauses that an attack would
+/// cause.
+pub(crate) const PAUSE: Duration = Duration::from_secs(10);
+
+/// Returns limits that a harmful command soon reaches.
+pub(crate) fn small() -> Limits {
+    Limits {
+        timeout_ms: 20_000,
+        memory_bytes: 200 << 20,
+        processes: 300,
+        output_bytes: 1 << 20,
+        disk_bytes: 64 << 20,
+        files: 1_000,
+    }
+}
+
 pub(crate) struct Bench {
     root: TempDir,
     pub(crate) machine: Machine,
