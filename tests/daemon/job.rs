@@ -1,6 +1,7 @@
 //! A real job: agents find a bug in a repository, correct it in worktrees of their own, run the tests in the sandbox,
-//! merge and report. Two of them change the same function: the second merge names the overlap, and no edit is lost.
-//! Hidden tests decide in the end. Kills at random moments (`kill -9`) must not change the result.
+//! merge and report. Two of them change the same function: the second merge names the overlap, and no edit is lost. At
+//! the end, tests that no agent has seen check the program. Kills at random moments (`kill -9`) must not change the
+//! result.
 
 use std::collections::BTreeSet;
 use std::fs;

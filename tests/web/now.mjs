@@ -37,7 +37,7 @@ async function plays(page, daemon, model, says) {
   const clerk = await clerkOf(daemon);
   await card(page, clerk.id).locator(".now-objective", { hasText: OBJECTIVE }).waitFor();
   await card(page, clerk.id).locator(".elapsed").waitFor();
-  // The tree shows it too, for each agent that works or waits.
+  // The tree shows the elapsed time too, for each agent that works or waits.
   for (const id of ["root", clerk.id]) await row(page, id).locator(".tree-model .elapsed").waitFor();
   await card(page, "root").locator(".now-doing", { hasText: "书记员" }).waitFor();
   await card(page, "root").locator(".now-last", { hasText: WAITING }).waitFor();

@@ -41,8 +41,8 @@ pub fn schema_of<T: Argued>() -> Value {
 /// Keywords of JSON Schema that [`plain`] removes.
 const NEEDLESS: &[&str] = &["title", "$schema", "format", "default", "description", "minimum", "maximum"];
 
-/// Removes from a schema keywords that models do not need and that some model servers do not accept: those in
-/// `NEEDLESS`, and `null` among the types of an optional field.
+/// Removes what models do not need and some model servers do not accept: the keywords in `NEEDLESS`, and the type `null`
+/// of optional fields.
 pub fn plain(value: Value) -> Value {
     match value {
         Value::Object(object) => Value::Object(plain_object(object)),

@@ -7,8 +7,9 @@
 //!
 //! How the model answers one request: `reading` turns the request into a `Scene` (who the agent is, what it heard, what
 //! it did). Each agent plays one of three characters: root, lead or reader. The code of the character decides the next
-//! `Move`: a closing text or tool calls. If the user has given the task a directory, the lead surveys this directory,
-//! runs one command that only reads, if it may run commands on this machine, and writes its report there. All facts in the report come from the bytes in the request. The model's texts are in
+//! `Move`: a closing text or tool calls. If the user has given the task a directory, the lead surveys this directory
+//! and writes its report there. If commands may run on this machine, the lead also runs one command that only reads.
+//! All facts in the report come from the bytes in the request. The model's texts are in
 //! `prompts/<language>/rehearsal.toml`. Each line that the model says begins with a mark, so that nobody mistakes a
 //! rehearsal for real work.
 

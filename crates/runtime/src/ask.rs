@@ -99,8 +99,8 @@ pub(crate) async fn ask(
     ask_for(handles, conversation, Wanted::Answer(round), tried, halt).await
 }
 
-/// Asks for a summary of the older part of a conversation. The summary is a separate call, which first asks the
-/// service that the interrupted call was asking. `during` holds the attempts of the interrupted call.
+/// Asks a model for a summary of the older part of a conversation, because a call of the agent needs more room. The
+/// first service that is asked is that of the interrupted call. `during` holds the attempts of the interrupted call.
 pub(crate) async fn ask_for_summary(
     handles: &Handles,
     conversation: &Conversation,

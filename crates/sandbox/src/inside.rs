@@ -77,8 +77,8 @@ fn become_command(connection: &UnixStream) -> Result<std::convert::Infallible, S
     }
 
     let _ = rustix::process::setpriority_process(None, NICE);
-    // If this write fails, it does no harm. At the sandbox level `full` the file is read-only, and only the supervisor
-    // limits the memory.
+    // Ignore an error. At the sandbox level `full` the file is read-only, so the write fails there. The supervisor
+    // limits the memory in any case.
     let _ = std::fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
     // At the sandbox levels `partial` and `none`, the command shares the machine with other users. So only the person
     // may read the files that the command makes.

@@ -64,9 +64,9 @@ impl Exchanges {
         self.store.write(move |tx| Box::pin(async move { exchanges::failed(tx, &key).await })).await
     }
 
-    /// Returns the message that answers an exchange. The awaited message is the message whose answer the client waits
-    /// for. The search begins with the turn in which the agent read the awaited message, and finds the first turn with
-    /// a final text to the person. If the turn has several final texts, the newest text is the answer.
+    /// Returns the answer to the message of an exchange. The search begins with the turn in which the agent read this
+    /// message, and finds the first turn with a final text to the person. If the turn has several final texts, the
+    /// newest text is the answer.
     ///
     /// The answer is known once the turn with the final text has ended or the task has become idle. If the message of
     /// the exchange replies to a question, a text counts only if it is newer than this message. A text that is already

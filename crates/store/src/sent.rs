@@ -163,7 +163,8 @@ pub async fn describing(
     query.fetch_optional(connection).await?.as_ref().map(read).transpose()
 }
 
-/// Returns, for each of these records that is a model's answer, the number of the sent request that the model answered.
+/// Finds the requests that models answered with these records. The keys of the result are records, the values the
+/// numbers of the sent requests. Records that are no answer of a model are left out.
 pub async fn of_records(connection: &mut Connection, records: &[i64]) -> Result<HashMap<i64, i64>, Error> {
     let rows = polity_sql::query(OF_RECORDS).bind(Json(records)).fetch_all(connection).await?;
     Ok(rows.iter().map(|row| (row.get("record"), row.get("seq"))).collect())

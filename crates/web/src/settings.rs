@@ -22,8 +22,8 @@ pub struct Settings {
     pub max_bytes: u64,
     /// Maximum number of redirects per request. Default: 10.
     pub max_redirects: u32,
-    /// Time limit for a whole request with its redirects and, for a page, its conversion, in milliseconds. Default:
-    /// 30 seconds.
+    /// Time limit in milliseconds for a whole request with its redirects. If the request reads a page, the limit
+    /// includes the conversion of the page. Default: 30 seconds.
     pub timeout_ms: u64,
 }
 

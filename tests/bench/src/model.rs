@@ -1,5 +1,6 @@
-//! The scripted model server. It runs on threads of its own in the process of the bench, so that its work counts
-//! neither for polity nor for the floor. It answers at once. The scripts parse only what they need of a request.
+//! The scripted model server. It runs on threads of its own in the process of the bench. So the processor time that it
+//! uses is added neither to that of polity nor to that of the floor (the least code that does the same work). It
+//! answers at once. The scripts parse only what they need of a request.
 
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};

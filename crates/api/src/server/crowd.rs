@@ -119,7 +119,8 @@ impl Place {
     }
 }
 
-/// Makes the connection of a request known. The caller has seen that the request carries the token.
+/// Notes that the connection of this request has shown the token. Such a connection is never closed to make room for
+/// another.
 pub(crate) async fn admit(request: &Extensions) -> Result<(), Problem> {
     // A request from inside this process came over no socket. So it has no place in the crowd, and needs none.
     match request.get::<Place>().cloned() {

@@ -121,7 +121,7 @@ function glimpsed(model, glimpses) {
   return { ...model, moments, agents };
 }
 
-/** Returns the state of an agent that has work, if only events are known and no glimpse. */
+/** Returns the state of an agent that has work, if the page knows its events, but has received no live update. */
 function works(agent) {
   return { state: "ready", doing: agent.doing?.state === "ready" ? agent.doing : undefined };
 }

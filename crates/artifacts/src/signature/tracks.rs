@@ -3,7 +3,8 @@
 use super::search::{contains, position};
 use polity_society::content::Kind;
 
-/// A container format with its MIME types for sound and for video, and the tracks that this file holds.
+/// What is known about a file in a container format: the MIME types of the format for sound and for video, and the
+/// tracks of the file.
 pub(super) struct Container {
     sound: &'static str,
     pictures: &'static str,

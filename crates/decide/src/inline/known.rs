@@ -78,7 +78,7 @@ pub(super) fn begins_file(bytes: &[u8]) -> bool {
             | [b'M', b'M', 0, 0x2a, ..]
             | [b'B', b'M', _, _, _, _, 0, 0, 0, 0, ..]
             // An icon file: the number of entries, then the first entry with its reserved byte
-            // and its number of planes. A list of numbers does not match this pattern.
+            // and its number of planes. The pattern is so strict that binary lists of small numbers do not match.
             | [0, 0, 1, 0, 1..=16, 0, _, _, _, 0, 0 | 1, 0, ..]
             | [0x1f, 0x8b, 8, 0..=0x1f, _, _, _, _, 0 | 2 | 4, 0..=13 | 255, ..]
             | [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, ..]

@@ -103,8 +103,8 @@ impl Live {
         self.table().spent(task)
     }
 
-    /// Returns how long the commands of a task can run before they have used up the time of the task. `None` if
-    /// [`Self::weigh`] has ended them all.
+    /// Returns how long the commands of a task can run before they have used up the time of the task. Returns
+    /// `None` if no command of the task runs, apart from those that [`Self::weigh`] has ended.
     pub(super) fn time_left(&self, task: &TaskId, limits: &TaskLimits) -> Option<Duration> {
         let table = self.table();
         let is_running = |entry: &&Entry| entry.owner.task == *task && entry.exceeded.is_none();
@@ -140,7 +140,7 @@ impl Live {
         table.entries.values().filter(|entry| is_meant(&entry.owner)).for_each(|entry| entry.cancel.cancel());
     }
 
-    /// Returns the commands whose owner `is_meant` selects, the oldest first.
+    /// Returns the commands of all owners for which `is_meant` returns true, the oldest first.
     pub(super) fn running(&self, is_meant: impl Fn(&Owner) -> bool) -> Vec<RunningCommand> {
         let table = self.table();
         let meant = table.entries.values().filter(|entry| is_meant(&entry.owner));

@@ -48,7 +48,7 @@ pub enum Because {
     },
     /// The model reads files, but its server does not accept files of this type.
     FileTypeNotTaken,
-    /// The server refused this content in an earlier request, or refused other media; polity then describes all media.
+    /// In an earlier request, the server refused this content or other media. Since then, polity describes all media.
     Refused,
     /// The content alone exceeds the limit for all media of one request.
     TooLarge {
