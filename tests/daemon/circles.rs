@@ -1,8 +1,8 @@
 //! The files of a crate must not import each other in a circle, unless a comment above the `mod` line explains why.
 //!
-//! The test reads the source text. A path that begins with `crate`, `self`, `super` or the name of a submodule counts
-//! as an import of the innermost module in that path. The test can miss an import, but never reports an import that
-//! does not exist.
+//! The test reads the source text. For the test, each path that begins with `crate`, `self`, `super` or the name of a
+//! submodule is an import. The imported module is the last module in the path: `crate::a::b::Item` imports `b`. The test
+//! can miss an import, but never reports an import that does not exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

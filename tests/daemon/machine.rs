@@ -65,7 +65,8 @@ fn check_delay(wall: i64) -> i64 {
     running.stdout_line("waiting");
     let mut passed = 0;
     while !running.has_ended() {
-        // The daemon reads the clock at least every thirty seconds, so it notices each step of 31 seconds.
+        // The daemon never waits longer than thirty seconds before it reads the clock again. So a step of 31 seconds ends
+        // each wait, and the daemon notices every step.
         passed += 31;
         assert!(passed < 31 * STEPS, "the message has not arrived");
         set_clocks(&layer, &running, wall + passed * SECOND, passed * SECOND);

@@ -10,8 +10,8 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Creates a directory inside the store. Fails if the path is a symbolic link, because polity would write and remove
-/// files in the directory to which the link leads.
+/// Creates a directory inside the store. Fails if the path is a symbolic link: otherwise polity would write and remove
+/// files in the directory that the link points to.
 pub(crate) fn make_inner_directory(path: &Path) -> io::Result<()> {
     make_directory(path)?;
     if std::fs::symlink_metadata(path)?.is_symlink() { Err(polity_disk::Unfit::Link.into()) } else { Ok(()) }

@@ -461,8 +461,8 @@ impl Turn {
 
     /// Returns the phase after a reply of the model that contains only thoughts. Such a reply ends the turn if the turn
     /// owes no answer, or if the model gave its answer before a notice made the turn continue. It also ends the turn if
-    /// the model has called tools and was already told that thoughts are no answer: then the model may have answered
-    /// with a message.
+    /// the model was already told that thoughts are no answer, and has called tools: one of these calls may have sent
+    /// the answer as a message.
     fn after_thoughts(&mut self) -> Phase {
         let has_acted = self.rounds > 0 && self.no_answer_told == WasTold::Yes;
         if has_acted || self.before_reminder.is_some() || self.beginning == Expects::Nothing {

@@ -254,8 +254,8 @@ fn note(
     }
 }
 
-/// Returns which guarded paths exist in a directory. If a part of a guarded path is no directory, returns this part: it
-/// could be a link to a directory with the rest of the path.
+/// Returns which guarded paths exist in a directory. If a part of a guarded path exists but is not a directory, returns
+/// this part, because it could be a symbolic link to a directory that contains the rest of the path.
 fn occupied(directory: &OwnedFd, guarded: &[PathBuf], effort: Effort) -> BTreeSet<PathBuf> {
     let Ok(entries) = Dir::read_from(directory) else { return BTreeSet::new() };
     let firsts: BTreeSet<&OsStr> = guarded.iter().filter_map(|path| path.iter().next()).collect();

@@ -67,7 +67,7 @@ fn list(cursor: &mut Cursor<'_>, context: Context<'_>, depth: usize) -> Result<V
 
 fn call(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall, Stop> {
     let path = cursor.path();
-    // Llama calls a built-in tool as the method `call` of an object.
+    // Llama writes a call of a built-in tool as `tool_name.call(…)`.
     let written = if context.is_tagged { path.strip_suffix(".call").unwrap_or(path) } else { path };
     let name = context.accept(written).ok_or(Stop::Text)?;
     let start = *cursor;

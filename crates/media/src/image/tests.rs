@@ -332,11 +332,11 @@ fn what_is_no_picture_is_told_apart_from_what_is_damaged() {
     assert!(matches!(check(b"", "image/jpeg"), ImageError::Damaged(_)));
 }
 
-/// Checks that a file is reported as damaged if it lacks `least` or more bytes at its end.
-fn check_cut_short(bytes: &Bytes, mime_type: &str, least: usize) {
+/// Checks that a file is reported as damaged if at least `missing` bytes are cut off its end.
+fn check_cut_short(bytes: &Bytes, mime_type: &str, missing: usize) {
     check_untouched(bytes, mime_type, &BOUNDS);
     for bounds in [BOUNDS, STRIP, ImageBounds { max_edge: 8, ..BOUNDS }] {
-        for length in 0..=bytes.len() - least {
+        for length in 0..=bytes.len() - missing {
             let outcome = fit_image(bytes.slice(..length), mime_type, &bounds);
             assert!(
                 matches!(outcome, Err(ImageError::Damaged(_))),

@@ -22,7 +22,7 @@ const REQUESTS: &str =
     t.state AS task_state FROM messages m INDEXED BY messages_open JOIN tasks t ON t.id = m.task
     WHERE m.expects = 'answer' AND m.answered_by IS NULL AND m.receiver <> m.sender
     AND m.state IN ('delayed', 'queued', 'in_turn', 'done') ORDER BY m.seq";
-/// The conversations that wait for the end of a command, or for a message that they have sent to themselves.
+/// The conversations in which the agent waits for a command to end, or for a delayed message from itself to arrive.
 const TIMED: &str = "SELECT agent, task FROM commands INDEXED BY commands_running WHERE state = 'running'
     UNION SELECT sender, task FROM messages INDEXED BY messages_delayed WHERE state = 'delayed' AND sender = receiver";
 const PAUSED: &str = "SELECT id FROM agents WHERE paused_at IS NOT NULL";

@@ -26,8 +26,8 @@ struct Seed {
     calls: u64,
 }
 
-/// A random message. In `from` and `to`, 0 means the person, 1 means root, and every other number means an agent. In
-/// `from`, the number after the last agent means the system.
+/// A random message. In `from` and `to`, 0 means the person, 1 means root, and a larger number means an agent. In
+/// `from`, the number after that of the last agent means the system.
 #[derive(Clone, Debug)]
 struct Mail {
     from: usize,

@@ -543,7 +543,7 @@ async fn a_denied_call_says_what_is_missing_and_changes_nothing() {
     assert_eq!(denied["groups"], json!(["artifacts", "context"]), "{denied}");
     assert_eq!(world.dump().await, after_hiring);
     assert_ne!(before, after_hiring);
-    // Without the field `toolGroups`, a role has the rights of its creator, so its agents have at most these rights.
+    // Without the field `toolGroups`, a role has the rights of its creator, so its agents have no other rights.
     let child = world.hire(&lead, "z", json!({})).await;
     let stored = world.call(&child, "put_artifact", json!({"type": "note", "content": "x"})).await;
     assert_eq!(stored["error"], "tool_not_permitted", "{stored}");
