@@ -260,8 +260,9 @@ fn a_society_that_was_stopped_for_minutes_goes_on() {
     end::check(&polity.data_dir(), 2, 3);
 }
 
-#[test]
-fn a_database_that_another_program_has_locked_stops_nobody_for_good() {
+/// Locks the database in the middle of a turn, as another program would, for `longer` after polity has said so. Then
+/// checks that each step of the turn happened once.
+fn check_locked_database(longer: Duration) {
     let gate = Gate::default();
     let passed = gate.clone();
     let server = ScriptedServer::start(move |asked: &Conversation| -> Answer {
@@ -275,15 +276,27 @@ fn a_database_that_another_program_has_locked_stops_nobody_for_good() {
     let running = start(&polity, &["hello"]);
     server.wait_until(PATIENCE, |requests| !requests.is_empty());
     let mut other = Database::write(&polity.data_dir());
-    other.execute("BEGIN IMMEDIATE");
+    other.execute("BEGIN EXCLUSIVE");
     gate.open();
     running.stderr_line("another program has locked the database: end it");
+    std::thread::sleep(longer);
     assert_eq!(server.request_count(), 1, "a result was used before it was written");
     other.execute("ROLLBACK");
     assert_eq!(running.wait().expect_code(0).stdout, "done\n");
     assert_eq!(server.request_count(), 2, "an answered request was made again");
     assert_eq!(last_asked(&server).results_of("put_artifact").len(), 1);
     assert_eq!(other.number("SELECT count(*) FROM artifacts"), 1);
+}
+
+#[test]
+fn a_database_that_another_program_has_locked_stops_nobody_for_good() {
+    check_locked_database(Duration::ZERO);
+}
+
+#[test]
+#[ignore = "takes a minute: `just attack`"]
+fn a_database_that_is_locked_for_a_minute_stops_nobody_for_good() {
+    check_locked_database(Duration::from_secs(60));
 }
 
 #[test]
