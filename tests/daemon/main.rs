@@ -43,6 +43,7 @@ mod orders;
 mod output;
 mod power;
 mod protocol;
+mod rebinding;
 mod rehearsal;
 mod remedies;
 mod runaways;

@@ -33,7 +33,7 @@ mod raw_http;
 pub use answer::{Answer, Call};
 pub use conversation::{Conversation, Heard, Sender, ToolResult};
 pub use layer::{Layer, Order, Record};
-pub use network::in_own_network;
+pub use network::{in_own_network, in_own_network_with_names};
 pub use process::{Output, Polity, Running};
 pub use server::{Captured, ScriptedServer};
 pub use society::{doubled_reports, society};

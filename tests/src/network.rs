@@ -1,6 +1,32 @@
 //! Runs a test in a network namespace of its own, in which all ports are free.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// Settings of the resolver: ask the server at 127.0.0.1, port 53. The time limit is long, so that the resolver does
+/// not ask twice on a busy machine.
+const RESOLV_CONF: &str = "nameserver 127.0.0.1\noptions timeout:30 attempts:1\n";
+
+/// Settings of the C library: ask the name server directly, not another program such as systemd-resolved.
+const NSSWITCH_CONF: &str = "hosts: files dns\n";
+
+const LOOPBACK: &str = "ip link set lo up";
+
+/// Gives the loopback interface the addresses in `$ADDRESSES`, and mounts the files in `$FILES` over the settings of
+/// the resolver. A machine without IPv6 gets only the IPv4 addresses. If the machine has a cache of names (nscd), hides
+/// its socket, because the cache asks the name servers of the machine.
+const LOOPBACK_WITH_NAMES: &str = r#"
+ip link set lo up
+for address in $ADDRESSES; do
+    ip address add "$address" dev lo || case $address in *:*) ;; *) exit 1 ;; esac
+done
+mount --bind "$FILES/resolv.conf" /etc/resolv.conf
+if [ -e /etc/nsswitch.conf ]; then mount --bind "$FILES/nsswitch.conf" /etc/nsswitch.conf; fi
+if [ -d /var/run/nscd ]; then mount -t tmpfs none /var/run/nscd; fi
+"#;
 
 /// Runs an ignored test of the running program in a network namespace of its own, and waits until it has passed. On a
 /// machine that does not allow this, only prints that the test was skipped. `test` is the full name of the test.
@@ -9,24 +35,47 @@ use std::process::{Command, Stdio};
 /// If the test fails. The message contains its output.
 #[track_caller]
 pub fn in_own_network(test: &str) {
-    let own = |command: &str| {
+    run_apart(&["--net"], LOOPBACK, &[], test);
+}
+
+/// Does the same as [`in_own_network`], but the machine also has these addresses, and all programs resolve names by
+/// asking 127.0.0.1, port 53. So the test can be the name server.
+///
+/// # Panics
+/// If the test fails. The message contains its output.
+#[track_caller]
+pub fn in_own_network_with_names(test: &str, addresses: &[&str]) {
+    let files = TempDir::with_prefix("polity-names-").expect("a temporary directory");
+    for (name, text) in [("resolv.conf", RESOLV_CONF), ("nsswitch.conf", NSSWITCH_CONF)] {
+        fs::write(files.path().join(name), text).expect("a file");
+    }
+    let addresses = addresses.join(" ");
+    let variables = [("FILES", files.path().as_os_str()), ("ADDRESSES", OsStr::new(&addresses))];
+    run_apart(&["--net", "--mount"], LOOPBACK_WITH_NAMES, &variables, test);
+}
+
+/// Runs the shell commands `setup` and then an ignored test, in namespaces of these kinds. Repeats the lines in which
+/// the test says what it has not checked.
+#[track_caller]
+#[expect(clippy::print_stdout, reason = "who reads the log of the tests must see what they did not check")]
+fn run_apart(kinds: &[&str], setup: &str, variables: &[(&str, &OsStr)], test: &str) {
+    let own = |commands: &str| {
         let mut unshared = Command::new("unshare");
-        unshared.args(["--map-root-user", "--net", "sh", "-c", command]).stdin(Stdio::null());
+        unshared.arg("--map-root-user").args(kinds).args(["sh", "-e", "-c", commands]);
+        unshared.envs(variables.iter().copied()).stdin(Stdio::null());
         unshared
     };
-    let tried = own("ip link set lo up").output();
-    if !tried.is_ok_and(|tried| tried.status.success()) {
-        #[expect(
-            clippy::print_stdout,
-            reason = "who reads the log of the tests must see that this one did nothing"
-        )]
-        {
-            println!("skipped: this machine allows no network namespace");
-        }
+    let refused = match own(setup).output() {
+        Ok(tried) if tried.status.success() => None,
+        Ok(tried) => Some(String::from_utf8_lossy(&tried.stderr).trim().to_owned()),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(reason) = refused {
+        println!("skipped: this machine allows no network namespace for {test}: {reason}");
         return;
     }
     let program = std::env::current_exe().expect("this program");
-    let ended = own("ip link set lo up && exec \"$PROGRAM\" --exact \"$TEST\" --ignored --nocapture")
+    let ended = own(&format!("{setup}\nexec \"$PROGRAM\" --exact \"$TEST\" --ignored --nocapture"))
         .env("PROGRAM", program)
         .env("TEST", test)
         .output()
@@ -34,4 +83,7 @@ pub fn in_own_network(test: &str) {
     let said =
         format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
     assert!(ended.status.success() && said.contains("1 passed"), "{said}");
+    for (_, unchecked) in said.lines().filter_map(|line| line.split_once("not checked: ")) {
+        println!("not checked: {unchecked}");
+    }
 }

@@ -1,5 +1,5 @@
 //! Tests a list of domains from inside the sandbox. Connections to servers outside are tested in `proxy/tests.rs`,
-//! without a network.
+//! without a network, and in `tests/daemon/rebinding.rs`, with a name server.
 
 use std::time::Duration;
 
