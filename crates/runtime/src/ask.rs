@@ -68,8 +68,8 @@ pub(crate) struct Answer {
     pub(crate) reservation: Reservation,
 }
 
-/// Identifies the answer that a model call asks for: the turn, the number of the answer in the turn, and whether the
-/// model may call tools.
+/// Which answer a model call asks for: the turn, the number of the answer in the turn, and whether the model may call
+/// tools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Round {
     pub(crate) turn: TurnId,
@@ -99,8 +99,9 @@ pub(crate) async fn ask(
     ask_for(handles, conversation, Wanted::Answer(round), tried, halt).await
 }
 
-/// Asks a model for a summary of the older part of a conversation, because a call of the agent needs more room. The
-/// first service that is asked is that of the interrupted call. `during` holds the attempts of the interrupted call.
+/// Asks a model for a summary of the older part of a conversation. A call of the agent needs more room, and is
+/// interrupted for the summary. The service of the interrupted call is asked first. `during` holds the attempts of the
+/// interrupted call.
 pub(crate) async fn ask_for_summary(
     handles: &Handles,
     conversation: &Conversation,

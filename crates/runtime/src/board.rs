@@ -70,8 +70,8 @@ pub(crate) struct Failed {
     pub(crate) at: i64,
 }
 
-/// Keeps a conversation's moment on the board. When this value is dropped, the moment is removed, unless a later moment
-/// of the conversation has already replaced it.
+/// A guard that keeps a conversation's moment on the board. When the guard is dropped, the moment is removed, unless a
+/// later moment of the conversation has already replaced it.
 #[must_use = "the moment is on the board only as long as this value lives"]
 pub(crate) struct Shown<'a> {
     board: &'a Board,

@@ -135,7 +135,7 @@ impl Budgets {
         }
     }
 
-    /// Decides whether a call may be made. If the call may be made, reserves the amount that it may cost.
+    /// Decides whether a call may be made. If so, reserves `need`: the estimated cost of the call.
     pub(crate) async fn reserve(
         &self,
         store: &Store,

@@ -196,7 +196,7 @@ pub(crate) async fn schemas(
 
 /// Compares an answer with the schemas of its requests. An answer that fits gets a field with the result as JSON. An
 /// answer that does not fit is refused or marked; `misfit` decides this. An interim answer is checked too, because it
-/// may become the last answer, but it is sent unchanged if it does not fit.
+/// may become the last answer. If it does not fit, it is sent unchanged.
 async fn check_result(
     tx: &mut Tx,
     sender: &Conversation,

@@ -166,7 +166,8 @@ async fn drive(
                 call_model(handles, conversation, open, round, halt).await?
             }
             // `RecordInterruption` names a call that a crash interrupted. If the call must not run twice, `advance`
-            // records the interruption itself. A call that `advance` returns here may run again, like a new call.
+            // records the interruption itself. A call that `advance` returns here is allowed to run again, so it runs
+            // as a new call does.
             Step::RunTool(call) | Step::RecordInterruption(call) => {
                 run_outside(handles, conversation, open, &mut turn, &call, halt).await?
             }

@@ -305,7 +305,7 @@ pub(crate) async fn hand_over(tx: &mut Tx, snapshot: &Snapshot, who: &Conversati
 }
 
 /// At the end of a task, tells the person about texts and artifacts that were made for the person but not delivered.
-/// Returns whether agents may have left something.
+/// Returns whether an agent owed the person an answer, or had stored artifacts for the person without naming them.
 pub(crate) async fn tell_user_what_is_left(
     tx: &mut Tx,
     snapshot: &Snapshot,

@@ -314,8 +314,8 @@ impl Supervisor {
         }
     }
 
-    /// Finds deadlocks, and tells the agents of each deadlock once that they wait for each other. If a later check
-    /// finds the same deadlock, gives up the newest request of the deadlock.
+    /// Finds deadlocks. Tells the agents of each deadlock that they wait for each other, but tells them only once. If a
+    /// later check finds the same deadlock, gives up the newest request of the deadlock.
     async fn break_deadlocks(&self, task: &TaskId) -> Result<(), Error> {
         let mut reader = self.handles.store.reader().await?;
         let waits = messages::waits(&mut reader, task).await?;

@@ -279,8 +279,8 @@ mod tests {
             json!({"text": "Read it.\n- **Expected output**: a report"}),
             Some(("outputs", json!("a report"), "initialMessage.outputs → taskBrief.outputs")),
         );
-        // Nothing is copied: the message lacks the field or contains different values for it, or the brief lacks no
-        // field or cannot be read.
+        // In each of these cases, nothing is copied: the message contains different values for the field, or lacks the
+        // field; the brief lacks no field, or cannot be read.
         check(lacks_outputs(), json!({"text": "Input: 3\nOutput: 9\nInput: 4\nOutput: 16"}), None);
         check(lacks_outputs(), json!({"text": "outputs: a report", "outputs": "a table"}), None);
         check(lacks_outputs(), json!({"text": "read it"}), None);

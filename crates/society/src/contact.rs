@@ -25,8 +25,8 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Source {
-    /// The system added the contact: the person wrote to or introduced an agent, or both parties existed from the
-    /// start.
+    /// The system added the contact, because the person wrote to an agent or introduced an agent, or because both
+    /// parties existed from the start.
     System,
     /// The contact hired the owner.
     Parent,

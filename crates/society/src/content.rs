@@ -115,8 +115,8 @@ impl Capability {
         [Self::TEXT, Self::VISION, Self::AUDIO, Self::FILE, Self::STRUCTURED_OUTPUT, Self::TOOL_CALLING];
 
     const fn known(known: KnownCapability) -> Self {
-        // Cannot fail: `VARIANTS` has one name per member, in the order of the members. (A `const fn` cannot call
-        // `From`.)
+        // Cannot fail: `VARIANTS` has one name per member, in the order of the members. This code takes the name from
+        // `VARIANTS`, because a `const fn` cannot call `From`.
         Self(Cow::Borrowed(<KnownCapability as VariantNames>::VARIANTS[known as usize]))
     }
 

@@ -10,8 +10,8 @@ pub(crate) fn is_line_break(character: char) -> bool {
     )
 }
 
-/// Returns whether a character is invisible, or only changes how its neighbours look: bidirectional marks, joiners and
-/// zero-width spaces, line and paragraph separators, blank letters.
+/// Returns whether a character is invisible, or only changes how its neighbours look. Such characters are bidirectional
+/// marks, joiners and zero-width spaces, line and paragraph separators, and blank letters.
 pub(crate) fn is_invisible(character: char) -> bool {
     is_bidirectional_mark(character)
         || is_blank_letter(character)

@@ -187,7 +187,8 @@ pub struct Message {
     pub in_reply_to: Vec<MessageId>,
     /// For a report, a notice, or a message of an agent to itself: the request that the message is about.
     pub about: Option<MessageId>,
-    /// For a request A: the earlier request B for which the sender needs the answer to A. So A was made on behalf of B.
+    /// For a request A that was made on behalf of an earlier request B: the id of B. The sender needs the answer to A
+    /// for its own answer to B.
     pub on_behalf_of: Option<MessageId>,
     /// Whether the message asks for an answer.
     pub expects: Expects,

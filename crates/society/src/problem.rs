@@ -72,7 +72,7 @@ pub fn path(parent: &str, inner: &str) -> String {
     format!("{parent}{dot}{inner}")
 }
 
-/// Reads the fields of a JSON object one by one, and collects the faults of these fields.
+/// A reader of the fields of a JSON object. It reads the fields one by one, and collects their faults.
 pub(crate) struct Fields<'a> {
     object: &'a Map<String, Value>,
     problems: Vec<FieldProblem>,

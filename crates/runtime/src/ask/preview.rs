@@ -71,7 +71,8 @@ async fn standing(
     let Some(open) = turns::open(&mut moment, conversation).await? else {
         return Ok((Tools::Offered, queued));
     };
-    // The tools of a turn do not depend on whether it owes an answer, so the value of `Expects` does not matter here.
+    // The tools of a turn do not depend on whether the turn owes an answer, so the value of `Expects` does not matter
+    // here.
     let turn = Turn::replay(Expects::Nothing, &records::of_turn(&mut moment, open.id).await?);
     Ok((turn.tools(snapshot.settings.limits.max_tool_rounds), queued))
 }

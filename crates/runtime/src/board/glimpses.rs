@@ -16,7 +16,7 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// changes.
 const MOST: usize = 200;
 
-/// Watches the board for one reader, and returns the changes that the reader's filter selects.
+/// The changes of the board, as one reader watches them. The reader's filter selects the changes.
 pub struct Glimpses {
     board: Arc<Board>,
     filter: EventFilter,

@@ -20,8 +20,8 @@ use polity_view::in_full;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// An answer of a model is compared with artifacts, so that pieces of their files are recognized in the answer. These
-/// artifacts together have at most this many bytes.
+/// Maximum total size, in bytes, of the artifacts with which an answer of a model is compared. The comparison
+/// recognizes pieces of the files of these artifacts in the answer.
 const COMPARED: u64 = 16 * 1024 * 1024;
 
 /// Maximum number of artifacts with which an answer of a model is compared: the newest artifacts that the agent may

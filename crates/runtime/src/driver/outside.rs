@@ -2,7 +2,7 @@
 //!
 //! *Calls → prepared → started (committed) → run → files stored → ended.* Successive calls run at the same time if
 //! they only read. A call that a crash interrupted begins here again, if it may be repeated: its start is already
-//! committed, but the rights and the policy are asked as for a new call.
+//! committed, but the rights and the policy are checked as for a new call.
 
 mod place;
 mod reporter;
@@ -309,8 +309,8 @@ async fn begin(
     write.await
 }
 
-/// Returns what the model is told about a call that an earlier process started and that is not run again, although it
-/// can change something: nobody knows whether the call has taken effect. Returns `None` for all other calls.
+/// If an earlier process started a call that can change something, nobody knows whether the call has taken effect.
+/// Returns what the model is told about such a call if the call is not run again; `None` for all other calls.
 pub(super) fn unknown_outcome(
     handles: &Handles,
     snapshot: &Snapshot,

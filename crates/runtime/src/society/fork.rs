@@ -58,7 +58,7 @@ impl Society {
         let forked = self.handles.store.write_unless_refused(move |tx| Box::pin(write(tx, fork, new))).await;
         let needed = match &forked {
             Ok(forked) => forked.task == task,
-            // Nobody knows whether the rows were written.
+            // Nobody knows whether the rows were written. If they were, the new task needs the files.
             Err(WriteError::Store(_)) => true,
             Err(_) => false,
         };

@@ -197,7 +197,7 @@ fn is_in_trouble(state: &ServiceState) -> bool {
     state.circuit != Circuit::Closed || state.paused_for_ms.is_some() || state.failing_since.is_some()
 }
 
-/// Returns the services that no remedy suggests: they fail, pause, or are silent.
+/// Returns the services that fail, pause or are silent. No remedy suggests such a service.
 fn bad<'s>(states: &'s [(ServiceId, ServiceState)], moments: &'s Moments) -> HashSet<&'s ServiceId> {
     let failing = states.iter().filter(|(_, state)| is_in_trouble(state)).map(|(service, _)| service);
     let silent = moments.all().filter_map(|(_, doing)| match doing {

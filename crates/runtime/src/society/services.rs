@@ -29,7 +29,7 @@ impl Society {
         Ok(self.services().await?.into_iter().find(|service| service.id == *id))
     }
 
-    /// Returns the MCP servers of the configuration, by name.
+    /// Returns the MCP servers of the configuration, sorted by name.
     pub fn servers(&self) -> Vec<ServerView> {
         servers(&self.handles)
     }

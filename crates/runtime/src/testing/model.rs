@@ -30,7 +30,7 @@ pub(crate) enum Say {
     Panic,
 }
 
-/// Computes what the model does with a request.
+/// A function that computes what the model does with a request.
 type Function = Box<dyn for<'a> Fn(&'a Request) -> BoxFuture<'a, Say> + Send + Sync>;
 
 /// The source of the model's answers.
@@ -166,7 +166,7 @@ impl ScriptedModel {
     }
 }
 
-/// Lowers the number of hanging calls when a hanging call is dropped.
+/// A hanging call. When it is dropped, the number of hanging calls is lowered.
 struct Hanging<'a>(&'a ScriptedModel);
 
 impl Drop for Hanging<'_> {

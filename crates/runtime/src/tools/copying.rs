@@ -117,7 +117,7 @@ impl Argued for PutGiven {
     const NAMES: &'static [&'static str] = &["type", PATH, "meta", "encoding"];
 }
 
-/// Stores a file of the workspace as an artifact.
+/// The tool that stores a file of the workspace as an artifact.
 struct PutFile {
     files: Files,
     registry: Arc<Registry>,
@@ -178,7 +178,7 @@ impl Argued for GetGiven {
     const NAMES: &'static [&'static str] = &["ref", SAVE_TO, "offset", "limit"];
 }
 
-/// Writes an artifact to a file of the workspace.
+/// The tool that writes an artifact to a file of the workspace.
 struct GetFile {
     files: Files,
     store: Store,

@@ -77,7 +77,7 @@ fn could_fit(pattern: &Pattern, part: &Part) -> bool {
     places[pattern.len()]
 }
 
-/// Marks the place behind a `*` as reached if the place before the `*` is reached: a `*` may stand for no characters.
+/// Marks the place behind a `*` as reached if the place before the `*` is reached: a `*` can stand for no characters.
 fn pass_stars(pattern: &[char], places: &mut [bool]) {
     for (at, expected) in pattern.iter().enumerate() {
         if places[at] && *expected == '*' {

@@ -91,8 +91,8 @@ fn by_default(call: &CallFacts) -> Decision {
         // tool.
         Reach::Society | Reach::ReadsWorkspace | Reach::ChangesWorkspace | Reach::Other(_) => Decision::Allow,
         Reach::Command { confinement, .. } => match confinement {
-            // A sandbox has a network only if the person configured one. So a command with a network needs no question
-            // either.
+            // A sandbox has a network only if the person has configured this network. So a command with a network needs
+            // no question either.
             Confinement::Full | Confinement::FullWithNetwork => Decision::Allow,
             Confinement::Partial | Confinement::None => {
                 Decision::Ask(Reason::Confinement { confinement: *confinement }, Often::EachTime)

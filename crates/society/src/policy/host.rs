@@ -17,7 +17,7 @@ pub fn host_name(text: &str) -> Option<String> {
 }
 
 /// A host in a rule: `example.org`, an address, or `*` for every host. `*.example.org` fits all names below
-/// `example.org`. As in every [`Pattern`], `*` may also be a part of a label: `api-*.example.org`.
+/// `example.org`. As in every [`Pattern`], `*` can also be a part of a label: `api-*.example.org`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPattern(Pattern);
 
@@ -29,7 +29,7 @@ pub struct NotAHost;
 impl HostPattern {
     /// Reads a host. Converts the parts before and after `*` to IDNA and lower case, and removes the dot at the end.
     pub fn parse(text: &str) -> Result<Self, NotAHost> {
-        /// Takes the place of `*` during the conversion to IDNA, which does not allow `*`.
+        /// A text that takes the place of `*` during the conversion to IDNA, because IDNA does not allow `*`.
         const STAND_IN: &str = "0star0";
         let text = text.trim().to_lowercase();
         if text == "*" {

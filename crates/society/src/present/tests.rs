@@ -359,8 +359,8 @@ fn assert_arrives(shown: &str, text: &str, message: &Message, what: &str) {
     let Body::Payload(payload) = &message.body else { panic!("not a payload") };
     let whole = in_json(text);
     let fields = payload.fields.iter().filter(|(name, value)| {
-        // These two fields are not shown as written, so they do not count: the system itself describes the introduced
-        // agent, and names the requests.
+        // The fields `target_agent` and `request_id` are not shown as written, so they do not count: the system itself
+        // describes the introduced agent, and names the requests.
         let names_requests = name.as_str() == "request_id" && !payload.named_requests().is_empty();
         let is_of_system = name.as_str() == "target_agent" || names_requests;
         !is_of_system && json_line(&json!({ name.as_str(): value })).contains(&whole)
@@ -668,7 +668,7 @@ proptest! {
         prop_assume!(parsed.is_ok());
         let (whole, _) = parsed.unwrap();
         let nothing = Payload { fields: Map::new(), attachments: Vec::new(), ..whole.clone() };
-        // The reason for a first contact is shown in the introduction, so it does not count as content.
+        // The reason for a first contact is shown in the introduction, so the reason does not count as content.
         let mut content = whole.clone();
         content.fields.shift_remove("contact_reason");
         let says_more = shown(content) != shown(nothing) || !whole.attachments.is_empty();
@@ -693,8 +693,8 @@ proptest! {
         });
         let shown = present(&letter, &FirstWords::new(), &texts()).opening;
         for (name, value) in &payload.fields {
-            // The receiver does not see these two fields as written: the system describes an introduced agent in its
-            // own words, and shows a brief line by line.
+            // The receiver does not see the fields `target_agent` and `taskBrief` as written: the system describes an
+            // introduced agent in its own words, and shows a brief line by line.
             let is_told_otherwise = payload.message_type == MessageType::IntroductionResponse && name == "target_agent"
                 || payload.message_type == MessageType::TaskAssignment && name == "taskBrief";
             // The second line of the message names the requests that the field `request_id` lists.

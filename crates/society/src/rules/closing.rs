@@ -1,5 +1,5 @@
 //! Decides what happens to the closing text, the text that ends a turn (contract section 7, "Closing text"). The party
-//! that has asked for the text, and so gets it, is called the giver.
+//! that has asked for the text gets the text, and is called the giver.
 
 use crate::id::{AgentId, MessageId};
 use crate::message::Finality;
@@ -149,8 +149,8 @@ fn timing(facts: &ClosingFacts, to: &AgentId, subject: &Subject) -> Timing {
     let concerns = |request: &MessageId| subject.requests().contains(request) || works_on == Some(request);
     let waits = facts.pending.iter().any(|pending| match &pending.on_behalf_of {
         Some(request) => concerns(request),
-        // The agent waits for the answer to its own request, which it made on behalf of no other request. Nothing
-        // tells what the answer is needed for, so it may matter for the text. In a deadlock, waiting for the answer
+        // The agent waits for the answer to its own request, which it made on behalf of no other request. Nothing tells
+        // what the answer is needed for, so the answer may matter for the text. In a deadlock, waiting for the answer
         // would block all agents in the circle for ever.
         None => !to.is_user() && facts.prompting == Prompting::Ordinary,
     });

@@ -41,8 +41,8 @@ pub struct HireFacts {
     pub openable: BTreeSet<ArtifactId>,
 }
 
-/// Checks whether [`hire`] would refuse because of the role, the limits or the collaborators. The caller checks this
-/// first, so that it makes no id for an agent that is not hired.
+/// Checks whether [`hire`] would refuse because of the role, the limits or the collaborators. The caller calls this
+/// function before [`hire`], so that it makes no id for an agent that is not hired.
 pub fn check_hire(wish: &HireWish, facts: &HireFacts, limits: &Limits) -> Result<(), Refusal> {
     if facts.role.is_none() {
         return Err(Refusal::NotChildRole { role: wish.role.clone() });

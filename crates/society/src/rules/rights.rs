@@ -210,8 +210,8 @@ mod tests {
         }
     }
 
-    /// A role may name only a group that every agent has, or only a group that has no tools yet. The role's list is not
-    /// empty, so the role does not have the rights of its creator: it gives its agents no other group.
+    /// The only group that a role names may be a group that every agent has, or a group that has no tools yet. Such a
+    /// role gives its agents no other group: its list is not empty, so it does not take over the rights of its creator.
     #[test]
     fn a_role_that_names_no_group_with_tools_has_none() {
         for named in ["messages", "memory"] {

@@ -50,8 +50,8 @@ pub fn create_role(
 }
 
 /// Finds the role that an agent means, by id, else by name. `usable` contains the roles that the agent may hire into.
-/// Roles that the agent made take precedence over roles that its descendants made. Refuses a name if several roles that
-/// its descendants made have this name.
+/// Roles that the agent made take precedence over roles that its descendants made. If the agent made no role of this
+/// name, but its descendants made several, refuses the name.
 pub fn find_role(usable: Vec<Role>, agent: &AgentId, meant: &str) -> Result<Option<Role>, Refusal> {
     let meant = meant.trim();
     if let Some(by_id) = usable.iter().find(|role| role.id.as_str() == meant) {

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 /// The shortest time between two progress events of a call.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Writes the progress of a call as events. After each event, pauses before it writes the next event.
+/// The writer of the progress events of a call. After each event, it pauses before it writes the next event.
 pub(super) struct Reporter {
     newest: watch::Sender<String>,
     writer: JoinHandle<()>,

@@ -263,7 +263,7 @@ async fn the_policy_decides_where_redirects_may_lead() {
     );
     assert_eq!(reasons[2..], [None, None]);
 
-    // The person has allowed the call to this host, so it may be redirected within the host.
+    // The person allows the call to `asked.example`, so the call may be redirected within this host.
     world.say("user", "root", json!("again")).await;
     let asked_host = FakeTool { reach: reach("asked.example"), ..fetch };
     drive(&world, &world.of("root"), vec![Say::Call("fetch", json!({}))], std::slice::from_ref(&asked_host))

@@ -1,5 +1,5 @@
 //! Tests of calls that a crash interrupted. Before such a call runs again, the rights of the agent and the policy are
-//! asked again, as they are at that moment.
+//! checked again, as they are at that moment.
 
 use super::approvals::{answer, drive, questions};
 use super::*;

@@ -200,8 +200,8 @@ async fn an_agent_has_seen_each_source_of_a_result() {
     assert_eq!(world.query(seen).await, ["files", "web"]);
 }
 
-/// An agent that has read the web runs a command, which may write into the workspace. Another agent runs a command, which
-/// may read this.
+/// An agent that has read the web runs a command, which may write into the workspace. Another agent runs a command,
+/// which may read what the first command has written.
 #[tokio::test]
 async fn commands_pass_sources_on_through_the_files_of_a_task() {
     let world = World::new().await;
@@ -263,8 +263,8 @@ async fn those_who_watch_see_how_a_tool_runs() {
     assert!(events.iter().all(|event| event["call"] == events[0]["call"]));
 }
 
-/// A tool that reports all the time fills neither the events nor the writer's time: at most four reports a second are
-/// told, each time the newest.
+/// A tool may report its progress all the time. At most four of its reports become events in each second: each time the
+/// newest report. So neither the table of events nor the writer of the database is flooded.
 #[tokio::test]
 async fn progress_is_told_at_most_four_times_a_second() {
     let world = World::new().await;
@@ -300,7 +300,7 @@ async fn progress_is_told_at_most_four_times_a_second() {
     let number = |event: &Value| event["text"].as_str().unwrap().parse::<u32>().unwrap();
     for pair in told.windows(2) {
         let pause = pair[1]["at"].as_i64().unwrap() - pair[0]["at"].as_i64().unwrap();
-        // The system may adjust its clock by some milliseconds meanwhile.
+        // The pause is 250 ms, but the system may adjust its clock by some milliseconds meanwhile.
         assert!(pause >= 240, "{pause} ms: {told:?}");
         assert!(number(&pair[0]) < number(&pair[1]), "{told:?}");
     }

@@ -896,7 +896,8 @@ async fn a_group_that_is_denied_names_the_setting_or_the_role_that_denies_it() {
     check(chief, "command", (false, chief, "chief")).await;
     check(clerk, "artifacts", (true, "", "")).await;
     check(clerk, "files", (false, clerk, "clerk")).await;
-    // The role of the helper names no groups, so what its creator lacks is denied by the role of the creator.
+    // The role of the helper names no groups, so the helper lacks what its creator lacks. The view of the helper names
+    // the role of the creator as the reason.
     check(helper, "command", (false, chief, "chief")).await;
     check(helper, "files", (true, "", "")).await;
     check(helper, "web", (false, "", "tools.root")).await;

@@ -1,5 +1,5 @@
 //! At every call, an agent can see and use only the tools that the settings allow, and that its own role and the roles
-//! of all agents above it allow. Rules about calls can only take away from this.
+//! of all agents above it allow. Rules about calls can only take further tools away.
 
 use crate::approvals;
 use crate::driver;
@@ -217,7 +217,8 @@ impl Reference {
         json!({"limits": limits, "mcpServers": servers, "tools": {"root": root, "policy": rules}})
     }
 
-    /// Returns all names of a group: its own name, and that of the shared group if its server is in it.
+    /// Returns all names under which a group can be given: its own name, and the name of the shared group if the server
+    /// of the group is in the shared group.
     fn names(&self, group: &ToolGroup) -> Vec<ToolGroup> {
         let shares =
             *group == group_named("mcp:git") || *group == group_named("mcp:hub") && self.hub == Hub::Shares;
@@ -438,7 +439,8 @@ impl Society {
         }
     }
 
-    /// Runs a turn of an agent. The person says yes and no by turns. Returns the answers about each tool.
+    /// Runs a turn of an agent. The person answers the questions with yes and no alternately. Returns the answers about
+    /// each tool.
     async fn turn_of(&mut self, agent: &str) -> BTreeMap<String, Answer> {
         self.wake(agent).await;
         let (conversation, never) = (self.world.of(agent), CancellationToken::new());

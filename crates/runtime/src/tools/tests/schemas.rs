@@ -110,7 +110,8 @@ async fn a_role_has_the_tools_of_its_groups_and_those_for_writing() {
     assert_eq!(names(ToolGroup::BUILT_IN), names(&[]));
 }
 
-/// The policy denies the clerk one tool in every case, another tool in some cases, and all tools that change files.
+/// The policy denies the clerk three things: the tools `list_*`, the calls of `http_request` that change something, and
+/// the tools of the group `files`.
 #[tokio::test]
 async fn what_the_policy_denies_to_a_role_in_every_case_is_not_offered() {
     let policy = json!([

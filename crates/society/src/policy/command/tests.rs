@@ -117,7 +117,8 @@ fn a_denying_pattern_fits_any_part() {
         "cat <<'E' | sh\ngit push\nE",
         "/lib64/ld-linux-x86-64.so.2 /usr/bin/git push",
         "[[ -f x ]] && git push",
-        // Quotes or substitutions without an end, so it is uncertain what these texts run.
+        // In these texts, a quotation or substitution has no end, or has a form that the lexer does not read. So it is
+        // uncertain what the texts run.
         "a 'b",
         "a \"b",
         "a $(b",

@@ -90,7 +90,7 @@ impl Found {
                 Some(())
             };
         };
-        // An assignment can precede a command. So can all reserved words except `[[`, as in `then git push`.
+        // A command can follow an assignment or any reserved word except `[[`, as in `then git push`.
         if RESERVED.contains(&name.as_str()) && name != "[[" || head.is_assignment() {
             self.command(&words[1..], depth)?;
         }

@@ -114,8 +114,8 @@ fn bash_finds_the_same_words() {
     assert!(simple.len() > 1000, "only {} texts are simple commands", simple.len());
     for some in simple.chunks(500) {
         let output = Command::new("bash")
-            // If this module has a bug, a text may be a dangerous command. So the script forbids redirections to files
-            // (`set -r`) and finds no programs (`PATH=`).
+            // If this module has a bug, bash may run a dangerous command that a random text contains. So the script
+            // forbids redirections to files (`set -r`) and finds no programs (`PATH=`).
             .args(["--noprofile", "--norc", "-c", SCRIPT, "bash"])
             .args(some.iter().map(|(text, _)| text))
             .env("LC_ALL", "C.UTF-8")

@@ -59,7 +59,7 @@ fn a_text_waits_for_what_was_asked_on_behalf_of_the_request() {
     let (lead, user) = ("lead-1111", "user");
     check(Some((1, lead)), &[(1, lead)], &[Some(1)], "lead-1111 open 1 Held");
     // The agent waits for the answer to its own request, which it made on behalf of no other request.
-    // Nothing tells what the answer is needed for, so it may matter for this text.
+    // Nothing tells what the answer is needed for, so the answer may matter for this text.
     check(Some((1, lead)), &[(1, lead)], &[None], "lead-1111 open 1 Held");
     // The agent waits on behalf of request 1, but the text answers request 2, so the text is sent at once.
     // For example, this agent has hired an agent, and request 2 is a question of the hired agent.
@@ -150,7 +150,8 @@ proptest! {
     }
 
     /// Only the person gets interim texts.
-    /// A text for an agent is held while its writer waits for other parties on behalf of that agent's request.
+    /// A text for an agent is held while the writer of the text waits for other parties on behalf of the agent's
+    /// request.
     #[test]
     fn who_waits_answers_the_person_alone(facts in any_facts()) {
         let Some(Address { to, subject, timing }) = address(&facts) else { return Ok(()) };

@@ -160,7 +160,7 @@ fn an_introduction_names_a_live_contact_that_is_not_its_receiver() {
     };
     assert_eq!(changes[0], Change::ContactAdded(entry));
     assert_eq!(sent(introduce(READER), &facts()).introduced.unwrap().id.as_str(), READER);
-    // The receiver already knows a sender that introduces itself, so no contact is added.
+    // The sender introduces itself. The receiver already knows the sender, so no contact is added.
     let changes = admitted(introduce(ME), &facts()).unwrap().changes;
     assert!(!changes.iter().any(|change| matches!(change, Change::ContactAdded(_))));
     // In messages of other types, `target_agent` has no meaning.

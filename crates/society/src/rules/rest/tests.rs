@@ -199,7 +199,8 @@ proptest! {
         if facts.pending.is_empty() {
             prop_assert!(facts.owed.iter().all(|owed| owed.asker.is_user()));
             prop_assert!(facts.unnamed.iter().all(|unnamed| unnamed.asker.is_user()));
-            // A text may stay held only if its request still needs an answer. Then the agent gets a reminder.
+            // A text may stay held only if its request still needs an answer. Here, only requests of the person still
+            // need an answer. The nudge asks root for these answers.
             let owed: Vec<&MessageId> = facts.owed.iter().map(|owed| &owed.request).collect();
             prop_assert!(facts.held.iter().all(|held| owed.contains(&&held.request)));
         }

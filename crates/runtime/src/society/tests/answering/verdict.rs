@@ -25,7 +25,7 @@ struct Message {
     read_in: Option<i64>,
     /// The requests that the message names in `request_id`.
     named: Vec<String>,
-    /// Whether the message only reminds its receiver of an answer that it owes.
+    /// Whether the message only reminds its receiver of an answer that the receiver owes.
     is_reminder: bool,
     /// Whether the message is a notice that requests of its receiver stay without an answer.
     is_unanswered: bool,
@@ -136,7 +136,7 @@ impl Society {
         self.leads_to(self.messages.get(&turn.began_by)?)
     }
 
-    /// Returns the request that a turn works on if this message begins it.
+    /// Returns the request that a turn works on if this message begins the turn.
     fn leads_to(&self, message: &Message) -> Option<&String> {
         if message.expects_answer {
             return self.messages.get_key_value(&message.id).map(|(id, _)| id);
@@ -157,8 +157,8 @@ impl Society {
         let has_failed = |notice: &Message| {
             notice.failed.as_deref() == Some(request) || asked.state == "failed" && of_child(notice)
         };
-        // The asker may get one notice for several requests. But the receiver cannot pass on a request whose turn has
-        // failed before.
+        // If several requests fail, the asker may get one notice for all of them. So check also whether the turn that
+        // read the request has failed: after that, the receiver cannot pass the request on.
         let receiver_knows = |turn: i64| {
             let later = &self.messages[message];
             self.turns[&turn].state == "failed"
@@ -168,9 +168,9 @@ impl Society {
         answered || earlier.any(has_failed) || asked.read_in.is_some_and(receiver_knows)
     }
 
-    /// Returns whether the turn that answered a request may still have been open when a later message was accepted. Until
-    /// it ends, its agent may add to the answer. The rows do not say when a turn ended, but its closing text and
-    /// everything from a later turn come after its end.
+    /// Returns whether the turn that answered a request may still have been open when a later message was accepted.
+    /// Until the turn ends, its agent can add to the answer. The rows do not tell when a turn ended. But the closing
+    /// text of the turn, or a message of a later turn of its agent, shows that the turn has ended.
     fn may_be_supplemented(&self, request: &Message, later: &str) -> bool {
         let answer = request.answered_by.as_ref().and_then(|answer| self.messages.get(answer));
         let Some((answer, sent_in)) = answer.and_then(|answer| Some((answer, answer.sent_in?))) else {
@@ -319,7 +319,7 @@ fn of_closing_texts(society: &Society) -> Vec<String> {
 }
 
 /// Checks that a closing text of root to the person counts as interim only if root waits for something that it needs
-/// for the answer, or hears something about it later.
+/// for the answer, or has not yet read a message that belongs to the same request.
 fn of_interim_texts(society: &Society) -> Vec<String> {
     let mut violations = Vec::new();
     for (id, text) in &society.messages {

@@ -425,9 +425,9 @@ impl Society {
     }
 
     /// Returns the request that a turn works on if this message begins the turn. If the message is a request, the turn
-    /// works on this message itself. If the message is a reminder of a request that its receiver has not answered, the
-    /// turn works on that request. If the message is news about a request A that its receiver made on behalf of a
-    /// request B, the turn works on B.
+    /// works on this message itself. If the message is a reminder of a request that the receiver of the message has not
+    /// answered, the turn works on that request. If the message is news about a request A that the receiver made on
+    /// behalf of a request B, the turn works on B.
     fn subject(&self, message: &Message) -> Option<MessageId> {
         if message.expects == Expects::Answer {
             return Some(message.id.clone());

@@ -370,7 +370,7 @@ fn operation(pace: Pace) -> BoxedStrategy<Operation> {
     .boxed()
 }
 
-/// Draws sequences with a fixed number of operations, and shrinks a sequence that fails. Shrinking first removes
+/// The strategy that draws sequences with a fixed number of operations. Shrinking a failing sequence first removes
 /// halves of the sequence, then quarters, and finally single operations. Then it simplifies each remaining operation.
 #[derive(Debug)]
 pub(super) struct Sequences {

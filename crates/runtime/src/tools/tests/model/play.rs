@@ -67,7 +67,7 @@ impl Played {
         Self { verb, what: what.into(), said: Value::Null, expected: Value::Null }
     }
 
-    /// Builds the result of a skipped operation: no agent or request fits the operation.
+    /// Builds the result of an operation that is skipped, because no agent or request fits it.
     fn nothing(verb: &'static str) -> Self {
         Self::silent(verb, format!("nobody can {verb}"))
     }
