@@ -130,8 +130,8 @@ fi
 kill "$daemon"
 wait "$daemon" || { say "polity serve did not end with exit code 0"; cat "$work/log"; exit 1; }
 daemon=
-# If there is no daemon, `polity mcp` runs the society itself. It gets a new data directory: in the old one, the
-# generated requests have paused, stopped and limited agents, even root.
+# If there is no daemon, `polity mcp` runs the society itself. This society gets a new data directory: in the old
+# directory, the generated requests have paused, stopped and limited agents, even root.
 POLITY_DATA="$work/alone"
 if [ -n "$python" ]; then
     step "MCP's client for Python, polity mcp alone" "$python" "$here/mcp_client.py" stdio

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WORKERS: [&str; 6] = ["one", "two", "three", "four", "five", "six"];
 
 /// A script in which root hires six agents and waits, and each of the six calls a tool for ever. Each answer of a
-/// model reports `prompt` and `answer` tokens.
+/// model reports a usage of `prompt` tokens for the request and `answer` tokens for the answer.
 fn six_for_ever(prompt: u64, answer: u64) -> impl Fn(&Conversation) -> Answer + Send + Sync + 'static {
     move |asked| {
         let answered = if asked.role_name() != "根智能体" {

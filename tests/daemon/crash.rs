@@ -40,7 +40,7 @@ enum Ended {
 enum Moment {
     /// When the process has printed this many lines.
     Lines(usize),
-    /// When the server has received this many requests from the process; the last of them may not be answered yet.
+    /// When the server has received this many requests from the process. Perhaps the last of them is not answered yet.
     Requests(usize),
     Never,
 }

@@ -92,8 +92,9 @@ fn whoever_has_no_token_keeps_nobody_out() {
     assert!(took < Duration::from_secs(1), "{took:?}");
     // The daemon still answers on the connection that sent the token.
     ask_on(&mut known, &serving);
-    // The daemon has closed most connections without the token. It would also close them because of their silence, but
-    // only after 30 seconds, so this wait must be shorter. The files that the daemon opens for its own work count, too.
+    // The daemon closes all but `MOST_STRANGERS` of the connections without the token. After 30 seconds, it would close
+    // them in any case, because they are silent, so this wait must be shorter. The number 50 leaves room for the files
+    // that the daemon opens for its own work.
     let most = before + MOST_STRANGERS + 50;
     comes_down_within(Duration::from_secs(15), "descriptors", most, || serving.descriptors());
     drop(idle);
@@ -158,7 +159,7 @@ fn a_daemon_without_free_descriptors_turns_strangers_away_and_loses_nothing() {
         Err(error) => error.kind() == ErrorKind::ConnectionReset,
     };
     assert!(is_closed, "the oldest stranger was not turned away: {read:?}");
-    // The strangers came before this connection, and none of them has gone by itself.
+    // The daemon accepts a new connection, although the strangers came first and none of them has left by itself.
     assert_eq!(serving.call("GET /api/services", b"").status, 200);
 
     drop(strangers);
@@ -285,10 +286,10 @@ fn json_of_a_hundred_thousand_levels_is_refused() {
         let call = tool_call(&format!(r#"{{"prompt": {value}}}"#));
         check_refused(&serving, "POST /mcp", &call, status, &of_call);
     };
-    // The budget of memory allows this many arrays. The parser refuses their depth.
+    // The budget of memory has room for this many arrays, but the parser refuses their depth.
     let arrays = format!("{}{}", "[".repeat(DEPTH), "]".repeat(DEPTH));
     check(&arrays, 400, [json!("invalid_arguments"), json!("invalid_body"), json!(-32_700)]);
-    // Objects would take more memory than the values of one body may. They never reach the parser.
+    // Objects would take more memory than the values of one body may take. So they never reach the parser.
     let objects = format!("{}0{}", r#"{"a":"#.repeat(DEPTH), "}".repeat(DEPTH));
     let too_large = || json!("body_too_large");
     check(&objects, 413, [too_large(), too_large(), too_large()]);
@@ -465,7 +466,7 @@ fn an_upload_that_breaks_off_stores_nothing() {
     }
     assert_eq!(artifacts(), json!([]));
     assert_eq!(files(), files_before);
-    // The uploads that broke off take nobody's place.
+    // The uploads that broke off do not count as concurrent uploads any more, so another upload succeeds.
     upload(&serving, &text);
     assert_eq!(artifacts().as_array().map(Vec::len), Some(1));
 }

@@ -148,7 +148,7 @@ fn the_report_names_the_level_of_the_sandbox_and_what_would_raise_it() {
     let levels: Vec<&str> = ["full", "partial", "none"].into_iter().filter(named).collect();
     let [level] = &levels[..] else { panic!("{first} names {levels:?}") };
     println!("this machine has the level {level}");
-    // The first advice belongs to the level itself, and refers to the advice of the findings below.
+    // Skip the finding about the level and its advice, which refers to the advice of the findings below.
     let advises = section.lines().skip(2).any(|line| line.trim_start().starts_with("→ "));
     assert!(*level == "full" || advises, "nothing says how to raise the level: {section}");
 
@@ -256,8 +256,8 @@ fn nothing_configured_and_nothing_that_can_be_read() {
     assert!(!polity.home().join("absent").exists());
 }
 
-/// Which level it is depends on the machine, but the report always names one, says who enforces the limits of commands,
-/// and is no reason for a failure.
+/// The level depends on the machine. On every machine, the report names the level and says who enforces the limits of
+/// commands, and the command succeeds.
 #[test]
 fn the_level_of_the_sandbox_is_told() {
     let polity = home_of("{\"services\": []}");
@@ -269,7 +269,8 @@ fn the_level_of_the_sandbox_is_told() {
     let told = levels.iter().find(|(level, _)| first.contains(&format!("`{level}`")));
     let (level, severity) = told.unwrap_or_else(|| panic!("no level in {first:?}"));
     assert_eq!(first.split_whitespace().next(), Some(*severity), "{first:?}");
-    // Of the level `full`, a person needs to know only who enforces the limits. The others can be raised.
+    // A level below `full` can be raised, so its report must contain advice. For the level `full`, a person needs to
+    // know only who enforces the limits.
     let advice = section.lines().take_while(|line| line.starts_with("  ")).any(|line| line.contains("→"));
     assert!(advice || *level == "full", "{section}");
     let expect = format!("sandbox of commands: {severity} sandbox_level");

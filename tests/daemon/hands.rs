@@ -363,8 +363,8 @@ enum By {
     Parent,
 }
 
-/// The script of a society: root hires a worker, which leaves a command running. When root hears of this and `by` is the
-/// parent, root ends the worker.
+/// The script of a society: root hires a worker, which leaves a command running and tells root so. If `by` is
+/// [`By::Parent`], root then ends the worker.
 fn boss(asked: &Conversation, mark: &str, by: By) -> Answer {
     if asked.agent_id() != "root" {
         // A closing text would be held back until the command has ended, so the worker writes a message.
@@ -406,7 +406,7 @@ fn a_background_command_ends_when_the_work_of_its_agent_is_ended() {
             let worker = asked.into_iter().find(|agent| agent != "root").expect("a worker");
             polity.run(&["stop", "--data", "data", &worker]).expect_code(0);
         }
-        // The daemon goes on, so it is not its end that ends the command.
+        // The command ends although the daemon keeps running.
         wait_while(|| runs(&mark));
         // While the command was running, it kept the task open.
         let output = running.wait().expect_code(0);

@@ -26,7 +26,7 @@ const MOST_MEMORY: u64 = 400;
 /// Maximum duration of a run. A longer run counts as a defect.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
-/// Collects what the requests have contained since the beginning of the test.
+/// What the requests have contained since the beginning of the test.
 #[derive(Default)]
 struct Shown {
     /// The message number that is expected next, for each pair of a receiver and a sender.

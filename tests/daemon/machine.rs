@@ -202,7 +202,7 @@ fn a_start_waits_until_it_may_open_files() {
     assert_eq!(running.wait().expect_code(0).stdout, "done\n");
 }
 
-/// The start of a daemon waits without end, because nobody may be there to start it again.
+/// A starting daemon waits without end, because perhaps nobody is there to start it again.
 #[test]
 #[cfg_attr(not(all(target_os = "linux", target_env = "gnu")), ignore = "needs Linux with glibc")]
 fn a_daemon_waits_with_its_start_until_it_may_open_files() {
@@ -260,8 +260,8 @@ fn a_society_that_was_stopped_for_minutes_goes_on() {
     end::check(&polity.data_dir(), 2, 3);
 }
 
-/// Locks the database in the middle of a turn, as another program would, for `longer` after polity has said so. Then
-/// checks that each step of the turn happened once.
+/// Locks the database in the middle of a turn, as another program would. Keeps the lock for the time `longer` after
+/// polity has reported the lock. Then checks that each step of the turn happened once.
 fn check_locked_database(longer: Duration) {
     let gate = Gate::default();
     let passed = gate.clone();

@@ -131,7 +131,7 @@ fn stubborn_boss(asked: &Conversation) -> Answer {
         let payload = json!({"text": "please try again"});
         return Answer::call("send_message", json!({"to": worker, "payload": payload}));
     }
-    // The person gets no text twice, so each text is different.
+    // polity does not send the same text to the person twice, so each text is different.
     Answer::say(format!("{} messages so far", asked.heard().len()))
 }
 

@@ -221,8 +221,8 @@ fn create() -> Value {
     order("str_replace_editor", &arguments)
 }
 
-/// Checks that the model obeys an order if nothing prevents it. Otherwise the other tests would succeed without any
-/// protection.
+/// Checks that the model obeys an order if nothing prevents the ordered call. If the model did not obey, the other
+/// tests would succeed without any protection.
 #[test]
 fn an_order_is_carried_out_where_rights_and_rules_allow_it() {
     for place in PLACES {

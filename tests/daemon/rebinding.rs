@@ -97,8 +97,8 @@ struct Visit {
 impl World {
     /// Starts a society in a network that has these names and those in [`REACHED`].
     ///
-    /// Checks that agents reach each name in [`REACHED`], and that the web servers record it. Otherwise the tests would
-    /// succeed on a machine on which agents reach nothing.
+    /// Checks that agents reach each name in [`REACHED`], and that the web servers record the connections. Without this
+    /// check, the tests would succeed on a machine on which agents reach nothing.
     #[track_caller]
     fn start(names: &[(&'static str, Answers)]) -> Self {
         let next = Arc::new(Mutex::new(Call::new("", Value::Null)));
@@ -253,8 +253,8 @@ fn no_listed_domain_leads_a_command_to_a_private_address() {
     in_own_network_with_names("rebinding::inside_commands", ADDRESSES);
 }
 
-/// Commands resolve no names themselves: the proxy of the sandbox does. Unlike the web tools, the proxy uses the public
-/// addresses of a name that also has private ones.
+/// Commands do not resolve names themselves: the proxy of the sandbox resolves the names. If a name has public and
+/// private addresses, the proxy uses the public addresses. The web tools do not.
 #[test]
 #[ignore = "runs in a network namespace of its own"]
 fn inside_commands() {

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The number of agents that root hires.
 const WORKERS: usize = 33;
 
-/// Holds the requests of workers at the server. The test lets them go one by one.
+/// A turnstile for the requests of workers: it holds them at the server, and the test lets them go one by one.
 #[derive(Clone, Default)]
 struct Turnstile(Arc<(Mutex<Held>, Condvar)>);
 

@@ -21,7 +21,7 @@ pub(crate) struct BreakableStream {
     breaker: Breaker,
 }
 
-/// Breaks the connection on which a request arrived.
+/// With this value, a request handler breaks the connection on which its request arrived.
 #[derive(Clone, Default)]
 pub(crate) struct Breaker(Arc<AtomicBool>);
 

@@ -15,9 +15,9 @@ const NSSWITCH_CONF: &str = "hosts: files dns\n";
 
 const LOOPBACK: &str = "ip link set lo up";
 
-/// Gives the loopback interface the addresses in `$ADDRESSES`, and mounts the files in `$FILES` over the settings of
-/// the resolver. A machine without IPv6 gets only the IPv4 addresses. If the machine has a cache of names (nscd), hides
-/// its socket, because the cache asks the name servers of the machine.
+/// Commands that give the loopback interface the addresses in `$ADDRESSES`, and mount the files in `$FILES` over the
+/// settings of the resolver. A machine without IPv6 gets only the IPv4 addresses. If the machine has a cache of names
+/// (nscd), the commands hide the socket of the cache, because the cache asks the name servers of the machine.
 const LOOPBACK_WITH_NAMES: &str = r#"
 ip link set lo up
 for address in $ADDRESSES; do

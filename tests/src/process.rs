@@ -710,9 +710,9 @@ mod tests {
         assert_eq!((ended.code, ended.stdout.as_str()), (None, "ready\n"));
     }
 
-    /// Makes sure that child processes do not ignore interrupts. A shell makes its background jobs ignore interrupts;
-    /// if this test is such a job, its children ignore them too, and a script cannot trap them. But if this process
-    /// handles interrupts, they have their default effect in its children.
+    /// Makes sure that child processes do not ignore interrupts. A shell makes its background jobs ignore interrupts.
+    /// If this test is such a job, its children ignore interrupts too, and a script among them cannot trap interrupts.
+    /// But if this process handles interrupts, then interrupts have their default effect in its children.
     fn handle_interrupts() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime");
         let _entered = runtime.enter();

@@ -45,13 +45,17 @@ async function daemonCounts(daemon) {
 /**
  * Checks each redraw of the counts.
  *
- * `held` contains a pair of redraws for each request of a worker: the redraw at which the page was seen to agree with
- * the daemon while the server held the request, and the last redraw before the test let the request go. The server's
- * count is 1 during the whole time between the two, and cannot change: the service takes one request at a time, and
- * only the test lets the held request go. The page had shown this very agent as thinking, so it had heard of the
- * request, and everything that it still hears belongs to other agents, none of which can get a request to the server.
- * So this check needs no clock, however late the page draws. At any other time, the page may still show the state before
- * the last change of the server's count, but it never shows more requests than there were at once.
+ * `held` contains a pair of redraws for each request of a worker. At the first redraw of the pair, the page agreed with
+ * the daemon while the server held the request. The second is the last redraw before the test let the request go. From
+ * the first to the second, each redraw must show one thinking agent, for two reasons:
+ * - The server's count is 1 all this time: the service takes one request at a time, and only the test lets the held
+ *   request go.
+ * - The page has already shown this agent as thinking, so it knows of the request. What the page hears later is about
+ *   other agents, and none of them can get a request to the server.
+ *
+ * So this check needs no clock, however late the page draws. At any other redraw, the page may still show the state
+ * before the last change of the server's count. But it never shows more requests than `most`, the largest number of
+ * requests that were at the server at once.
  */
 function checkRedraws(all, held, most) {
   const whole = all.findIndex((count) => sum(count) === WORKERS + 1);

@@ -38,15 +38,15 @@ function services(url) {
     at("local", [], { capabilityTags: ["local"], maxConcurrentRequests: 1 })];
 }
 
-/** The further windows of which pictures are taken, by the end of the picture's name. */
+/** The windows for further pictures of each page. Each key is the end of the name of such a picture. */
 const WINDOWS = {
   phone: { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true },
   dark: { viewport: WIDE, colorScheme: "dark" },
 };
 
 /**
- * Takes a picture of a page, on a phone and in the dark too. `shows` brings a page that was just opened to what the
- * picture shows.
+ * Takes a picture of a page, and a further picture in each of `WINDOWS`. `shows` brings a page that was just opened
+ * into the state that the picture shows.
  */
 async function takeAll(browser, context, page, daemon, name, shows) {
   await shows(page);

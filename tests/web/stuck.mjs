@@ -133,7 +133,7 @@ async function remedies(page, daemon, { accountant, courier }, says) {
   const { messages } = await daemon.get("/api/messages?with=user&limit=1000");
   const question = messages.find((message) => message.text === QUESTION);
   assert.equal(messages.find((message) => message.id === question.answeredBy)?.text, "六月的。");
-  // Root now waits for the courier, whose failure explains it.
+  // Root now waits for the courier, so the failure of the courier explains why root waits.
   await opensWhy(page, page.locator(".now-card[data-key=root] .why-link"), ATTEMPT);
 
   says("another service for a parked agent, which then works");

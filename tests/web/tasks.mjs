@@ -191,7 +191,7 @@ async function folds(page, daemon, says) {
   await areBelowEachOther(page.locator("table.tasks tr:visible"));
   await fold.click();
   await shows([task]);
-  // Whoever looks for something sees finished tasks too.
+  // A search shows finished tasks, too.
   const find = page.locator(".page-tasks input.find");
   await find.fill("颜色是白");
   await shows(finished.filter((one) => one.title === "颜色是白").map((one) => one.id));

@@ -129,7 +129,7 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool,
     Ok(true)
 }
 
-/// Marks the messages that an ended agent has not finished working on as bounced, and tells their senders.
+/// Bounces the messages that an ended agent has not finished working on, and tells their senders.
 async fn return_mail(tx: &mut Tx, snapshot: &Snapshot, agent: &AgentId) -> Result<(), Error> {
     for message in messages::bounce_all(tx, agent).await? {
         let event = Event::MessageBounced { message: message.id.clone(), to: agent.clone() };

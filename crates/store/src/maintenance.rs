@@ -110,7 +110,7 @@ pub struct Checked {
 /// Fails if no verdict is possible: the directory cannot be read, or a newer polity wrote it.
 pub async fn check(data: &Path) -> Result<Checked, MaintenanceError> {
     let store = BlobStore::as_it_is(data.join(ARTIFACTS));
-    // List the blobs before reading the rows. A blob that a daemon stores after that is not in the list, so it does not
+    // List the blobs before reading the rows. A blob that a daemon stores later is not in the list, so it does not
     // count as unneeded.
     let mut checked = Checked {
         damage: Vec::new(),

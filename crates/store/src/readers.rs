@@ -59,7 +59,7 @@ impl Readers {
         Ok(Moment(reader))
     }
 
-    /// Waits until nobody uses a connection, and closes all.
+    /// Waits until no connection is in use, and closes all connections.
     pub(crate) async fn close(&self) {
         // An error means that somebody else has closed the connections.
         let Ok(_all) = self.free.acquire_many(READERS).await else { return };

@@ -286,7 +286,8 @@ async fn a_refused_job_keeps_what_it_wrote_and_a_broken_one_does_not() {
     assert_eq!(task_ids(&scratch.store).await, ["t-1", "t-refused"]);
 }
 
-/// Makes the writer wait in a job until the sender is used, so that the jobs after this one share a transaction.
+/// Makes the writer wait in a job until the returned sender is used. The jobs that are queued meanwhile then share a
+/// transaction.
 async fn hold(store: &Store) -> tokio::sync::oneshot::Sender<()> {
     let (reached, at_work) = tokio::sync::oneshot::channel();
     let (go, gone) = tokio::sync::oneshot::channel::<()>();

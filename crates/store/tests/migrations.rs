@@ -1,8 +1,9 @@
 //! Tests that opening a database with any earlier schema migrates the schema and keeps all rows.
 //!
-//! The directory `kept` has one database of each schema, written down as SQL statements. A kept database has the tables,
-//! the rows and the recorded checksums of its time, so it is refused if somebody changes a migration that was applied
-//! to it, as every old database of a person would be. Therefore a kept database never changes.
+//! The directory `kept` has one database of each schema, written down as SQL statements. A kept database has the
+//! tables, the rows and the recorded checksums of its time. If somebody changes a migration that was applied to it,
+//! polity refuses the kept database, as it would refuse every old database of a person. Therefore a kept database never
+//! changes.
 //!
 //! A script made the databases of the schemas 1 to 13 with Python's `sqlite3` and the SQLite of this workspace. Like
 //! sqlx, it ran each migration in a transaction, and recorded the SHA-384 of the migration's text. After each migration
@@ -34,8 +35,8 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations");
 
 const BYTES: &[u8] = b"the picture";
 
-/// Queries for the rows of the kept databases: the first schema whose database has the rows, the query, and what it
-/// finds in the current schema.
+/// Queries for the rows of the kept databases. Each item has the first schema whose database has the rows, the query,
+/// and what the query finds in the current schema.
 const ROWS: &[(usize, &str, &[&str])] = &[
     (1, "SELECT agent FROM contacts WHERE owner = 'root' ORDER BY agent", &["reader-1", "user"]),
     (
@@ -86,14 +87,16 @@ const ROWS: &[(usize, &str, &[&str])] = &[
 const TABLES: &str = "SELECT sql || ';' FROM sqlite_schema
     WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'
         AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'shadow') ORDER BY rowid";
-/// The tables with rows of their own. The last one has the numbers of the rows in the others.
+/// The tables with rows of their own. The last of these tables is `sqlite_sequence`, which has the numbers of the rows
+/// in the other tables.
 const FILLED: &str = "SELECT name FROM sqlite_schema
     WHERE type = 'table' AND name NOT IN (SELECT name FROM pragma_table_list WHERE type = 'virtual')
     ORDER BY name = 'sqlite_sequence', rowid";
 /// The tables into which SQLite itself writes rows.
 const FILLED_BY_SQLITE: &str =
     "SELECT name FROM pragma_table_list WHERE type = 'shadow' OR name = 'sqlite_sequence'";
-/// The statements that create indexes and triggers. A trigger must not act on the rows that are inserted before it.
+/// The statements that create indexes and triggers. They come after the statements that insert rows, so that no trigger
+/// acts on these rows.
 const REST: &str = "SELECT sql || ';' FROM sqlite_schema
     WHERE type IN ('index', 'trigger') AND sql IS NOT NULL ORDER BY rowid";
 
@@ -128,7 +131,7 @@ async fn texts(connection: &mut Connection, query: impl Into<Sql>) -> Vec<String
 
 /// Writes a database down as SQL statements.
 async fn dump(connection: &mut Connection) -> String {
-    // The order of the tables is not that of their references.
+    // A table may come before a table that it refers to, so turn off the check of references.
     let mut lines = vec!["PRAGMA foreign_keys = OFF;".to_owned(), "BEGIN;".to_owned()];
     lines.extend(texts(connection, TABLES).await);
     let filled_by_sqlite = texts(connection, FILLED_BY_SQLITE).await;

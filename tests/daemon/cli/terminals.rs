@@ -179,9 +179,10 @@ fn a_chat_shows_answers_while_they_arrive() {
     assert_eq!(server.request_count(), 3, "no answer was complete");
 }
 
-/// The number of agents that root hires, so that the tree has more lines than `watch` shows of it.
+/// The number of agents that root hires: so many that `watch` shows only a part of the lines of the tree.
 const CREW: usize = 14;
-/// The number of lines that `watch` gives to the tree: of 24 lines, half of what the head and the rule leave.
+/// The number of lines that `watch` gives to the tree. The terminal has 24 lines, and the head and the rule take two of
+/// them. The tree gets half of the other lines.
 const SHOWN: usize = 11;
 /// A text that is wider than every terminal of [`WIDTHS`]. Each of its characters takes two columns.
 const WIDE: &str = "请看看这张图片，然后说出上面写了什么。";
@@ -288,7 +289,7 @@ fn a_watch_in_the_background_of_a_shell_is_not_stopped() {
     shell.stdout_line("started");
     told(&polity, &["send", "--wait", "how much is it?"]);
     shell.stdout_line("how much is it?");
-    // End the job: the shell leaves it running when it ends itself.
+    // Make the script end the job: otherwise the job would still run after the shell has ended.
     std::fs::write(polity.home().join("seen"), "").expect("a file");
     shell.wait();
 }

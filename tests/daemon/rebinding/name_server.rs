@@ -23,7 +23,7 @@ const ANSWER: u16 = 0x8580;
 /// The flags of an answer about a name that does not exist.
 const NO_SUCH_NAME: u16 = ANSWER | 3;
 
-/// Refers to the name in the question, whose place is the end of the header.
+/// A reference to the name in the question. The name begins where the header ends.
 const SAME_NAME: u16 = 0xc000 | 12;
 
 /// The addresses of a name: one list for each lookup. After the end of the lists, each lookup gets the last one.
@@ -73,7 +73,7 @@ impl NameServer {
     }
 }
 
-/// Answers one message. Adds its question to those that were asked. Returns `None` if the message cannot be read.
+/// Answers one message, and adds its question to `asked`. Returns `None` if the message cannot be read.
 fn answer_to(
     message: &[u8],
     names: &HashMap<&'static str, Answers>,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::start;
 
-/// Makes a script wait until the test opens the gate.
+/// A gate at which a script waits until the test opens the gate.
 #[derive(Clone, Default)]
 pub(crate) struct Gate(Arc<(Mutex<bool>, Condvar)>);
 

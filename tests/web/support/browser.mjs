@@ -74,8 +74,8 @@ export async function open(browser, options = {}) {
   page.on("console", (message) => {
     if (!["error", "warning"].includes(message.type())) return;
     if (quiet.on && /net::ERR_|401|503/.test(message.text())) return;
-    // In the frame of a hostile page, the browser blocks all scripts, including the scripts of this test. It should do
-    // so, so ignore its message.
+    // In the frame of a hostile page, the browser blocks all scripts, including the scripts of this test. This is
+    // right, so ignore the browser's message about it.
     if (message.text().startsWith("Blocked script execution") && /\/page$/.test(message.location().url)) return;
     had.push(`${message.type()}: ${message.text()} (${message.location().url})`);
   });

@@ -30,8 +30,8 @@ const SENT_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_
 const HEARD_ELSEWHERE: &str = "SELECT max(seq) FROM messages INDEXED BY messages_heard
     WHERE task = ?3 AND receiver = ?1 AND sender NOT IN (?1, ?2, 'system')";
 /// The time when an agent last stored an artifact or hired an agent. Such work ends a series of messages between two
-/// agents. A time after ?3 (now) is ignored: it was written before the clock was set back, and every new message would
-/// seem older than that work.
+/// agents. A time after ?3 (now) was written before the clock was set back. Such a time is ignored: otherwise every new
+/// message would seem older than that work.
 const OTHER_WORK: &str =
     "SELECT max(coalesce((SELECT max(created_at) FROM artifacts WHERE owner = ?1 AND task = ?2 AND created_at <= ?3), 0),
     coalesce((SELECT max(created_at) FROM agents WHERE parent = ?1 AND task = ?2 AND created_at <= ?3), 0))";

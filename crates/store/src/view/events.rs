@@ -93,8 +93,9 @@ pub(super) fn matching(side: Side, filter: &EventFilter, limit: u32) -> Builder 
     query
 }
 
-/// Adds a statement for the first matching events on one side. `condition` contains the beginning of the WHERE
-/// clause. If `task` is given, the task id follows as a bound value, and then the text in `task`.
+/// Adds a statement for the first matching events on one side. `condition` contains the beginning of the WHERE clause.
+/// `task` is a pair of a task id and a text. If it is given, the id follows the condition as a bound value, and then
+/// the text follows.
 fn part(
     query: &mut Builder,
     condition: &'static str,

@@ -15,7 +15,8 @@ const COUNTS: &str = "SELECT (SELECT count(*) FROM tasks) AS tasks,
     (SELECT coalesce(sum(size), 0) FROM artifacts) AS artifact_bytes,
     (SELECT count(*) FROM events) AS events,
     (SELECT coalesce(max(seq), 0) FROM events) AS newest_event";
-/// Changes no value, but writes the header of the file to the disk. So the statement fails if nothing can be written.
+/// This statement changes no value, but writes the header of the file to the disk. So it fails if nothing can be
+/// written.
 const TOUCH: &str = "PRAGMA user_version = 0";
 
 /// All statements of this file; tests check them against the schema.

@@ -10,8 +10,8 @@ use serde_json::json;
 
 /// The most events that each of the two statements returns.
 const MOST: i64 = 500;
-/// Number of the newest events in which to look for uses in other tasks. To look through all events would take too
-/// long.
+/// Uses in other tasks are looked for only in this many of the newest events, because a search through all events would
+/// take too long.
 const RECENT: i64 = 20_000;
 
 const IN_TASK: &str = "SELECT seq, body, created_at FROM events INDEXED BY events_of_task

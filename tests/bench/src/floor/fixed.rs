@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Replaces the conversation in a request, to mark where the fixed part is cut in two.
+/// A text that stands in the place of the conversation in a request. It marks where the fixed part is cut in two.
 const MARK: &str = "@conversation@";
 
 /// The parts of a request before and after the conversation.

@@ -1,5 +1,5 @@
-//! `polity status` on terminals of different widths: with a daemon, in whose society one agent works and something is
-//! stuck, and without a daemon.
+//! `polity status` on terminals of different widths, with a daemon and without a daemon. In the society of the daemon,
+//! one agent works and something is stuck.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use crate::support::home;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// A name that is wider than the narrowest terminal.
 const ADDRESS: &str = "https://example.org/a-directory-with-a-long-name/and-a-page-with-a-long-name.html";
-/// Contains Latin words between Chinese characters, without spaces.
+/// A text with Latin words between Chinese characters, without spaces.
 const CHINESE: &str =
     "请看看这张图片，然后用markdown说出上面写了什么，并说明internationalisation是什么意思。";
 /// A text that status shows only in part, because it is long.
