@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Selects a part of a conversation.
+/// The query parameters that select a part of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ConversationQuery {
     /// The task. The default is the task that the agent was hired for; the default of root is its last task.
@@ -27,7 +27,7 @@ struct ConversationQuery {
     limit: Option<u32>,
 }
 
-/// Selects a request preview.
+/// The query parameters that select a request preview.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct RequestQuery {
     /// The task; by default, the task that the agent was hired for or, for root, the task that root worked for last.

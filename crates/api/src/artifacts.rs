@@ -21,7 +21,8 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 use std::sync::Arc;
 
-/// Describes a file that is the whole body of a request. In a form, fields with the same names describe the file.
+/// The query parameters that describe a file, if the file is the whole body of the request. In a form, fields with the
+/// same names describe the file.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct UploadQuery {
     /// The name of the file.

@@ -102,7 +102,7 @@ impl Form {
     }
 }
 
-/// Counts the memory that a body takes while it arrives.
+/// A counter of the memory that a body takes while it arrives.
 struct Meter {
     form: Form,
     share: Share,
@@ -137,7 +137,7 @@ impl Meter {
 struct Metered {
     body: BodyDataStream,
     meter: Meter,
-    /// Holds the reason if the budget had no memory for a piece of the body.
+    /// The reason, if the budget had no memory for a piece of the body.
     refused: Arc<OnceLock<Full>>,
 }
 

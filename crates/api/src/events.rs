@@ -23,13 +23,13 @@ pub(crate) use stream::MOST_STREAMS;
 
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// Selects events.
+/// The query parameters that select events.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct EventsQuery {
     /// Only events after this number, 0 by default. Pass the number of the last event that the client knows.
     #[schemars(range(min = 0))]
     after: Option<i64>,
-    /// Returns the page of events that ends just before this number. A stream does not accept this parameter.
+    /// Only the page of events that ends just before this number. A stream does not accept this parameter.
     #[schemars(range(min = 0))]
     before: Option<i64>,
     /// Largest number of events in a page. A stream has no limit.

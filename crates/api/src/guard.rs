@@ -25,7 +25,7 @@ use token::Tickets;
 const HEALTH: &str = "/healthz";
 const LOGIN: &str = "/login";
 
-/// Decides whether a request may pass.
+/// The guard of all routes, which decides whether a request may pass.
 #[derive(Debug)]
 pub struct Guard {
     hosts: Hosts,

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 /// The state that all routes share.
 pub(crate) struct Shared {
     pub(crate) society: Arc<Society>,
-    /// Logs browsers in; `None` if no browser can reach the routes.
+    /// The guard, which the login of a browser needs; `None` if no browser can reach the routes.
     pub(crate) guard: Option<Arc<Guard>>,
     /// Cancelled by the API when a client asks the daemon to end.
     pub(crate) asked: CancellationToken,

@@ -57,7 +57,7 @@ pub struct NewMessage {
     /// The directory in which the agents of a new task work; `None` means a directory that polity makes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Lets the daemon recognize a repetition of the same message.
+    /// The key by which the daemon recognizes a repetition of the same message.
     #[serde(skip)]
     pub key: IdempotencyKey,
 }
@@ -95,7 +95,7 @@ pub enum SteerAction {
     Resume,
 }
 
-/// Selects a page of events: the events after a given event, or the events before it.
+/// Which page of events to fetch: the events after a given event, or the events before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// The events after the event with this number, oldest first.
@@ -185,8 +185,8 @@ impl Client {
         self.post_message(message, JSON, body).await
     }
 
-    /// Sends a message together with files, which become artifacts of the person. The daemon stores the message and
-    /// all files or nothing, and retries do not store them twice. The client reads the files into memory.
+    /// Sends a message together with files, which become artifacts of the person. The daemon stores either the message
+    /// and all files, or nothing. Retries do not store them twice. The client reads the files into memory.
     pub async fn send_with_files(&self, message: &NewMessage, files: &[PathBuf]) -> Result<Posted, Error> {
         let mut form = Form::new();
         form.text("to", message.to.as_str());

@@ -63,7 +63,7 @@ enum To {
     InProcess(InProcess),
 }
 
-/// Sends requests.
+/// The way to the API: the receiver of requests, and the HTTP client that sends them.
 #[derive(Clone)]
 pub(crate) struct Transport {
     to: To,

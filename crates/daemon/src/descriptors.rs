@@ -12,7 +12,7 @@ use std::time::Duration;
 const MOST: u64 = 1 << 20;
 /// Number of file descriptors that must be free when polity starts.
 const FOR_A_START: usize = 32;
-/// Number of pauses between the checks for free descriptors in five seconds.
+/// Number of pauses of [`BETWEEN_TRIES`] in five seconds. A pause follows each check for free descriptors.
 const TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(100);
 
@@ -31,8 +31,8 @@ pub(crate) fn raise_limit() {
 /// How long a start waits for free file descriptors.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Patience {
-    /// For five seconds, because a person waits, too. If no files can be opened by then, the start continues, and its
-    /// first `open` reports the error.
+    /// For five seconds only, because a person waits for the start. If no files can be opened by then, the start
+    /// continues, and its first `open` reports the error.
     FiveSeconds,
     /// Until descriptors are free. The start says once that it waits.
     Endless,
@@ -40,7 +40,8 @@ pub(crate) enum Patience {
 
 /// Waits until files can be opened, because other processes may use up the descriptors of the system for a while.
 pub(crate) fn wait_for_room(patience: Patience) {
-    // If the limit of this process is too low, no wait helps. The start continues, and reports its own error.
+    // If the limit of this process is too low, no wait helps, so an endless wait ends at once. The start continues, and
+    // reports its own error.
     let enough = 2 * FOR_A_START as u64;
     let may_help = getrlimit(Resource::Nofile).current.is_none_or(|most| most >= enough);
     let mut checks = 0_u32;

@@ -105,7 +105,7 @@ pub(crate) async fn run(arguments: DoctorArguments) -> Result<u8, Failure> {
     if let Ok(config) = &config {
         let planned = mend::plan(&config.path, &corrections);
         if let Ok(plan) = &planned {
-            // The report advises `--fix` only for what it really corrects.
+            // The report advises `--fix` only for findings that `--fix` really corrects.
             sections.iter_mut().for_each(|section| plan.advise(section));
         }
         let carried_out = match mode {

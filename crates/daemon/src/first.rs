@@ -26,7 +26,7 @@ const APP: &str = "app.json";
 const SERVICES: &str = "llmservices.json";
 /// Columns that [`complain`] takes at the beginning of each line.
 const NAME: usize = "polity: ".len();
-/// Columns that stay free after a question for the answer.
+/// Columns that stay free for the answer after a question.
 const ANSWER: usize = " yes".len();
 
 /// Returns whether a person can be asked: standard input and output are a terminal.

@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     descriptors::raise_limit();
     match arguments.command {
         cli::Command::Run(_) | cli::Command::Mcp(_) => descriptors::wait_for_room(Patience::FiveSeconds),
-        // Nobody may be there to start the daemon again, so it must not give up.
+        // The daemon must not give up: perhaps nobody is there to start it again.
         cli::Command::Serve(_) => descriptors::wait_for_room(Patience::Endless),
         _ => {}
     }

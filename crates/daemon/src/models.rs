@@ -32,7 +32,7 @@ fn with_model(registry: Arc<Registry>, model: Arc<dyn ChatModel>, hands: Hands) 
     Parts { registry, model, hands, extractor: std::env::current_exe().ok() }
 }
 
-/// Calls either a server over HTTP or a rehearsal model.
+/// A model that passes each call either to a server over HTTP or to a rehearsal model.
 struct Models {
     http: HttpModel,
     rehearsal: RehearsalModel,

@@ -87,7 +87,7 @@ pub(crate) struct Sources<'a> {
     pub(crate) small_window: Option<String>,
 }
 
-/// Prints messages, events and outcomes in the chosen form.
+/// The output of a command: prints messages, events and outcomes in the chosen form.
 pub(crate) struct Output {
     form: Form,
     progress: Progress,

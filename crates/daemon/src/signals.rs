@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Receives SIGINT (Ctrl-C) and SIGTERM from the moment this value is created.
+/// A receiver of SIGINT (Ctrl-C) and SIGTERM. It receives the signals that arrive after it was created.
 pub(crate) struct Interruption {
     #[cfg(unix)]
     pressed: tokio::signal::unix::Signal,

@@ -54,7 +54,7 @@ impl Progress {
     }
 }
 
-/// Waits for one answer.
+/// The wait for one answer.
 pub(crate) struct Follower<'a> {
     society: &'a Society,
     sent: &'a Sent,

@@ -36,7 +36,7 @@ impl Attached {
     }
 }
 
-/// Accepts base64 without padding, because some clients omit it.
+/// The form of base64 that is accepted. Padding is optional, because some clients omit it.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

@@ -89,7 +89,7 @@ impl Frame {
     }
 }
 
-/// Writes an answer in the format of its route.
+/// A writer of answers, in the format of the route.
 enum Writer {
     Chat(chat::reply::Head),
     Response(responses::reply::Head),

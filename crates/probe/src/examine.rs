@@ -140,7 +140,7 @@ impl Examined<'_> {
 }
 
 /// Returns whether a server is on this machine or on the local network. Only such a server gets requests for paths that
-/// it may not have.
+/// not all servers have.
 fn is_near(base_url: &str) -> bool {
     match Url::parse(base_url).ok().and_then(|url| url.host().map(|host| host.to_owned())) {
         Some(Host::Domain(name)) => {

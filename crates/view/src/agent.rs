@@ -192,7 +192,7 @@ pub struct ContactView {
     /// The interface spec of the contact's role.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface_spec: Option<InterfaceSpec>,
-    /// Describes the damage if the contact's row in the database, or the row of the contact's role, is damaged.
+    /// A description of the damage, if the contact's row in the database, or the row of the contact's role, is damaged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }

@@ -37,8 +37,8 @@ pub struct ArtifactView {
     /// Further facts from the agent that stored the artifact. If the bytes contradict the declared MIME type, polity
     /// adds the field `contradiction`.
     pub meta: Map<String, Value>,
-    /// Describes the damage if the artifact's row in the database is damaged. The other fields then contain only what
-    /// could be read.
+    /// A description of the damage, if the artifact's row in the database is damaged. The other fields then contain
+    /// only what could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use strum::{EnumDiscriminants, IntoStaticStr, VariantArray};
 
-/// Reads a list of ids. Earlier versions wrote a single id instead of a list; this reads both forms.
+/// Reads a list of ids. Earlier versions wrote a single id instead of a list; this function reads both forms.
 fn one_or_several<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<MessageId>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -59,8 +59,8 @@ pub struct MessageView {
     /// The agent that the message introduces to the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introduced_agent: Option<AgentId>,
-    /// Describes the damage if the message's row in the database is damaged. `text` then contains the same description,
-    /// and the other fields contain only what could be read.
+    /// A description of the damage, if the message's row in the database is damaged. `text` then contains the same
+    /// description, and the other fields contain only what could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }

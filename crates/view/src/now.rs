@@ -5,7 +5,7 @@ use polity_society::id::{AgentId, ApprovalId, MessageId, RoleId, ServiceId, Task
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Limits the lists in a [`NowView`].
+/// The limit for the lists in a [`NowView`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NowFilter {
@@ -90,7 +90,7 @@ pub enum Deed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StuckView {
-    /// Distinguishes this thing from all others, as long as it is stuck.
+    /// A text that distinguishes this thing from all other things, as long as it is stuck.
     pub key: String,
     /// Since when it is stuck.
     pub since: i64,

@@ -255,7 +255,7 @@ pub enum WhyRemedy {
         /// The task.
         task: TaskId,
     },
-    /// Run the turn that sent the request again, in a fork of the task.
+    /// Begin a turn again in a fork of the task: the turn that sent the request.
     RunAgain {
         /// The agent whose turn it is.
         agent: AgentId,
@@ -269,7 +269,7 @@ pub enum WhyRemedy {
     },
 }
 
-/// Selects the request to explain, if several requests described an artifact.
+/// A filter that selects the request to explain, if several requests described an artifact.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WhyFilter {

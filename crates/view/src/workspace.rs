@@ -4,7 +4,7 @@ use polity_society::id::AgentId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Selects a workspace of a task, and a path in this workspace.
+/// A filter that selects a workspace of a task, and a path in this workspace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkspaceFilter {
@@ -87,7 +87,7 @@ pub enum EntryKind {
     Special,
 }
 
-/// Selects changes in the workspaces of a task.
+/// A filter for changes in the workspaces of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ChangesFilter {

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Selects the agents to steer.
+/// The query parameter that selects the agents to steer.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct SteerQuery {
     /// Only the agent, or the agent and all its descendants.

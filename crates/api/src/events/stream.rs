@@ -124,7 +124,8 @@ pub(super) async fn open(
 }
 
 /// Builds the frame that tells the client to reload everything; the stream continues after the event `after`. The frame
-/// has no id. If the client loses the stream before the next event, it therefore gets the reset again.
+/// has no id, so the client keeps the id of its last event. If the client loses the stream before the next event, it
+/// asks again with this id, and gets the reset again.
 fn reset(after: i64) -> Result<Event, axum::Error> {
     Event::default().event("reset").json_data(json!({"after": after}))
 }

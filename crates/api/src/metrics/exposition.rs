@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-/// Builds the text: for each family of samples, one call of `family` and then one call of `sample` per sample.
+/// A builder of a text in this format. For each family of samples, the caller calls `family` once, and then
+/// `sample` once per sample.
 #[derive(Default)]
 pub(super) struct Exposition {
     text: String,

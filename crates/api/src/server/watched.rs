@@ -29,7 +29,7 @@ pub(crate) enum Unread<E> {
 /// the body before its end.
 pub(super) struct Watched<B: Body + Unpin> {
     body: B,
-    /// Runs while a handler waits for the next piece.
+    /// The timer that runs while a handler waits for the next piece.
     silence: Option<Pin<Box<Sleep>>>,
     progress: Progress,
     given_up: Arc<watch::Sender<Option<Instant>>>,

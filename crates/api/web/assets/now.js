@@ -23,8 +23,9 @@ export function stuckParts(t, item, who) {
 }
 
 /**
- * Gives an agent of the last read the state that the event stream has reported since. Keeps the details of the last
- * read only if they belong to that state. So an agent that is idle by now is no longer shown as thinking.
+ * Returns an agent from the last read with its newest state, which the event stream may have reported after the read.
+ * Keeps the details from the read only if they belong to the newest state. So an agent that is idle by now is no longer
+ * shown as thinking.
  */
 export function asOfNow(read, known) {
   if (!known) return read;

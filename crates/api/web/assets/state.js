@@ -121,7 +121,10 @@ function glimpsed(model, glimpses) {
   return { ...model, moments, agents };
 }
 
-/** Returns the state of an agent that has work, if the page knows its events, but has received no live update. */
+/**
+ * Returns the fields of an agent in the state `ready`. An agent with work is in this state as long as no glimpse has
+ * told the page what the agent is doing.
+ */
 function works(agent) {
   return { state: "ready", doing: agent.doing?.state === "ready" ? agent.doing : undefined };
 }

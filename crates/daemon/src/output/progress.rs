@@ -83,7 +83,8 @@ mod tests {
         assert_eq!(describe(&message(AgentId::user(), "42")), None);
     }
 
-    /// Puts a text with control characters into every field of an event that a model, a server or a file can fill.
+    /// Puts a text with control characters into fields that a model, a server or a file can fill, in several kinds of
+    /// events.
     #[test]
     fn no_event_brings_its_own_escape_sequences_or_lines() {
         let hostile = || "a\u{1b}]0;title\u{7}\r\n\u{9b}2J\u{202E}b".to_owned();

@@ -129,8 +129,8 @@ pub(crate) fn tree(agents: &[AgentView]) -> Vec<Branch<'_>> {
     while let Some((agent, before, around)) = open.pop() {
         let children = below.remove(&Some(&agent.id)).unwrap_or_default();
         for (at, child) in children.into_iter().rev().enumerate() {
-            // The children come in reverse order, so the first in this loop is the last child, whose line ends the
-            // drawn branch.
+            // The children come in reverse order, so the first child in this loop is the last child of the agent. Its
+            // line ends the drawn branch.
             let (turn, rail) = if at == 0 { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             open.push((child, format!("{around}{turn}"), format!("{around}{rail}")));
         }

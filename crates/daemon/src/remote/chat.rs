@@ -515,8 +515,8 @@ async fn written(client: &Client) -> Result<Vec<String>, Failure> {
 }
 
 /// Formats the last messages of the task, so that the user sees where the conversation was left. If the user named no
-/// task, these are the messages of the newest task, and the last returned text tells how to continue it. Messages that
-/// the user has not been shown are left out, because the chat shows them when it continues the task.
+/// task, these are the messages of the newest task, and the last returned text tells how to continue this task.
+/// Messages that the user has not been shown are left out, because the chat shows them when it continues the task.
 async fn last_lines(client: &Client, task: Option<&TaskId>, page: Page) -> Result<Vec<String>, Failure> {
     let newest = match task {
         Some(_) => None,

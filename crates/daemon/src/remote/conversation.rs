@@ -65,7 +65,8 @@ pub(crate) async fn unshown(client: &Client, task: Option<&TaskId>) -> Result<Ve
     }
 }
 
-/// Prints the messages that the user gets in some tasks, each message once. Marks each printed message as shown.
+/// The printing of the messages that the user gets in some tasks. Each message is printed once, and then marked as
+/// shown.
 pub(crate) struct Telling<'a> {
     client: &'a Client,
     /// The tasks whose messages are printed. The outcome of the last task becomes the exit code.
@@ -76,7 +77,7 @@ pub(crate) struct Telling<'a> {
     told: BTreeSet<MessageId>,
     /// The titles of the tasks, if there are several.
     titles: BTreeMap<TaskId, String>,
-    /// Asks the user about calls, if there is a terminal.
+    /// The dialogue that asks the user about calls, if there is a terminal.
     terminal: Option<Terminal<'a>>,
 }
 

@@ -105,8 +105,9 @@ pub(crate) async fn stored(client: &Client, attachment: &Path) -> Result<String,
     Ok(artifacts::put(client, attachment).await?.reference)
 }
 
-/// Maximum total size, in bytes, of files that are sent in one request with their message, because the client holds
-/// these files in memory. If the files together are larger, they are stored one by one before the message is sent.
+/// Maximum total size, in bytes, of files that are sent in one request with their message. The size is limited because
+/// the client holds these files in memory. If the files together are larger, they are stored one by one before the
+/// message is sent.
 const MOST_IN_MESSAGE: u64 = 64 << 20;
 /// The HTTP status with which the daemon refuses a request whose files together are too large.
 const TOO_LARGE: u16 = 413;

@@ -30,7 +30,7 @@ const BECOME: &str =
 /// the daemon.
 const TIMEOUT_MS: u64 = 100 * 365 * 24 * 60 * 60 * 1_000;
 
-/// Starts the processes of servers.
+/// Everything that is needed to start the processes of servers.
 pub(crate) struct Launchers {
     /// The program that sets up the sandbox; `None` if its path is unknown.
     pub(crate) enter: Option<Enter>,
@@ -38,7 +38,7 @@ pub(crate) struct Launchers {
     pub(crate) directory: PathBuf,
     /// Directories of polity that no server in a sandbox may see.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Gives the settings of the sandbox that are in force, such as network access.
+    /// The source of the sandbox settings that are in force, such as network access.
     pub(crate) settings: SettingsSource,
     pub(crate) machine: OnceCell<Machine>,
 }

@@ -153,8 +153,8 @@ fn can_ask(message: &Bytes) -> bool {
     message["method"] == "initialize" && message["params"]["capabilities"]["elicitation"].is_object()
 }
 
-/// Creates lost sessions again. The server needs no stored data for this: every session belongs to a client that can
-/// ask its user.
+/// A session store that creates lost sessions again. It needs no stored data for this: every session belongs to a
+/// client that can ask its user.
 struct Remade;
 
 impl SessionStore for Remade {

@@ -35,7 +35,7 @@ pub(crate) struct Told {
     pub(crate) put_off: BTreeSet<ApprovalId>,
 }
 
-/// Asks about the calls of one task, one question after another.
+/// The questions about the calls of one task, which the client shows one after another.
 pub(super) struct Asking<'a> {
     society: &'a Society,
     task: &'a TaskId,
@@ -56,8 +56,8 @@ impl<'a> Asking<'a> {
     }
 
     /// Returns the open questions of the task, oldest first. If the question that the client shows is no longer open,
-    /// the client must remove it. If the client shows no question, it must show the oldest open question that the
-    /// person has not put off.
+    /// makes the client remove this question. If the client then shows no question, makes it show the oldest open
+    /// question that the person has not put off.
     pub(super) async fn look(&mut self) -> Result<Vec<ApprovalView>, Refusal> {
         let filter = ApprovalFilter {
             task: Some(self.task.clone()),

@@ -101,9 +101,9 @@ fn says(content: Value) -> Does {
 struct Client {
     capabilities: ClientCapabilities,
     does: Mutex<VecDeque<Does>>,
-    /// Receives each question that is shown.
+    /// The channel that gets each question that is shown.
     shown: mpsc::UnboundedSender<ElicitRequestParams>,
-    /// Receives a signal for each question that the client removes.
+    /// The channel that gets a signal for each question that the client removes.
     taken_away: mpsc::UnboundedSender<()>,
 }
 

@@ -29,7 +29,8 @@ export function mountConversation(app) {
 
   const start = h("div.conversation-start");
   const list = h("div.messages", { role: "log", "aria-label": t("page.conversation") });
-  // Not part of the list, because a screen reader would read the whole text again with each piece that arrives.
+  // This element is not part of the list: otherwise a screen reader would read the whole text again with each piece
+  // that arrives.
   const coming = h("div.arriving-messages");
   const scroll = h("div.scroll", { tabindex: "0" }, start, list, coming);
   // Pictures load later than the text, and the message box can grow. If the end of the list was visible before such a
@@ -148,7 +149,10 @@ export function mountConversation(app) {
     refill(coming, arriving.map((one) => arrivingMessage(app, one)));
   }
 
-  /** Shows what has arrived since. An answer that has ended stays until the next read, which contains its message. */
+  /**
+   * Shows all that has arrived of root's answers by now. An answer that has ended stays until the next read, which
+   * contains its message.
+   */
   function followAnswers() {
     const before = arriving;
     drawArriving([]);

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 const HINT: &str = "y yes | t yes, until the end of the task | a always | n no; after n you may write why, for example: n use a branch";
 
-/// Asks the user questions about calls on a terminal, and reads the answers.
+/// The dialogue on a terminal in which the user answers questions about calls.
 pub(crate) struct Terminal<'a> {
     client: &'a Client,
     tasks: &'a [TaskId],

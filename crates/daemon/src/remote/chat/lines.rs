@@ -25,7 +25,7 @@ pub(super) enum Typed {
     End,
 }
 
-/// Receives input lines from the thread that reads them.
+/// The input lines, as they come from the thread that reads them.
 pub(super) struct Lines(mpsc::Receiver<Typed>);
 
 impl Lines {
@@ -64,7 +64,7 @@ impl Drop for Mode {
     }
 }
 
-/// Turns off bracketed paste, which the line editor turned on.
+/// The escape sequence that turns off bracketed paste, which the line editor turned on.
 #[cfg(unix)]
 const UNBRACKETED: &[u8] = b"\x1b[?2004l";
 
@@ -76,7 +76,7 @@ pub(super) enum Printer {
     Beside(Beside),
 }
 
-/// Prints above the line that the user is editing.
+/// A printer of texts above the line that the user is editing.
 pub(super) struct Beside {
     printer: Box<dyn ExternalPrinter + Send>,
     /// Number of lines of the foot: lines at the end of the output that the next output replaces.
@@ -144,7 +144,7 @@ pub(super) fn piped() -> Lines {
     Lines(lines)
 }
 
-/// Makes Ctrl-C empty the line. On an empty line, Ctrl-C leaves the chat.
+/// The handler of Ctrl-C: it empties the line. On an empty line, Ctrl-C leaves the chat.
 struct EmptiesFirst;
 
 impl ConditionalEventHandler for EmptiesFirst {
