@@ -52,7 +52,8 @@ const PARTIES: [&str; 2] = [ROOT, USER];
 /// row is kept if its time is before the beginning of the turn, or in the same millisecond. But an agent is dropped if
 /// its row says that the agent was hired in this turn or in a later turn.
 ///
-/// In the copy, a directory of the person is read-only. Otherwise the copy and the original would change the same files.
+/// In the copy, a directory of the person is read-only. Otherwise the copy and the original would change the same
+/// files.
 pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
     let Some(again) = rows.turns.iter().find(|row| row.id == turn).cloned() else {
         return Err(Refused::NoTurn);
@@ -85,9 +86,9 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
 
     task.workspace = task.workspace.map(read_only);
 
-    // The copy contains the records before the cut: the first record of the turn that begins again. A turn ends in the
-    // transaction that writes its last record. So a turn whose last record comes after the cut was still open at the
-    // cut.
+    // The cut is the first record of the turn that begins again. The copy contains the records before the cut. A turn
+    // ends in the transaction that writes its last record. So a turn whose last record comes after the cut was still
+    // open at the cut.
     let last: HashMap<i64, i64> = records.iter().map(|row| (row.turn, row.seq)).collect();
     let mut turns: Vec<_> = turns.into_iter().filter(|row| row.id < turn).collect();
     for row in &mut turns {
@@ -159,8 +160,9 @@ pub fn kept(rows: Rows, turn: i64, change: &Change) -> Result<Kept, Refused> {
             row.since <= now && row.holder.strip_prefix("agent:").is_none_or(|agent| here.contains(agent))
         })
         .collect();
-    // A held text that was delivered or replaced after the turn began is in no row any more, so the copy lacks it. Its
-    // author still has it in its history. The same holds for artifacts that were named to their askers meanwhile.
+    // If a held text was delivered or replaced after the turn began, no row contains it any more, so the copy does not
+    // contain it either. The agent that wrote the text still has it in its history. The same holds for an artifact that
+    // an agent had stored for a request, and named to the asker after the turn began.
     let notes = notes
         .into_iter()
         .filter(|row| row.created_at <= now && here.contains(&row.agent) && there.contains(&row.request))

@@ -15,8 +15,8 @@ const ESSENTIAL: [&str; 5] =
 /// The tools that an agent also gets in a small window if it cannot hire other agents to do its work.
 const OF_WORKERS: [&str; 4] = ["str_replace_editor", "bash", "fetch_page", "web_search"];
 
-/// Separates the name of an MCP server from the name of its tool, as in `hub__search`. Only the names of MCP tools
-/// contain this separator.
+/// The text between the name of an MCP server and the name of its tool, as in `hub__search`. Only the names of MCP
+/// tools contain this text.
 const SERVER_SEPARATOR: &str = "__";
 
 /// The tool that hires agents.

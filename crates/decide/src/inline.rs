@@ -35,7 +35,7 @@ const HEAD: usize = 200;
 /// The mark that replaces binary data in a text if the data are not stored as an artifact.
 pub const LEFT_OUT: &str = "…";
 
-/// Decodes base64 with or without padding, because models often leave the padding out.
+/// The decoder for base64. It accepts base64 with and without padding, because models often leave the padding out.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
     GeneralPurposeConfig::new()

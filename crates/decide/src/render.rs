@@ -339,7 +339,8 @@ fn shown_names(ignored: &[String], most: usize) -> &[String] {
 
 /// Returns how many characters [`with_ignored`] adds to a result.
 fn chars_of_ignored(ignored: &[String]) -> usize {
-    // `{"ignored":[…]}` instead of `{}`; in an object with other fields, a comma comes before it.
+    // `with_ignored` turns `{}` into `{"ignored":[…]}`, so it adds all characters except `{` and `}`. If the result has
+    // other fields, it also adds a comma. So the number is the length minus two, plus one.
     if ignored.is_empty() { 0 } else { with_ignored("{}".to_owned(), ignored).chars().count() - 1 }
 }
 

@@ -389,8 +389,8 @@ fn another_service(agent: &AgentId, choices: &Choices, resume: Option<AgentId>) 
     })
 }
 
-/// Returns the remedy that begins a turn of root again with another service. Root has no role, so a new task is the only
-/// way to give it another service.
+/// Returns the remedy that begins a turn of root again with another service. Root has no role, so a new task is the
+/// only way to give it another service.
 fn run_again(found: &Found, choices: &Choices, moments: &Moments) -> Option<Remedy> {
     let task = found.begins_again(moments)?;
     let Again { turn, services } = choices.turns.get(&task)?;

@@ -4,7 +4,8 @@ use polity_society::agent::Standing;
 use polity_society::id::{AgentId, MessageId, RoleId, ServiceId, TaskId};
 use polity_view::{Because, Event, Fact, NextAttempt, Outcome, SentRequest, Shown, Why, WhyRemedy};
 
-/// Maximum length of three lists in one explanation: remedies of one kind, failed attempts, and open requests.
+/// Maximum length of each of these lists in one explanation: remedies of one kind, failed attempts, open requests, and
+/// parked agents.
 const MOST: usize = 3;
 
 /// The facts that show how an agent could get help now with content that its model does not take.

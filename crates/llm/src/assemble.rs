@@ -33,7 +33,7 @@ pub(crate) struct Assembler {
     kept: Kept,
 }
 
-/// Counts the memory that all pieces of an answer take together. Without this count, an endless stream of small
+/// The memory that all pieces of an answer take together, in bytes. Without this count, an endless stream of small
 /// pieces could use up the memory.
 #[derive(Debug, Default)]
 struct Kept(usize);
@@ -90,7 +90,7 @@ impl Assembler {
         self.kept.0
     }
 
-    /// Ends the answer. Fails if no finish reason has arrived, because then the answer broke off.
+    /// Ends the answer. Fails if no finish reason has arrived: then the answer has broken off.
     pub(crate) fn finish(self, prompt_tokens: u64) -> Result<Reply, Failure> {
         let Some(finish_reason) = self.finish_reason else {
             let message = "the answer ended before it was finished".to_owned();

@@ -54,8 +54,8 @@ pub(crate) enum Found {
 }
 
 impl Circuit {
-    /// Closes the circuit, because another server has replaced the old server. The numbers of probes continue, so that
-    /// the circuit ignores the result of a probe of the old server.
+    /// Closes the circuit, because another server has replaced the old server. The numbering of probes continues, so
+    /// that a probe of the old server never counts as the current probe of the new server.
     pub(crate) fn forget(&mut self) {
         self.state = State::default();
     }

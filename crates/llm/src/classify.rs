@@ -67,7 +67,8 @@ const CALL: &[&str] = &[
     "malformed function call",
 ];
 
-/// Phrases with which servers refuse tools: for one model, or until somebody starts the server with other options.
+/// Phrases with which servers refuse tools, either for one model or until somebody starts the server with other
+/// options.
 const TOOLS: &[&str] = &[
     "does not support tools",
     "does not support tool",

@@ -152,7 +152,7 @@ async fn list_models(client: &reqwest::Client, base_url: &str) -> Option<Vec<Str
     models_in(&body)
 }
 
-/// Reads a list of models. Returns `None` for any other body, because other programs listen on these ports too.
+/// Reads a list of models. Returns `None` for any other body: the program on this port may be no model server.
 fn models_in(body: &[u8]) -> Option<Vec<String>> {
     let list: Value = serde_json::from_slice(body).ok()?;
     if list.get("object")?.as_str()? != "list" {

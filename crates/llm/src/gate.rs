@@ -28,8 +28,8 @@ pub struct Patience {
     pub while_open: WhileOpen,
 }
 
-/// What a caller does while the circuit is open: after too many failures of the service, the gate admits nobody for a
-/// while.
+/// What a caller does while the circuit is open. The circuit opens after too many failures of the service; then the
+/// gate admits nobody for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhileOpen {
     /// The caller waits until a probe shows whether the service works.
@@ -114,7 +114,7 @@ pub struct Ticket {
     number: TicketNumber,
 }
 
-/// Identifies a ticket of one gate. Later tickets have higher numbers.
+/// The number of a ticket of one gate. Later tickets have higher numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TicketNumber(u64);
 

@@ -89,7 +89,7 @@ impl HeldBack {
     }
 }
 
-/// Returns the length of the longest end of `text` with which `credential` begins.
+/// Returns the length of the longest text with which `text` ends and `credential` begins.
 fn begun(text: &str, credential: &str) -> usize {
     let ends = credential.char_indices().map(|(length, _)| length).rev();
     ends.filter(|length| *length > 0)

@@ -410,8 +410,9 @@ async fn a_connection_that_is_not_made_is_an_unreachable_server() {
     assert!(error.message.contains("within 50ms") && error.message.contains("timeouts.connectMs"), "{error}");
 }
 
-/// Starts a server that answers one request per connection. Its answer does not announce that the connection ends. After
-/// the answer, the server gives the connection to `then`. Returns the server's base URL and a counter of connections.
+/// Starts a server that answers one request per connection. Its answer does not announce that the connection ends.
+/// After the answer, the server gives the connection to `then`. Returns the server's base URL and a counter of
+/// connections.
 async fn answers_once(then: fn(tokio::net::TcpStream)) -> (String, Arc<Mutex<u32>>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/v1", listener.local_addr().unwrap());
@@ -493,7 +494,7 @@ async fn waiting_for_a_place_is_no_part_of_the_call() {
     check_rich(&answered.unwrap());
 }
 
-/// Sends `dropped` when it is dropped.
+/// A guard that sends the text `dropped` when it is dropped.
 struct Dropped(mpsc::UnboundedSender<&'static str>);
 
 impl Drop for Dropped {

@@ -55,14 +55,16 @@ impl Tool {
 }
 
 /// Returns what another agent said in a message: only the lines with the mark, because the system has added all other
-/// lines. If no line has the mark, a model other than the built-in one wrote the message; then returns all lines.
+/// lines. If no line has the mark, a model other than the built-in one wrote the message; then returns all lines, with
+/// the mark before each.
 pub(crate) fn said_by_agent(inbound: &Inbound<'_>, words: &Words) -> String {
     let marked: Vec<&str> = inbound.lines.iter().filter_map(|line| marked_part(line, words)).collect();
     if marked.is_empty() { words.marked(&inbound.words().join("\n")) } else { marked.join("\n") }
 }
 
-/// Returns the line from the mark on; `None` if there is no mark, or if a letter or digit stands before it. The system
-/// puts a sign before each line that begins with a bracket, and the mark begins with a bracket.
+/// Returns the line from the mark on; `None` if there is no mark, or if a letter or digit stands before it. A sign may
+/// stand before the mark: the mark begins with a bracket, and the system puts a sign before each line that begins with
+/// a bracket.
 pub(crate) fn marked_part<'a>(line: &'a str, words: &Words) -> Option<&'a str> {
     let (before, marked) = line.split_at(line.find(&words.mark)?);
     (!before.contains(char::is_alphanumeric)).then_some(marked)

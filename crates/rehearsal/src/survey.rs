@@ -187,8 +187,8 @@ impl<'s, 'a> Survey<'s, 'a> {
         self.words.say(phrase, &[("path", path), ("facts", &facts)])
     }
 
-    /// Describes what the command printed; `None` if the lead may not run commands, or if this machine has no sandbox for
-    /// them. If the command has not run yet, returns the move that runs it.
+    /// Describes what the command printed; `None` if the lead may not run commands, or if this machine has no sandbox
+    /// for them. If the command has not run yet, returns the move that runs it.
     fn ran(&self, command: &str) -> Result<Option<String>, Move> {
         let Some((_, called)) = self.scene.calls(Tool::Bash.name()).next() else {
             if !self.scene.offers(Tool::Bash.name()) {

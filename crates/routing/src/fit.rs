@@ -8,7 +8,7 @@ use crate::result::{Metadata, RouteResult, Routed, tool_message};
 use polity_society::content::Artifact;
 use polity_society::defuse::json_line;
 
-/// Marks the end of a description that was cut. Only a text has a next page; the rest of a description is lost.
+/// The mark at the end of a description that was cut. Only a text has a next page; the rest of a description is lost.
 const CUT: char = '…';
 
 /// The part of a text that a call of `get_artifact` asks for.

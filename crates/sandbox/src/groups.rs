@@ -1,8 +1,8 @@
-//! Control groups (version 2), with which the kernel itself limits the memory and the processes of all processes of a
-//! command together, and those of all commands of a task together.
+//! Control groups (version 2). With them, the kernel itself limits memory and the number of processes: for one command
+//! with all its processes, and for all commands of a task together.
 //!
-//! The samples of the supervisor see a command up to 40 times a second. A control group has no such gap, also counts
-//! what a process hides from `/proc`, and can kill all processes of a command at once.
+//! The supervisor samples a command up to 40 times a second, and sees nothing between two samples. A control group has
+//! no such gaps, also counts what a process hides from `/proc`, and can kill all processes of a command at once.
 //!
 //! A control group can be used only if the system has delegated it to the daemon: the daemon may write to it, and no
 //! other program is in it. This is the layout below the delegated control group:

@@ -147,8 +147,8 @@ const DIRECTORY: OFlags =
 enum Effort {
     /// Change nothing.
     Look,
-    /// If the owner lacks the right to read the directory, give it back. Without this, a command could hide what it has
-    /// made from the supervisor, and show it again later.
+    /// If the owner lacks the right to read the directory, give it back. Otherwise a command could hide from the
+    /// supervisor what it has made, and show it again later.
     Unlock,
     /// As with `Unlock`. If there is no directory, make it. Anything else with its name is removed first.
     Make,
@@ -193,8 +193,8 @@ fn open(parent: &OwnedFd, name: &OsStr, effort: Effort) -> Result<OwnedFd, Errno
 
 /// Gives the owner of a directory all rights to it. Follows no symbolic links.
 fn unlock(parent: &OwnedFd, name: &OsStr) -> std::io::Result<()> {
-    // Such a handle needs no right to read. Its path in `/proc` leads to the same directory, even if another command has
-    // renamed the directory meanwhile.
+    // A handle with the flag `PATH` needs no right to read. Its path in `/proc` leads to the same directory, even if
+    // another command has renamed the directory meanwhile.
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = rustix::fs::openat(parent, name, flags, Mode::empty())?;
     let mode = rustix::fs::fstat(&handle)?.st_mode & 0o7777;

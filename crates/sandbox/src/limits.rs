@@ -38,8 +38,8 @@ impl Limits {
 /// Returns the number of threads above which the kernel starts no further ones, if `processes` is the limit that the
 /// supervisor enforces.
 ///
-/// The kernel counts the threads of all processes. Its limit is higher, so that the supervisor ends the command and
-/// reports the reason before starting a process fails.
+/// The kernel counts the threads of all processes. Its limit is higher than the limit of the supervisor. So the
+/// supervisor ends the command, and reports the reason, before the kernel refuses to start a thread.
 #[cfg(target_os = "linux")]
 pub(crate) fn threads(processes: u64) -> u64 {
     processes.saturating_mul(2).saturating_add(64)

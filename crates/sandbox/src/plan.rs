@@ -63,15 +63,15 @@ pub struct Together {
 /// What a command must not change in its workspace: files such as `.git/config`, which can start programs outside the
 /// sandbox.
 ///
-/// At the sandbox level `full`, paths that exist are mounted read-only. If the command changes a guarded path that is not
-/// mounted read-only, the supervisor restores the path afterwards, and adds the path to
+/// At the sandbox level `full`, paths that exist are mounted read-only. If the command changes a guarded path that is
+/// not mounted read-only, the supervisor restores the path afterwards, and adds the path to
 /// [`Ended::restored`](crate::Ended::restored).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guarded {
     /// Paths relative to the workspace, whether they exist or not.
     pub paths: Vec<PathBuf>,
-    /// The directories of the workspace in which the command must not make any of `names`, unless it exists already. The
-    /// empty path is the workspace itself.
+    /// The directories of the workspace in which the command must not make any of `names`, unless it exists already.
+    /// The empty path is the workspace itself.
     pub directories: Vec<PathBuf>,
     /// Paths relative to each of `directories`.
     pub names: Vec<PathBuf>,

@@ -205,7 +205,8 @@ impl<'a> Supervisor<'a> {
             // process inside the sandbox has ended already.
             self.listen();
             let code = self.reap();
-            // Look at the control group after `reap`: if the kernel killed the command, the exit code does not say why.
+            // Look at the control group after `reap`, but before the exit code counts: if the kernel killed the
+            // command, the exit code does not say why.
             if let Some(exceeded) = self.group.as_ref().and_then(groups::Command::exceeded) {
                 break Why::Exceeded(exceeded);
             }

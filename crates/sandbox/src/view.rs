@@ -14,7 +14,7 @@ use crate::host::Host;
 use crate::machine::Level;
 use crate::plan::Access;
 
-/// The path inside the sandbox of the program that contains `enter`, at the sandbox level `full`.
+/// The path that the program with `enter` has inside the sandbox, at the sandbox level `full`.
 pub(crate) const PROGRAM_INSIDE: &str = "/run/polity/enter";
 
 /// The path of the proxy's socket inside the sandbox.
@@ -187,7 +187,8 @@ pub(crate) fn mounts(places: &Places, host: &Host) -> Vec<Mount> {
 /// and make a new `.git`. So each directory between the workspace and the path is mounted on itself, because a mount
 /// point cannot be renamed or removed.
 ///
-/// A path inside another guarded path needs no mount. With one, the directories between them could be changed.
+/// A path inside another guarded path needs no mount of its own. If it got one, the directories between the two paths
+/// would be mounted too, and a command could change them.
 fn pins(places: &Places) -> Vec<Mount> {
     let all: BTreeSet<&Path> = places.pinned.iter().map(PathBuf::as_path).collect();
     let is_outermost = |path: &&Path| !path.ancestors().skip(1).any(|above| all.contains(above));

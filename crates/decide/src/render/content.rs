@@ -235,8 +235,8 @@ impl<'a> ArtifactRenderer<'a> {
         }
     }
 
-    /// Finds agents that could read an artifact for the reader, the agent whose model gets the request. These are
-    /// contacts of the reader whose service takes the artifact, or an agent that the reader could hire.
+    /// Finds agents that could read an artifact for the reader, the agent whose model gets the request: the contacts of
+    /// the reader that use a service which takes the artifact; otherwise an agent that the reader could hire.
     fn help(&self, artifact: &Artifact, reason: &Reason) -> Help {
         let others = self.takers(artifact);
         let contacts = self.contacts_on(&others);

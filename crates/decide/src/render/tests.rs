@@ -275,8 +275,8 @@ proptest! {
         }
     }
 
-    /// The result of `get_artifact` keeps to `limits.toolResultChars`, whatever the text is and whatever unknown arguments
-    /// the result lists.
+    /// The result of `get_artifact` keeps to `limits.toolResultChars`, whatever the text is and whatever unknown
+    /// arguments the result lists.
     #[test]
     fn an_opened_artifact_keeps_to_the_limit_of_a_result(
         text in (prop::sample::select(vec!["\"", "一", "\n", "a"]), 0..25_000_usize).prop_map(|(one, count)| one.repeat(count)),

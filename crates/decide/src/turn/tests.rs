@@ -420,7 +420,7 @@ proptest! {
 
     /// A tool that acts outside the society runs at most once, except a tool that may be repeated.
     /// If a run was interrupted, the result reports the interruption. If the person must allow a second run, a call
-    /// runs again only after that.
+    /// runs again only if the person allows it.
     #[test]
     fn effects_outside_happen_at_most_once_or_are_repeatable(beginning in beginnings(), answers in answers(), cuts in cuts()) {
         let world = lived(beginning, answers, cuts, 0, false);

@@ -8,7 +8,7 @@ use crate::tell::Teller;
 use polity_bounds::weigh_value;
 use serde_json::{Map, Value};
 
-/// Call fields that the API defines. All other fields are kept as `extra`.
+/// The fields of a call that the API defines. All other fields are kept as `extra`.
 const STANDARD: [&str; 4] = ["index", "id", "type", "function"];
 
 /// Maximum number of calls in one answer. Each delta is compared with the calls before it, so this number bounds the

@@ -42,7 +42,7 @@ pub(super) struct Transport {
     pub(super) stages: Stages,
 }
 
-/// Holds the answer from the moment its head has arrived until `Exchange` takes it.
+/// The place of the answer, from the moment its head has arrived until `Exchange` takes the answer.
 #[derive(Clone, Default)]
 pub(super) struct Slot(Arc<Mutex<Option<Answered>>>);
 

@@ -43,7 +43,7 @@ fn function(cursor: &mut Cursor<'_>, context: Context<'_>) -> Result<SpokenCall,
     invoked_as(cursor, name, "", "</function>")
 }
 
-/// An opening tag that names the tool of a call in an attribute.
+/// The opening tag of a call. One of its attributes names the tool.
 #[derive(Clone, Copy)]
 struct Invocation<'a> {
     name: &'a str,
@@ -86,8 +86,8 @@ fn invoked(
     invoked_as(cursor, name, prefix, &format!("</{prefix}invoke>"))
 }
 
-/// Reads the parameters of a call after its opening tag. If the closing tag of the call comes next, moves past this
-/// tag; otherwise the reader skips the tag later.
+/// Reads the parameters of a call after its opening tag. Then moves past `closer`, the closing tag of the call, if it
+/// comes next; the reader skips any other closing tag later.
 fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str) -> Result<SpokenCall, Stop> {
     let mut arguments = Map::new();
     loop {
@@ -99,8 +99,8 @@ fn invoked_as(cursor: &mut Cursor<'_>, name: String, prefix: &str, closer: &str)
         let value = if parameter.is_string { Value::String(written.to_owned()) } else { value(written) };
         arguments.insert(parameter.name.to_owned(), value);
     }
-    // The text has ended. If at least one parameter is complete, only closing tags can be missing. Otherwise parameters
-    // may be missing, so the call is broken.
+    // If the text ends here and at least one parameter is complete, only closing tags can be missing. If no parameter
+    // is complete, parameters may be missing, so the call is broken.
     if !cursor.eat(closer) && cursor.is_at_end() && arguments.is_empty() {
         return Err(Stop::broken(Some(&name), "The call breaks off before its parameters.", When::Always));
     }

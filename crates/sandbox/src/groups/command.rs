@@ -8,8 +8,8 @@ use crate::limits::{Limits, threads};
 use crate::message::{Exceeded, Place};
 use crate::plan::Together;
 
-/// Maximum number of attempts to make a control group inside that of a task, which another supervisor may remove at the
-/// same time because it was empty.
+/// Maximum number of attempts to make the control group of a command inside the control group of its task. At the same
+/// time, another supervisor may remove the control group of the task, because it is empty.
 const ATTEMPTS: usize = 100;
 
 /// The control group of one command.
@@ -125,7 +125,6 @@ fn task_name(together: &Together) -> String {
 }
 
 /// Sets the limits of a control group.
-///
 fn limit(group: &Path, memory_bytes: u64, processes: u64) -> io::Result<()> {
     std::fs::write(group.join("memory.max"), memory_bytes.to_string())?;
     std::fs::write(group.join("pids.max"), threads(processes).to_string())

@@ -36,7 +36,7 @@ pub(super) struct Free {
     pub(super) files: u64,
 }
 
-/// Measures what a command adds.
+/// The meter for what a command adds on disk.
 #[derive(Debug)]
 pub(super) struct Meter {
     places: Vec<(PathBuf, Option<Free>)>,

@@ -197,11 +197,10 @@ fn others(add: &mut Add<'_>) -> Result<(), BackendError> {
 /// Refuses further calls if the command shares files and users with the host, so that only Landlock protects the
 /// files.
 ///
-/// Landlock does not examine calls that change the mode or owner of a path. So a command can set only the mode 0700 by
-/// path, because `chmod +x` and linkers set this mode under the umask of the sandbox level `partial`. If a command sets
-/// this mode on a file of the person, other users still cannot read the file, and the person still can. If a command
-/// has opened the file, it can set every mode by file descriptor, because Landlock has already allowed it to open the
-/// file.
+/// Landlock does not examine calls that change the mode or owner of a path. So by path, a command can set only the mode
+/// 0700, which `chmod +x` and linkers set under the umask of the sandbox level `partial`. If a command sets this mode
+/// on a file of the person, other users still cannot read the file, and the person still can. If a command has opened a
+/// file, it can set every mode by file descriptor: Landlock has already allowed the command to open the file.
 fn shared_host(add: &mut Add<'_>) -> Result<(), BackendError> {
     let calls = [(libc::SYS_fchmodat, 2), (SYS_FCHMODAT2, 2)];
     #[cfg(target_arch = "x86_64")]

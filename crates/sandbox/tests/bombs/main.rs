@@ -1,6 +1,6 @@
-//! Runs commands that use up what the machine has: processes, memory, disk, output and time. They have a test program of
-//! their own, because cargo runs the programs one after another. Beside a bomb, another test may not even be able to
-//! start a thread.
+//! Runs commands that use up what the machine has: processes, memory, disk, output and time. Beside such a bomb,
+//! another test may not even be able to start a thread. So the bombs have a test program of their own: cargo runs test
+//! programs one after another.
 
 #![cfg(target_os = "linux")]
 #![expect(

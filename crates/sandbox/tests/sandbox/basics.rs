@@ -93,7 +93,7 @@ async fn git_works_but_its_settings_stay() {
     }
 }
 
-/// A command cannot change the hooks of a repository below the workspace, and what it makes there is removed and told.
+/// A command cannot change the hooks of a repository below the workspace. What it makes there is removed and reported.
 #[tokio::test(flavor = "multi_thread")]
 async fn guarded_paths_below_the_workspace_stay_and_are_told() {
     for level in SANDBOXES {
@@ -210,7 +210,7 @@ async fn a_command_can_be_cancelled() {
     }
 }
 
-/// Starts processes in every way that could let them outlive the shell.
+/// A command that starts processes in every way that could let them outlive the shell.
 const OUTLIVING: &str = "
     sleep @MARK & disown
     nohup sleep @MARK >/dev/null 2>&1 &

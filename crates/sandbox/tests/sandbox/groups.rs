@@ -90,8 +90,8 @@ while not os.path.exists('go'): time.sleep(0.01)
 os._exit(0)
 ";
 
-/// Each of two commands stays far within its own limit, but the kernel starts no more threads for both together than it
-/// starts for the task.
+/// Each of two commands stays far within its own limit, but the kernel starts no more threads for both together than
+/// the limit of their task allows.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_kernel_limits_the_threads_of_all_commands_of_a_task() {
     for (mut first, delegated) in benches().await {
@@ -109,8 +109,8 @@ async fn the_kernel_limits_the_threads_of_all_commands_of_a_task() {
         let most = std::fs::read_to_string(delegated.join(format!("task-{name}/pids.max"))).unwrap();
         assert_eq!(most.trim(), "144", "{level:?}: twice the number of processes, and 64");
         let ended = second.run("python3 a.py").await;
-        // Since Linux 6.11, the control group of the command does not count what the limit of the task refuses it. Then
-        // the program finds out by itself.
+        // Since Linux 6.11, the control group of a command does not count threads that the limit of the task refuses.
+        // Then only the program notices the refusal, and ends with the code 7.
         let is_refused = matches!(ended.how, How::TooManyProcesses | How::Exited(7));
         assert!(
             is_refused && !second.path("ws/ready").exists(),
