@@ -29,7 +29,7 @@ pub struct Stored {
 /// Every SQL statement of this module, for a test that prepares them on the real schema.
 pub const STATEMENTS: &[&str] = &[INSERT, GET, GET_MANY, GRANT, MAY_OPEN, LIST, ADOPT, BYTES, UNREAD, READ];
 
-/// Stands for the task of an artifact that belongs to no task yet. A real task id is never empty.
+/// The value that stands in place of a task id while an artifact belongs to no task. A real task id is never empty.
 pub const NO_TASK: &str = "";
 
 const INSERT: &str = "INSERT INTO artifacts \

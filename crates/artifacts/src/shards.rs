@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Shards(Mutex<HashSet<PathBuf>>);
 
 impl Shards {
-    /// Finds the directories in `root`, and syncs `root`. If one of them is a symbolic link or a file, fails and
-    /// returns its path.
+    /// Finds the directories of blobs in `root`, and syncs `root`. If a symbolic link or a file has the name of such a
+    /// directory, fails and returns its path.
     pub(crate) fn open(root: &Path) -> Result<Self, (PathBuf, io::Error)> {
         let failed = |error| (root.to_owned(), error);
         let mut found = HashSet::new();

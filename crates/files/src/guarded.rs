@@ -27,8 +27,9 @@ const PATHS: usize = 256;
 /// there, and replace them.
 const LEFT_OUT: [&str; 5] = ["node_modules", "bower_components", ".venv", "venv", "target"];
 
-/// After this many directories in `modules` of a git directory, the search for submodules enters only one kind of
-/// directory: the directory `modules` of a submodule that it has found.
+/// The number of directories below `modules` of a git directory after which the search for submodules enters no more
+/// directories that are not submodules themselves. It still enters the directory `modules` of each submodule that it
+/// finds.
 const SUBMODULES: usize = 1_000;
 
 /// The paths that a command must not change in a workspace.

@@ -101,8 +101,8 @@ pub const PROTECTED: &[Protected] = &[
 ];
 
 impl Protected {
-    /// Returns the paths that shell commands must not change, relative to a directory. The paths are those of a
-    /// directory with these names, as in a repository.
+    /// Returns the paths that shell commands must not change, relative to a directory. Takes for granted that the
+    /// protected path is a directory, as `.git` is in a repository.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
         let whole: PathBuf = self.names.iter().collect();
         match self.in_commands {

@@ -43,7 +43,8 @@ pub enum Expected {
 /// workspaces rarely wait for each other.
 static LOCKS: [Mutex<()>; 16] = [const { Mutex::new(()) }; 16];
 
-/// Distinguishes the temporary files of this process from those that a killed process has left.
+/// A random text in the names of this process's temporary files. It distinguishes these files from those that a killed
+/// process has left.
 static PROCESS: LazyLock<String> = LazyLock::new(|| format!("{:016x}", fastrand::u64(..)));
 
 /// Returns whether a name belongs to a temporary file of an unfinished write.

@@ -57,8 +57,8 @@ impl fmt::Debug for Invocation {
     }
 }
 
-/// Receives short reports on the progress of a tool call, and calls a function with each report. The function may drop
-/// some reports if many come within a short time.
+/// The receiver of short reports on the progress of a tool call. It calls a function with each report. The function may
+/// drop some reports if many come within a short time.
 #[derive(Clone)]
 pub struct Progress(Arc<dyn Fn(&str) + Send + Sync>);
 
@@ -83,7 +83,7 @@ impl Progress {
 /// forbidden.
 type HostRule = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 
-/// Decides to which hosts a web request may go.
+/// The rule that decides to which hosts a web request may go.
 #[derive(Clone)]
 pub struct Hosts(Arc<HostRule>);
 

@@ -1,8 +1,9 @@
 //! Runs the shell commands of agents in a sandbox.
 //!
 //! The stages of a command: `bash` reads the arguments; `commands` opens the workspace and reads the settings;
-//! `plan` decides, without IO, which directories the command may read and write; `sources` decides what its output may
-//! quote; `polity_sandbox` runs the command; `report` describes the end to the model.
+//! `plan` decides, without IO, which directories the command may read and write; `sources` decides from which outside
+//! sources the output of the command may come; `polity_sandbox` runs the command; `report` describes the end to the
+//! model.
 //!
 //! Polity writes a `note` about a background command to disk before the command starts. While the command runs, it has
 //! an entry on the `board`. When the command ends, `background` writes the end into the note and calls the

@@ -21,7 +21,7 @@ const NAMED_FILES: usize = 100;
 /// not know which agent hired which.
 pub type IsDescendant = Arc<dyn Fn(&Caller, &AgentId) -> BoxFuture<'static, bool> + Send + Sync>;
 
-/// Merges the branch of a descendant into the workspace of the caller.
+/// The tool that merges the branch of a descendant into the workspace of the caller.
 pub struct MergeWorkspace {
     workspaces: Arc<Workspaces>,
     is_descendant: IsDescendant,

@@ -31,9 +31,9 @@ pub enum Words {
     Own(String),
 }
 
-/// One action of a call. A call has several acts if it contains an argument of [`Needs`]: for example, a web request
-/// that saves its answer in a file. The caller needs the right to the group of each act, and the policy decides about
-/// each act.
+/// One action of a call. A call has several acts if it contains an argument that needs a further group ([`Needs`]): for
+/// example, a web request with the argument for saving the answer in a file. The caller needs the right to the group of
+/// each act, and the policy decides about each act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Act {
     /// The group to which the caller needs the right.

@@ -23,7 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The file names of stored views end with this text.
 const SUFFIX: &str = ".views.jsonl";
 
-/// Remembers, for each agent and each file, the hash of the content that the agent last viewed or wrote.
+/// The record of what agents have seen: for each agent and each file, the hash of the content that the agent last
+/// viewed or wrote.
 #[derive(Debug)]
 pub struct Views {
     directory: PathBuf,

@@ -45,7 +45,7 @@ impl Default for ImageBounds {
     }
 }
 
-/// Decides what happens to metadata (such as EXIF, GPS, XMP and comments) in a picture that needs no other change.
+/// What happens to the metadata (such as EXIF, GPS, XMP and comments) of a picture that needs no other change.
 ///
 /// A picture that is encoded again loses its metadata in any case. A colour profile does not count as metadata, because
 /// it affects how the picture looks.

@@ -14,8 +14,8 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Reading(Vec<Result<Option<String>, Problem>>);
 
-/// Pause before the files are read again, to find out whether they still change. A program that writes a file in pieces
-/// writes the next piece within this time.
+/// Pause before the files are read again, to find out whether they still change. Polity assumes that a program that
+/// writes a file in pieces writes the next piece within this time.
 const SETTLING: Duration = Duration::from_millis(20);
 
 /// Maximum number of repeated readings while a file keeps changing.

@@ -87,7 +87,8 @@ fn length(contents: &[ResourceContents]) -> usize {
     contents.iter().map(length).sum()
 }
 
-/// Says why a resource was not read. The messages of these failures are about calls, which can have effects.
+/// Says why a resource was not read. The messages of some failures do not fit, because they are about calls, which can
+/// have effects.
 fn why(failure: Failure) -> String {
     match failure {
         Failure::TimedOut(_) => "no answer in time".to_owned(),

@@ -38,10 +38,10 @@ impl Mark {
     }
 
     /// Kills the process group of a server, all processes with this mark, and all their descendants. Blocks for some
-    /// milliseconds, but does not wait until they have ended.
+    /// milliseconds, but does not wait until the processes have ended.
     ///
-    /// First stops them all, so that no process starts another one while the others are killed, and no parent ends
-    /// before its children are found.
+    /// First suspends all these processes with SIGSTOP, so that no process starts another one while the others are
+    /// killed, and no parent ends before its children are found.
     pub(crate) fn kill_all(&self, leader: Pid) {
         let mut stopped = BTreeSet::new();
         for _ in 0..SEARCHES {

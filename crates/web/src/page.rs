@@ -20,8 +20,8 @@ use kind::Kind;
 const ACCEPT: &str =
     "text/html,application/xhtml+xml,text/markdown,text/plain;q=0.9,application/json;q=0.9,*/*;q=0.8";
 
-/// Limits how many pages the process converts at the same time, because a hostile page can keep a thread busy for
-/// seconds.
+/// The permits for conversions: each conversion of a page holds one. So the process converts only a few pages at the
+/// same time. This limit is needed because a hostile page can keep a thread busy for seconds.
 static CONVERSIONS: Semaphore = Semaphore::const_new(4);
 
 /// The content that was found at an address.

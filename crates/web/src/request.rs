@@ -13,8 +13,8 @@ use crate::shown::{one_line, shown_url};
 const METHODS: &[Method] =
     &[Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS];
 
-/// Headers that a tool cannot set. They describe the connection or the length of the message. With a wrong value, a
-/// server could read a request that polity has not checked.
+/// Headers that a tool cannot set. They describe the connection or the length of the message. If one of them had
+/// a wrong value, the server could read another request than the request that polity has checked.
 const FORBIDDEN: &[HeaderName] =
     &[HOST, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, ACCEPT_ENCODING, TE, TRAILER, UPGRADE, EXPECT];
 

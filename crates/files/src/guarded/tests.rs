@@ -21,7 +21,8 @@ fn names(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// Whatever the tools for files refuse to write is guarded from commands, where it exists and where it does not.
+/// The tools for files refuse to write each path that commands must not change. The path is guarded from commands,
+/// whether it exists or not.
 #[test]
 fn what_no_tool_writes_is_guarded_from_commands() {
     for entry in PROTECTED {

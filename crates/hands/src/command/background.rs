@@ -127,8 +127,8 @@ impl Commands {
                 tracing::error!(command = %id, %error, "failed to note the end of a background command");
             }
             (Ok(()), Aftermath::Tell, Some(ended)) => {
-                // First the board, the list of running commands, says that the command has ended. Then the agent gets
-                // its notice, because the agent may ask for the output immediately after the notice.
+                // The agent may ask for the output immediately after it gets the notice. So the board, the list of
+                // running commands, must say before the notice that the command has ended.
                 self.board.end(&id);
                 self.tell(ended).await;
             }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Runs a command in a new shell in the caller's workspace.
+/// The tool that runs a command in a new shell in the caller's workspace.
 pub(super) struct Bash {
     commands: Arc<Commands>,
 }
@@ -69,7 +69,8 @@ impl Tool for Bash {
                     self.commands.start_background(command, limits, sources.clone(), &invocation).await;
                 let id = started?;
                 let output = Output::json(json!({"id": id, "running": true})).going_on(id);
-                // This result quotes nothing. But from now on, the command may write what it reads into the workspace.
+                // This result quotes nothing. It carries the sources nevertheless, because from now on the command may
+                // write what it reads into the workspace.
                 return Ok(output.from_sources(sources));
             }
             let Invocation { caller, idempotency_key, cancel, progress, .. } = invocation;

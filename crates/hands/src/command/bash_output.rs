@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Longest time that one call may wait for the end of a command.
 const LONGEST_WAIT: Duration = Duration::from_secs(10 * 60);
 
-/// Shows what a background command has printed since the agent's previous call of this tool.
+/// The tool that shows what a background command has printed since the agent's previous call of this tool.
 pub(super) struct BashOutput {
     commands: Arc<Commands>,
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Ends a background command.
+/// The tool that ends a background command.
 pub(super) struct BashStop {
     commands: Arc<Commands>,
 }

@@ -30,7 +30,7 @@ use tokio_util::sync::CancellationToken;
 /// Returns the current settings. Called for each command, so that a changed setting applies to the next command.
 pub type SettingsSource = Arc<dyn Fn() -> Settings + Send + Sync>;
 
-/// Runs commands in the workspaces of agents.
+/// The runner of commands in the workspaces of agents.
 pub struct Commands {
     workspaces: Arc<Workspaces>,
     enter: Enter,
@@ -154,14 +154,15 @@ impl Commands {
         self.live.running(|owner| is_meant(&owner.agent, &owner.task))
     }
 
-    /// Removes what is known about the use of a task's commands: the size of its directories, and the sums.
+    /// Forgets what the commands of a task have used: the size of the task's directories, and the sums of time and
+    /// output.
     pub(super) fn forget_use(&self, task: &TaskId) {
         self.sizes.forget(task);
         self.live.forget(task);
     }
 
-    /// If the commands of a task have used up a limit on their sum, returns an error, and ends those that still run: the
-    /// person may have lowered the limit meanwhile.
+    /// If the commands of a task have used up a limit on their sum, returns an error, and ends the commands that still
+    /// run. Some may still run if the person has lowered the limit since they started.
     async fn check_sums(&self, task: &TaskId, settings: &Settings) -> Result<(), Refusal> {
         if !self.live.knows(task) {
             let (ledger, of) = (Arc::clone(&self.ledger), task.clone());
@@ -241,8 +242,8 @@ impl Started {
         self.running.viewer()
     }
 
-    /// Waits for the end of the command. Whenever the usage of the command changes, it prints, or the time of the task is
-    /// over, checks the limits that all commands of the task share.
+    /// Waits for the end of the command. Checks the limits that all commands of the task share whenever the usage of
+    /// the command changes, the command prints something, or the time of the task is over.
     pub(super) async fn finished(self) -> Result<Finished, Error> {
         let Self { running, seat, task, live, ledger, printed, settings } = self;
         let mut viewer = running.viewer();
@@ -266,7 +267,8 @@ impl Started {
             live.weigh(&task, &limits);
         };
         let exceeded = seat.exceeded();
-        // The sums take over what the command has used, also if it has failed.
+        // Dropping the seat adds what the command has used to the sums of the task, even if waiting for the command has
+        // failed.
         drop(seat);
         let kept = tokio::task::spawn_blocking(move || ledger.write(&task, || live.spent(&task)));
         if let Err(error) = kept.await {

@@ -45,7 +45,7 @@ pub(super) struct Live(Mutex<Table>);
 struct Table {
     next: u64,
     entries: BTreeMap<u64, Entry>,
-    /// What the commands of each task have used that are no longer in `entries`.
+    /// What the ended commands of each task have used: those that are no longer in `entries`.
     spent: HashMap<TaskId, Spent>,
 }
 

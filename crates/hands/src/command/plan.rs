@@ -18,8 +18,8 @@ pub(super) struct Directories<'a> {
     pub(super) hidden: &'a [PathBuf],
 }
 
-/// Makes the plan of a command of a task for the sandbox. `opened` is the workspace of the agent, and `guarded` are the
-/// protected paths in it.
+/// Makes the plan by which the sandbox runs a command of a task. `opened` is the workspace of the agent, and `guarded`
+/// are the protected paths in it.
 pub(super) fn plan(
     command: String,
     task: &TaskId,

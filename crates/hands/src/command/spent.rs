@@ -59,7 +59,8 @@ impl Ledger {
         }
     }
 
-    /// Writes what `spent` returns. A power cut may lose this, because a command shall not wait for the disk.
+    /// Writes what `spent` returns. Does not wait until the disk has stored these sums, because a command shall not
+    /// wait for the disk. So a power cut may lose them.
     pub(super) fn write(&self, task: &TaskId, spent: impl FnOnce() -> Spent) {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let file = self.file(task);
@@ -94,7 +95,7 @@ mod tests {
         let ledger = Ledger::new(state.path().to_owned());
         assert_eq!(ledger.read(&one), Spent { time_ms: 6, output_bytes: u64::MAX });
         assert_eq!(ledger.read(&other), Spent::default());
-        // The directory of a task that was removed is not made again.
+        // If the directory of a task was removed, `write` does not make it again.
         ledger.write(&other, || spent);
         assert_eq!(ledger.read(&other), Spent::default());
         fs::write(state.path().join("t-1").join(FILE), "{").unwrap();

@@ -48,8 +48,8 @@ pub(super) fn time_left(limits: &TaskLimits, spent: &Spent, running: u64) -> Dur
 /// run commands that delete files.
 const LEAST_DISK: u64 = 64 << 20;
 
-/// Returns how many bytes a command may add on disk. `limit` is the limit of one command, and `used` the size of
-/// the task's directories.
+/// Returns how many bytes a command may add on disk. `limit` is the limit of one command, and `used` is the size of the
+/// task's directories.
 pub(super) fn disk_left(limits: &TaskLimits, limit: u64, used: u64) -> u64 {
     limit.min(limits.disk_bytes.saturating_sub(used).max(LEAST_DISK))
 }
@@ -99,7 +99,8 @@ mod tests {
             prop_assert!(usages.iter().map(|usage| usage.processes).sum::<u64>() <= processes);
         }
 
-        /// However the time is waited for, commands run neither longer than their task may, nor end noticeably earlier.
+        /// A caller waits for `time_left` again and again. The time of the task is then used up after few waits, and
+        /// the commands run at most a few milliseconds longer than the task permits.
         #[test]
         fn waiting_for_the_time_that_is_left_ends_when_it_is_used_up(
             time_ms in 1..10_000_u64,

@@ -125,8 +125,8 @@ fn insert(text: &str, after: usize, new: &str) -> Result<Edited, EditFault> {
             spliced(text, at..at, &format!("{new}{}", ending.as_str()))
         }
         // The text is inserted after the last line of the file, and this line has no line end. So the last inserted
-        // line gets no line end either. But if this last line is blank, it gets a line end, because without one it
-        // would not count as a line.
+        // line gets no line end either. But if the last inserted line is blank, it gets a line end, because without one
+        // it would not count as a line.
         None => {
             let is_blank = new.is_empty() || new.ends_with('\n');
             let end = if is_blank { ending.as_str() } else { "" };
@@ -151,8 +151,8 @@ fn line_of(text: &str, place: usize) -> usize {
     text[..place].matches('\n').count().saturating_add(1)
 }
 
-/// Finds all places where `wanted` occurs in a text. Two places may overlap, because the model could mean either
-/// place.
+/// Finds all places where `wanted` occurs in a text. Places that overlap all count, because the model could mean any of
+/// them.
 fn places(text: &str, wanted: &str) -> Vec<usize> {
     let mut places = Vec::new();
     let mut from = 0;

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Reads and writes whole files in the workspaces of callers.
+/// Access to the workspaces of callers, for reading and writing whole files.
 #[derive(Clone)]
 pub struct Files {
     places: Arc<dyn Places>,

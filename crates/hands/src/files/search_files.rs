@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 const NAME: &str = "search_files";
 
-/// Finds lines that match a regular expression, or files that match a glob.
+/// The tool that finds lines that match a regular expression, or files that match a glob.
 pub struct SearchFiles {
     places: Arc<dyn Places>,
     bounds: Bounds,

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 const NAME: &str = "str_replace_editor";
 
-/// Views, creates and changes files of the caller's workspace.
+/// The tool that views, creates and changes files of the caller's workspace.
 pub struct StrReplaceEditor {
     files: Files,
 }

@@ -15,7 +15,7 @@ const ORIGIN_CHARS: usize = 300;
 /// Returns the current settings of the web tools.
 pub type WebSettings = Arc<dyn Fn() -> Settings + Send + Sync>;
 
-/// Makes web clients with the current settings.
+/// The source of web clients. Each client has the current settings.
 pub(super) struct Access {
     settings: WebSettings,
     /// The first call makes this client, and later calls use it again, because making a client reads the root

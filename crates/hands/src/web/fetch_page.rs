@@ -19,7 +19,7 @@ const NAME: &str = "fetch_page";
 /// Maximum number of characters of a page in one result.
 const SHOWN_CHARS: usize = 16_000;
 
-/// Returns the readable text of a page, or the page as a file if it is not text.
+/// The tool that returns the readable text of a page, or the page as a file if it is not text.
 pub(super) struct FetchPage {
     access: Arc<Access>,
 }

@@ -23,7 +23,7 @@ const SAVE_TO: &str = "saveTo";
 const NEEDS: &[Needs] =
     &[Needs { argument: SAVE_TO, group: ToolGroup::Files, reach: Reach::ChangesWorkspace }];
 
-/// Sends a request and returns the answer unchanged.
+/// The tool that sends a request and returns the answer unchanged.
 pub(super) struct HttpRequest {
     access: Arc<Access>,
     files: Files,

@@ -18,7 +18,7 @@ const NAME: &str = "web_search";
 /// Number of results if the call does not ask for another number.
 const HITS: usize = 8;
 
-/// Searches the web with the search provider in the settings.
+/// The tool that searches the web with the search provider in the settings.
 pub(super) struct WebSearch {
     access: Arc<Access>,
 }

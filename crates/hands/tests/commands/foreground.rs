@@ -60,7 +60,7 @@ fn git(directory: &Path, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// In a directory of the person, commands read the git directory and change nothing in it: only the system commits.
+/// In a directory of the person, commands read the git directory and change nothing in it, so they cannot commit.
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_do_not_change_the_git_directory_of_the_person() {
     for level in SANDBOXES {

@@ -25,7 +25,8 @@ async fn check(bench: &Bench, expect: &[Source]) {
     let id = started["id"].clone();
     let (look, sources) = call(bench, "bash_output", json!({"id": id})).await;
     assert_eq!((&look["running"], &sources), (&json!(true), &expect), "{look}");
-    // The sources are those of the network that the command has got at its start.
+    // Whether the web is one of the sources depends on the network that the command got at its start. A later change of
+    // the setting has no effect on the sources.
     let network = std::mem::replace(&mut bench.settings.lock().unwrap().network, Network::None);
     assert_eq!(call(bench, "bash_output", json!({"id": id})).await.1, expect);
     call(bench, "bash", json!({"command": "touch go"})).await;

@@ -9,8 +9,8 @@ use quick_xml::{Reader, XmlVersion};
 use super::Stop;
 use super::sink::{Part, Sink};
 
-/// Limit for the number of open elements. Real documents stay far below this limit, even a malformed document that
-/// never closes an element.
+/// Limit for the number of open elements. Real documents stay far below this limit, even if they are malformed and
+/// never close an element.
 const MAX_DEPTH: usize = 100_000;
 
 /// The name of the part around the notes to a slide: they are written between `<notes>` and `</notes>`.

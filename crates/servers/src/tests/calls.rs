@@ -200,8 +200,8 @@ async fn large_resources_of_a_result_are_not_all_read() {
     assert_eq!(told, [false, true, true], "{text}");
 }
 
-/// A resource for which no answer comes costs neither the result nor the connection: the server is told that nobody waits
-/// for the resource.
+/// If no answer comes for a resource, neither the result nor the connection is lost: polity tells the server that
+/// nobody waits for the resource any more.
 #[tokio::test]
 async fn a_resource_without_an_answer_is_given_up_and_the_result_is_kept() {
     let (hears, mut heard) = mpsc::unbounded_channel();

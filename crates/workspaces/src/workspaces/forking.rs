@@ -22,8 +22,9 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Returns whether a commit was made before the cut. Only commits that belong to no turn, such as merges, are judged
-    /// by their time, because git knows no milliseconds.
+    /// Returns whether the cut is after a commit. If the commit belongs to a turn, the turn decides and not the time,
+    /// because the times of git have no milliseconds. Only commits that belong to no turn, such as merges, are judged
+    /// by their time.
     fn is_after(&self, commit: &Commit) -> bool {
         match commit.turn {
             Some(turn) => self.ended.contains(&turn),
@@ -44,14 +45,15 @@ impl Workspaces {
         cut: &Cut,
         cancel: &CancellationToken,
     ) -> Result<Option<String>, Refusal> {
-        // The original is locked so that no commit writes objects while they are copied. Nobody else knows the fork
-        // yet, so nobody can wait for the original while it holds the fork.
+        // The original is locked so that no commit writes objects while the objects are copied. Holding two locks
+        // causes no deadlock here: nobody else knows the fork yet, so nobody else can hold the lock of the fork and
+        // wait for the lock of the original.
         let original = self.hold(original, cancel).await?;
         let fork = self.hold(fork, cancel).await?;
         Ok(fork.begin(&original, cut).await?)
     }
 
-    /// Removes everything that [`Self::fork`] has made for a task that then was not begun.
+    /// Removes everything that [`Self::fork`] has made for a new task, if this task was not begun after all.
     pub async fn discard(&self, fork: &TaskId, cancel: &CancellationToken) -> Result<(), Refusal> {
         let locked = self.hold(fork, cancel).await?;
         let directory = locked.task.clone();
@@ -95,8 +97,8 @@ async fn last_before(repository: &Repository, cut: &Cut) -> Result<Option<String
     Ok(before.last().map(|commit| commit.id))
 }
 
-/// Gives a repository all objects of another repository, as hard links, because git never changes an object. Copies the
-/// objects if the file system has no hard links.
+/// Gives a repository all objects of another repository. The objects become hard links, which is safe because git never
+/// changes an object. If the file system has no hard links, copies the objects.
 fn share_objects(from: &Path, to: &Path) -> Result<(), Problem> {
     for entry in fs::read_dir(from).map_err(Problem::io("read", from))? {
         let entry = entry.map_err(Problem::io("read", from))?;

@@ -77,7 +77,7 @@ impl Workspaces {
             _ => None,
         };
         let locked = self.lock(&caller.task, cancel).await?;
-        // Agents of other tasks may merge into the same directory of the person.
+        // The lock of the task is not enough: agents of other tasks may merge into the same directory of the person.
         let _guard = match person {
             Some(directory) => Some(self.lock_of(directory).lock_owned().await),
             None => None,

@@ -23,7 +23,7 @@ const PATCH_BYTES: usize = 256 << 10;
 /// Maximum number of files in a list.
 const FILES: usize = 20_000;
 
-/// Limits the number of commits in a list.
+/// The option of `git log` that limits the number of commits in a list.
 const COMMITS: &str = "--max-count=500";
 
 /// The ref of a temporary commit with the uncommitted changes of a workspace. This ref exists only during a

@@ -155,7 +155,7 @@ fn table(trapped: &Trapped) -> Vec<String> {
             format!("{way}/"),
         ]
     };
-    // Whatever could lead elsewhere, before whatever could be there.
+    // Each path that could lead elsewhere, followed by each path that could be there.
     let joined = FIRSTS.iter().flat_map(|first| LASTS.iter().map(move |last| format!("{first}/{last}")));
     ways.iter().flat_map(spellings).chain(joined).collect()
 }

@@ -23,7 +23,7 @@ const CHARS_BEFORE_MATCH: usize = 80;
 /// Maximum number of characters of the pattern in the heading of the result.
 const MAX_HEADING_CHARS: usize = 100;
 
-/// Separates lines that are not neighbours in the file.
+/// The line that the result has between two lines that are not neighbours in the file.
 const SEPARATOR: &str = "--";
 
 /// The result of a search while it runs.
@@ -242,7 +242,7 @@ struct Line {
     kind: LineKind,
 }
 
-/// Collects the matching lines of one file and their context.
+/// A collector of the matching lines of one file and their context.
 struct Lines<'m> {
     path: String,
     matcher: &'m RegexMatcher,

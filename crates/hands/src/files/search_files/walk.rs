@@ -45,7 +45,7 @@ impl Found<'_> {
     }
 }
 
-/// Called with each file. `Break` ends the walk.
+/// The function that the walk calls with each file. If the function returns `Break`, the walk ends.
 pub(super) type Visit<'v> = dyn FnMut(&Found<'_>) -> ControlFlow<()> + 'v;
 
 /// Visits a single file, or all files below a directory. An ignore file cannot exclude the path `start` itself.

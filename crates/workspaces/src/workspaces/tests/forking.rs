@@ -19,7 +19,8 @@ fn in_fork(agent: &str) -> Caller {
     Caller { agent: AgentId::new(agent), task: fork(), role: "Role".to_owned(), place }
 }
 
-/// Begins the workspace of the fork. At the cut, these turns had ended. Returns the commit.
+/// Begins the workspace of the fork, with a cut at which exactly the turns in `ended` had ended. Returns the result
+/// of `Workspaces::fork`.
 async fn begin(world: &World, ended: &[i64]) -> Option<String> {
     let cut = Cut { ended: ended.iter().copied().collect(), at: i64::MAX };
     world.all.fork(&fork(), &task(), &cut, &CancellationToken::new()).await.unwrap()
