@@ -13,7 +13,8 @@
 
 #![expect(missing_docs, reason = "a comment that only repeats the name of a field helps nobody")]
 
-// Circle: `arguments` imports the types of arguments, and the type of a role imports `CreateRole` from `arguments`.
+// Circle: `arguments` imports its submodules, which contain the types of arguments, and one of them imports `CreateRole`
+// from `arguments`.
 pub mod arguments;
 pub mod budget;
 pub mod foresee;

@@ -8,9 +8,9 @@
 //! paths of a workspace.
 //!
 //! Every operation begins at a directory handle of the library cap-std. On Linux, cap-std lets the kernel resolve the
-//! whole path beneath the handle (`openat2` with `RESOLVE_BENEATH`). If this system call does not exist or is
-//! forbidden, and on macOS, cap-std opens the path component by component and resolves links itself. This crate does
-//! not call `openat2` itself: for systems without `openat2`, it would need code of its own that does the same as
+//! whole path beneath the handle (`openat2` with `RESOLVE_BENEATH`). On macOS, and on a Linux where this system call
+//! does not exist or is forbidden, cap-std opens the path component by component and resolves links itself. This crate
+//! does not call `openat2` itself: for systems without `openat2`, it would need code of its own that does the same as
 //! cap-std, and such code is easy to get wrong. Writes are stricter: they follow no links at all.
 //!
 //! The operations block, so async code must call them in `spawn_blocking`. This crate must not know tools, agents,

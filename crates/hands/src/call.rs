@@ -88,7 +88,8 @@ type HostRule = dyn Fn(&str) -> Result<(), String> + Send + Sync;
 pub struct Hosts(Arc<HostRule>);
 
 impl Hosts {
-    /// Makes a rule from a function. The error says why requests to the host are forbidden.
+    /// Makes a rule from `check`, which gets the name of a host. If `check` returns an error, requests to this host are
+    /// forbidden, and the error says why.
     pub fn new(check: impl Fn(&str) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }

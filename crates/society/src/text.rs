@@ -157,11 +157,11 @@ text_keys! {
     /// The word for root in places that show the names of roles.
     SystemRootRole = "system.root_role" [];
 
-    /// The line above the medium or text of an attached artifact: names the artifact.
+    /// The line above the medium or text of an attached artifact. It names the artifact.
     AttachmentLabel = "attachment.label" ["filename", "reference"];
     /// The line before a text that a tool took from outside the society.
     ToolQuoted = "attachment.quoted" ["origin"];
-    /// The line above the medium of an artifact that a tool call fetched: names the artifact.
+    /// The line above the medium of an artifact that a tool call fetched. It names the artifact.
     ToolMediaLabel = "attachment.tool_media_label" ["filename", "reference", "call"];
     /// The first line of an attachment block, which takes the place of an attachment that is not shown.
     AttachmentHeading = "attachment.heading" [];

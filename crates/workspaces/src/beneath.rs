@@ -79,7 +79,7 @@ pub(crate) struct Stamp {
     /// The time of the last change of the content or the metadata, in seconds and nanoseconds. Programs cannot set
     /// this time.
     pub(crate) changed: (i64, i64),
-    /// The inode number, which differs between two files with the same name and content.
+    /// The inode number. It shows that a file was replaced by another file with the same content.
     pub(crate) inode: u64,
     /// The type and the permissions, as the system call `stat` returns them.
     pub(crate) mode: u64,

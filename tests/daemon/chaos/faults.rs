@@ -254,9 +254,9 @@ impl Chaos {
             _ => fault,
         };
         // The circuit of a service opens after five failures in a row, and a sixth failure is a failed probe: a single
-        // request that tests whether the service works again. All waiting calls share the failure of a probe. These
-        // calls have an attempt left for one shared failure but not for two, so a second probe must not fail. With
-        // three calls at a time the limit is lower, because their failures may come in another order.
+        // request that tests whether the service works again. Each failed probe uses up one
+        // attempt of every waiting call. The calls can afford one failed probe but not two, so the faults stop before a
+        // second probe. With three calls at a time the limit is lower, because their failures may come in another order.
         let most_in_a_row = match self.places {
             Places::One => 6,
             Places::Three => 4,

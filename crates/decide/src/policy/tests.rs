@@ -316,7 +316,7 @@ proptest! {
                 _ => {}
             }
         }
-        // A call describes media at most once per service, and asks at most twice for a summary of its history.
+        // With each service, a call describes media at most once, and asks for a summary of its history at most twice.
         for service in 0..services {
             let made = |what: Next| asked.iter().filter(|asked| asked.service == service && asked.followed_by == what).count();
             prop_assert!(made(Next::DescribeMedia) <= 1 && made(Next::Compact) <= 2);

@@ -151,7 +151,8 @@ pub(super) fn doing(facts: Facts, moment: Option<&Doing>) -> Doing {
     }
 }
 
-/// Reads what the rows say about the agents of a page, in one task or in all: five statements for the whole page.
+/// Reads the facts about the agents of a page from the database, for one task or for all tasks. Runs five statements for
+/// the whole page, not for each agent.
 /// `ended` and `paused` stay empty; the caller has read them with the agent.
 pub(super) async fn facts(
     connection: &mut Connection,

@@ -217,8 +217,8 @@ impl Reference {
         json!({"limits": limits, "mcpServers": servers, "tools": {"root": root, "policy": rules}})
     }
 
-    /// Returns all names under which a group can be given: its own name, and the name of the shared group if the server
-    /// of the group is in the shared group.
+    /// Returns all names by which a role can ask for a group of tools: the group's own name and, if its server belongs to
+    /// the shared group, also the name of the shared group.
     fn names(&self, group: &ToolGroup) -> Vec<ToolGroup> {
         let shares =
             *group == group_named("mcp:git") || *group == group_named("mcp:hub") && self.hub == Hub::Shares;

@@ -16,7 +16,7 @@ const MOST_ATTRIBUTES: usize = 200;
 /// Maximum length of the name of a tag, in bytes.
 const LONGEST_NAME: usize = 100;
 
-/// Maximum length of white space, of a name, or of a value without quotes within a tag, in bytes.
+/// Maximum length, in bytes, of one part of a tag: white space, the name of an attribute, or a value without quotes.
 const LONGEST_STRETCH: usize = 8 * 1024;
 
 /// Escapes each `<` that begins a tag with too many attributes, or with a part that is too long.

@@ -382,7 +382,8 @@ fn of_the_person(society: &Society) -> Vec<String> {
     };
     let mut answers = told.filter(is_answer);
     let answer = answers.next_back().and_then(|message| message.words.as_deref());
-    // If root fails before its last word, the person is told that the prompt has no answer, and keeps the interim texts.
+    // If root fails before it sends its final text, the person is told that the prompt has no answer. The interim texts
+    // that the person has already got remain.
     let is_failure = |message: &Message| message.receiver == "user" && message.is_unanswered;
     if answer.is_none() && society.messages.values().any(is_failure) {
         return violations;
