@@ -50,6 +50,8 @@ fn a_model_without_tools_is_foreseen() {
     let text = warning["text"].as_str().expect("a text");
     assert_eq!(warning["code"], "no_tools");
     assert!(text.starts_with("The model of service one calls no tools"), "{text}");
+    // The live view warns before it sends the message, and decides from this field.
+    assert_eq!(serving.call("GET /api/services/one", b"").json()["callsTools"], false);
 
     let told = run(&polity, &["how much is it?"]).expect_code(0);
     assert_eq!(told.stdout, "42\n");

@@ -17,9 +17,24 @@ const gone = (page) => until("nothing is told", async () => (await page.locator(
 /** Runs a society whose only model at first takes nothing but text. */
 export async function foreseesOf(browser, binary, says) {
   await withSociety(browser, binary, { name: "the message box", services: [WORDS] }, async ({ daemon, page }) => {
+    await aboutTools(page, daemon, says);
     await aboutFiles(page, daemon, says);
     await aboutReceivers(page, daemon, says);
   });
+}
+
+async function aboutTools(page, daemon, says) {
+  says("the message box says before a task starts that the model of root calls no tools");
+  const text = page.locator("textarea[name=text]");
+  await text.fill("数一数");
+  daemon.configure("llmservices.json", { services: [{ ...WORDS, capabilities: { input: ["text"], output: ["text"] } }] });
+  await told(page, "no_tools").filter({ hasText: "service words calls no tools" }).waitFor();
+  await page.locator("button.language").click();
+  await told(page, "no_tools").filter({ hasText: "服务 words 的模型不能调用工具" }).waitFor();
+  await page.locator("button.language").click();
+  daemon.configure("llmservices.json", { services: [WORDS] });
+  await gone(page);
+  await text.fill("");
 }
 
 async function attach(page, ...files) {

@@ -23,6 +23,9 @@ pub struct ServiceView {
     pub base_url: String,
     /// The input and output capabilities of the model.
     pub capabilities: Capabilities,
+    /// Whether agents get tools on this service. False only if the configuration declares output capabilities without
+    /// `tool_calling`.
+    pub calls_tools: bool,
     /// Tags by which the service is chosen for a role.
     pub capability_tags: Vec<String>,
     /// The kinds of work for which the service is suitable.

@@ -86,7 +86,7 @@ export function many({ agents: agentCount, events: eventCount, asOf = eventCount
   const tasks = TASKS.map((title, at) => ({ id: `t${at}`, title, state: at === 0 ? "open" : "idle", ...(at ? { outcome: at === 1 ? "answered" : "awaits_user" } : {}), createdAt: BEGAN + at * 60000, agents: Math.floor(agentCount / 3), usage: usage(at * 999), waitingForUser: at === 2 ? 1 : 0 }));
 
   const service = (id, model, input, state) => ({
-    id, name: id, model, baseURL: "http://127.0.0.1:11434/v1", capabilities: { input, output: ["text", "tool_calling"] }, capabilityTags: ["多模态"],
+    id, name: id, model, baseURL: "http://127.0.0.1:11434/v1", capabilities: { input, output: ["text", "tool_calling"] }, callsTools: true, capabilityTags: ["多模态"],
     contextWindow: 32768, maxConcurrent: 2, isDefault: id === "local", keySet: id !== "local", agents: Math.floor(agentCount / 2), state, usage: usage(4321), price: { input: 0.25, output: 2 },
   });
 

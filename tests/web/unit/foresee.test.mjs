@@ -5,7 +5,7 @@ import { fresh } from "../../../crates/api/web/assets/draft.js";
 import { foresee } from "../../../crates/api/web/assets/foresee.js";
 import { LANGUAGES, texts } from "../../../crates/api/web/assets/i18n.js";
 
-const service = (id, input, more = {}) => ({ id, capabilities: { input: ["text", ...input], output: ["text"] }, isDefault: id === "words", ...more });
+const service = (id, input, more = {}) => ({ id, capabilities: { input: ["text", ...input], output: ["text"] }, callsTools: true, isDefault: id === "words", ...more });
 const WORDS = service("words", [], { contextWindow: 100 });
 const EYES = service("eyes", ["vision"]);
 const FILES = service("files", ["file"]);
@@ -68,6 +68,28 @@ test("what is too large or too long", () => {
   check([WORDS, EYES], { text: "x".repeat(401), to: "writer" }, [], "does_not_fit");
 });
 
+test("a model that calls no tools, if it is root's and the message begins a task", () => {
+  const bare = { ...WORDS, callsTools: false };
+  const [told] = check([bare, EYES], { text: "count" }, [], "no_tools");
+  assert.deepEqual(told, { code: "no_tools", service: "words" });
+  check([bare], {}, ["a.txt text/plain"], "no_tools");
+  check([bare], { text: "x".repeat(401) }, ["a.png image/png"], "does_not_fit", "no_tools", "nobody_takes");
+  check([WORDS, { ...EYES, callsTools: false }], { text: "count", service: "eyes" }, [], "no_tools");
+  check([WORDS, { ...EYES, callsTools: false }], { text: "count" }, []);
+  check([bare, EYES], { text: "count", service: "eyes" }, []);
+  check([bare], { text: "count", task: "t-1" }, []);
+  check([bare], { text: "count", to: "writer" }, []);
+  check([bare], { text: " " }, []);
+});
+
+test("the warning about tools has the words of the daemon", () => {
+  for (const language of Object.keys(LANGUAGES)) {
+    const file = readFileSync(new URL(`../../../prompts/${language}/texts.toml`, import.meta.url), "utf8");
+    const [, warnings] = file.split("[warning]\n");
+    assert.equal(texts(language)("foreseen.no_tools", { service: "words" }), warnings.match(/^no_tools = "(.+)"$/m)[1].replace("{service}", "words"), language);
+  }
+});
+
 test("before the services and the limits are known, nothing is foreseen", () => {
   const draft = { ...fresh(), files: [{ id: 1, name: "a.png", file: { type: "image/png", size: 1 } }] };
   assert.deepEqual(foresee(draft, { ...modelOf([]) }), []);
@@ -77,6 +99,6 @@ test("before the services and the limits are known, nothing is foreseen", () => 
 test("every warning has a text in every language", () => {
   const source = readFileSync(new URL("../../../crates/api/web/assets/foresee.js", import.meta.url), "utf8");
   const codes = [...source.matchAll(/add\("(\w+)"/g)].map((match) => match[1]).concat("paused", "parked");
-  assert.equal(codes.length, 9);
+  assert.equal(codes.length, 10);
   for (const language of Object.keys(LANGUAGES)) for (const code of codes) assert.ok(texts(language).has(`foreseen.${code}`), `${language} ${code}`);
 });

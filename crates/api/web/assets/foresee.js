@@ -2,6 +2,7 @@
 // the limits, and the names and types of the attached files. The daemon also knows the bytes of the files. When it
 // accepts a message, it warns of further problems that it has found.
 
+import { sendable } from "./draft.js";
 import { endOf } from "./looks.js";
 
 /** The input capability that each kind of medium needs. */
@@ -66,6 +67,8 @@ export function foresee(draft, model) {
   if (draft.text.length > window && tokensOf(draft.text) > window) {
     add("does_not_fit", { service: reader.id, n: tokensOf(draft.text), window });
   }
+  // Only tell this about a message that begins a task. An empty draft is no message, even if it is addressed to root.
+  if (draft.to === "root" && reader && !reader.callsTools && sendable(draft)) add("no_tools", { service: reader.id });
 
   const undecoded = draft.files.filter((one) => UNDECODED.includes(endOf(one.name)));
   if (undecoded.length > 0) add("undecoded", { names: named(undecoded) });

@@ -380,6 +380,7 @@ pub(super) fn services() -> Vec<ServiceView> {
             input: vec![Capability::TEXT, Capability::VISION],
             output: vec![Capability::TEXT],
         },
+        calls_tools: false,
         capability_tags: Vec::new(),
         description: None,
         context_window: None,

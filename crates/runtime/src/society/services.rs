@@ -120,6 +120,7 @@ fn view(
         // The URL contains no secret: the registry accepts no URL with a user name, a password or a query.
         base_url: service.endpoint.base_url.clone(),
         capabilities: service.capabilities.clone(),
+        calls_tools: service.tools_allowed(),
         capability_tags: service.capability_tags.clone(),
         description: Some(service.description.clone()).filter(|text| !text.is_empty()),
         context_window: service.context_window,
