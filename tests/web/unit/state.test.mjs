@@ -46,6 +46,13 @@ test("who is halted stays so whatever else happens, until it is resumed", () => 
   }
 });
 
+test("who is stopped rests and is parked no longer, but stays paused", () => {
+  for (const [event, state] of [["turn_started", "idle"], ["agent_parked", "idle"], ["agent_paused", "paused"], ["agent_ended", "ended"]]) {
+    const model = after(begun(agent("a")), { seq: 11, event, agent: "a" }, { seq: 12, event: "agent_stopped", agent: "a" });
+    assert.equal(stateOf(model, "a"), state, event);
+  }
+});
+
 test("a hired agent hangs below who hired it, with the name of its role", () => {
   const model = after(begun(agent("root")),
     { seq: 11, event: "role_created", task: "t", role: "r1", name: "reader", creator: "root", service: "s" },

@@ -196,7 +196,9 @@ function apply(next, change, entry) {
       return stale("agents", "tasks");
     case "agent_resumed":
     case "agent_stopped":
-      touch(entry.agent, (agent) => (agent.state === "ended" ? {} : resting(agent)));
+      // A stop does not end a pause.
+      touch(entry.agent, (agent) => (agent.state === "ended" || (agent.state === "paused" && entry.event === "agent_stopped")
+        ? {} : resting(agent)));
       return stale("agents", "tasks", "questions");
     case "message_accepted":
       if (entry.to === "user" || entry.from === "user") stale("questions", "tasks");
