@@ -227,6 +227,27 @@ fn a_task_that_counts_as_answered_is_stuck_while_root_waits() {
 
     assert_eq!(society.daemon.call(&format!("POST /api/tasks/{task}/stop"), b"").status, 200);
     society.until("root waits for nobody", |now| stuck(now, "answered").is_null());
+    assert_eq!(stuck(&society.now(), "parked"), Value::Null, "the stopped worker is still parked");
+    let shown = society.daemon.call(&format!("GET /api/tasks/{task}"), b"").json();
+    assert_eq!(shown["outcome"], "answered", "{shown}");
+}
+
+#[test]
+fn a_parked_agent_is_stuck_until_it_is_stopped() {
+    let society = Society::with_a_parked_worker();
+    let worker = society.worker();
+    let parked = stuck(&society.now(), "parked");
+    let stop = json!({"remedy": "stop_agent", "agent": worker});
+    assert!(parked["remedies"].as_array().expect("remedies").contains(&stop), "{parked}");
+    let stopped = society.daemon.call(&format!("POST /api/agents/{worker}/stop"), b"").json();
+    assert_eq!(stopped["agents"], json!([worker]));
+    // Root is told that its request has failed, and waits for nobody any more.
+    society.until("nothing waits any more", |now| {
+        let is_stuck = ["parked", "answered"].iter().any(|kind| !stuck(now, kind).is_null());
+        !is_stuck && now["workingTotal"] == 0
+    });
+    let shown = society.daemon.call(&format!("GET /api/agents/{worker}"), b"").json();
+    assert_eq!(shown["state"], "idle", "{shown}");
 }
 
 #[test]
@@ -299,6 +320,10 @@ fn a_turn_of_root_begins_again_with_another_service() {
     let turn = turn.to_string();
     let again = ["fork", task, "--turn", &turn, "--service", "two", "--wait", "--data", "data"];
     assert_eq!(society.polity.run(&again).expect_code(0).stdout, "42\n");
+
+    // In the first task, root still pauses for an hour. A stop ends the pause.
+    assert_eq!(society.daemon.call(&format!("POST /api/tasks/{task}/stop"), b"").status, 200);
+    society.until("root pauses no longer", |now| now["workingTotal"] == 0 && card(now, "root").is_null());
 }
 
 #[test]

@@ -358,8 +358,9 @@ pub(crate) async fn abandon(
     write.await
 }
 
-/// Parks a conversation that cannot continue. A parked conversation does nothing until its agent is resumed. The
-/// parent is told.
+/// Parks a conversation that cannot continue. A parked conversation does nothing until its agent is resumed or stopped.
+/// The parent is told. If the conversation has nothing to do any more, because the person has stopped its work after the
+/// last failure, it is not parked.
 pub(crate) async fn park(
     handles: &Handles,
     conversation: &Conversation,
@@ -369,7 +370,9 @@ pub(crate) async fn park(
     let conversation = conversation.clone();
     let write = handles.store.write(move |tx| {
         Box::pin(async move {
-            if !holds::insert(tx, &conversation, &reason).await? {
+            if turns::to_do(&mut tx.connection, &conversation).await? == ToDo::Nothing
+                || !holds::insert(tx, &conversation, &reason).await?
+            {
                 return Ok(());
             }
             closing::tell_parked(tx, &snapshot, &conversation, &reason, None).await

@@ -7,8 +7,7 @@
 use crate::driver::closing;
 use polity_registry::Snapshot;
 use polity_society::agent::Standing;
-use polity_society::id::{AgentId, TaskId};
-use polity_society::message::{Message, Sender};
+use polity_society::id::{AgentId, MessageId, TaskId};
 use polity_society::notice::Notice;
 use polity_store::Bell;
 use polity_store::{
@@ -78,7 +77,7 @@ pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>
             let mut resumed = Vec::new();
             for agent in meant {
                 let was_paused = agents::unpause(tx, &agent).await?;
-                let released = holds::release(tx, &agent).await?;
+                let released = holds::release(tx, &agent, None).await?;
                 if !was_paused && released.is_empty() {
                     continue;
                 }
@@ -100,9 +99,9 @@ pub(crate) async fn resume(store: &Store, target: Target) -> Result<Vec<AgentId>
     write.await
 }
 
-/// Stops the work of agents: their turns stop, and requests to them fail. Askers are told, except askers that were
-/// stopped in the same action. The agents stay in the society, and can get new messages. Returns the agents that had
-/// work.
+/// Stops the work of agents: their turns stop, requests to them fail, their questions to the person are dropped, and
+/// they are parked no longer. Askers are told, except askers that were stopped in the same action. The agents stay in
+/// the society, and can get new messages; a paused agent stays paused. Returns the agents that had something to stop.
 pub(crate) async fn stop(
     store: &Store,
     snapshot: Arc<Snapshot>,
@@ -112,29 +111,35 @@ pub(crate) async fn stop(
         Box::pin(async move {
             let alone = matches!(target, Target::Agent(_));
             let meant = meant(tx, target).await?;
+            let open = tasks::open(&mut tx.connection).await?;
             let mut touched = BTreeSet::new();
+            let mut unanswered = BTreeSet::new();
             let mut stopped = Vec::new();
             for agent in &meant {
-                let to_do = work::tasks(&mut tx.connection, agent).await?;
+                let to_stop = work::to_stop(&mut tx.connection, agent).await?;
                 // Ring this bell even for an agent without messages and turns, because its only work may be a
                 // background command.
                 tx.ring(Bell::EndCommands(agent.clone()));
-                if !to_do.is_empty() {
+                if !to_stop.is_empty() {
                     tx.ring(Bell::Halt(agent.clone()));
                     stopped.push(agent.clone());
                 }
-                for task in to_do {
+                for task in to_stop {
                     let conversation = Conversation { agent: agent.clone(), task: task.clone() };
-                    stop_one(tx, &snapshot, &conversation, &meant).await?;
+                    if stop_one(tx, &snapshot, &conversation, &meant).await? == Lost::Answer {
+                        unanswered.insert(task.clone());
+                    }
                     touched.insert(task);
                 }
             }
             if !alone && meant.iter().any(AgentId::is_root) {
-                touched.extend(tasks::open(&mut tx.connection).await?);
+                touched.extend(open.iter().cloned());
             }
             for task in touched {
-                if meant.iter().any(AgentId::is_root) {
-                    // Mark the task as stopped by the person. Then root gets no nudge about the missing answer.
+                if meant.iter().any(AgentId::is_root) && (open.contains(&task) || unanswered.contains(&task))
+                {
+                    // Mark the task as stopped by the person. Then root gets no nudge about the missing answer, and the
+                    // task does not count as answered. If the task was idle and nobody waited for it, its outcome stays.
                     tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
                 }
                 if !alone {
@@ -151,7 +156,7 @@ pub(crate) async fn stop(
 }
 
 /// Stops a task: ends the work of agents in this task, and lets the requests to them fail. The work of the same agents
-/// in other tasks continues. Returns the agents that had work in the task.
+/// in other tasks continues. Returns the agents that had something to stop in the task.
 pub(crate) async fn stop_task(
     store: &Store,
     snapshot: Arc<Snapshot>,
@@ -163,17 +168,20 @@ pub(crate) async fn stop_task(
                 return Err(Stopped::Refused(SteerError::NoTask(task)));
             }
             let all = agents::live_subtree(&mut tx.connection, &AgentId::root()).await?;
+            let mut lost = Lost::Nothing;
             let mut stopped = Vec::new();
             for agent in &all {
-                if !work::tasks(&mut tx.connection, agent).await?.contains(&task) {
+                if !work::to_stop(&mut tx.connection, agent).await?.contains(&task) {
                     continue;
                 }
                 let conversation = Conversation { agent: agent.clone(), task: task.clone() };
-                stop_one(tx, &snapshot, &conversation, &all).await?;
+                if stop_one(tx, &snapshot, &conversation, &all).await? == Lost::Answer {
+                    lost = Lost::Answer;
+                }
                 tx.ring(Bell::HaltIn(conversation));
                 stopped.push(agent.clone());
             }
-            if tasks::open(&mut tx.connection).await?.contains(&task) {
+            if lost == Lost::Answer || tasks::open(&mut tx.connection).await?.contains(&task) {
                 tasks::stop(tx, &task, tasks::STOPPED_BY_USER).await?;
                 let to_user = Conversation { agent: AgentId::user(), task };
                 work::drop_delayed(tx, &to_user, &all).await?;
@@ -207,48 +215,53 @@ async fn meant(tx: &mut Tx, target: Target) -> Result<Vec<AgentId>, Stopped<Stee
     Ok(agents::live_subtree(&mut tx.connection, &top).await?)
 }
 
+/// What the person can no longer get after a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lost {
+    /// An answer: a request of the person was taken back, or a turn of root was stopped.
+    Answer,
+    Nothing,
+}
+
 /// Stops the work of one agent in one task.
 async fn stop_one(
     tx: &mut Tx,
     snapshot: &Snapshot,
     conversation: &Conversation,
     stopped: &[AgentId],
-) -> Result<(), Error> {
-    let mut asked: Vec<(AgentId, _)> = messages::open_requests(&mut tx.connection, conversation)
+) -> Result<Lost, Error> {
+    let Conversation { agent, task } = conversation;
+    let mut asked: Vec<(AgentId, MessageId)> = messages::open_requests(&mut tx.connection, conversation)
         .await?
         .into_iter()
         .map(|request| (request.from, request.id))
         .collect();
-    if let Some(open) = turns::open(&mut tx.connection, conversation).await? {
-        closing::stop(tx, snapshot, conversation, &open).await?;
+    let open = turns::open(&mut tx.connection, conversation).await?;
+    if let Some(open) = &open {
+        closing::stop(tx, snapshot, conversation, open).await?;
     }
     for (_, request) in &asked {
         messages::fail(tx, request).await?;
     }
-    for message in work::drop_unread(tx, conversation).await? {
-        asked.extend(unanswered(message));
-    }
+    asked.extend(work::drop_unread(tx, conversation).await?);
     // Withdraw the person's requests to this agent, so that no later message of the agent counts as their answer.
-    work::withdraw(tx, conversation).await?;
-    commands::stopped(tx, &conversation.agent, Some(&conversation.task)).await?;
-    let event = Event::AgentStopped { task: conversation.task.clone(), agent: conversation.agent.clone() };
-    events::append(tx, &event).await?;
+    let withdrawn = work::withdraw(tx, conversation).await?;
+    work::drop_questions(tx, conversation).await?;
+    holds::release(tx, agent, Some(task)).await?;
+    commands::stopped(tx, agent, Some(task)).await?;
+    events::append(tx, &Event::AgentStopped { task: task.clone(), agent: agent.clone() }).await?;
+    // The person stopped the work, so the person needs no notice.
+    asked.retain(|(asker, _)| !asker.is_user() && !stopped.contains(asker));
+    if !asked.is_empty() && !tasks::open(&mut tx.connection).await?.contains(task) {
+        // The notices give the askers work.
+        tasks::wake(tx, task).await?;
+    }
     for (asker, message) in asked {
-        // The person stopped the work, so the person needs no notice.
-        if !asker.is_user() && !stopped.contains(&asker) {
-            let notice = Notice::Stopped { agent: conversation.agent.clone(), message: message.clone() };
-            apply::tell(tx, snapshot, &conversation.task, &asker, notice, Some(message)).await?;
-        }
+        let notice = Notice::Stopped { agent: agent.clone(), message: message.clone() };
+        apply::tell(tx, snapshot, task, &asker, notice, Some(message)).await?;
     }
-    Ok(())
-}
-
-/// Returns the asker and the id of a request that will never be read; `None` for other messages.
-fn unanswered(message: Message) -> Option<(AgentId, polity_society::id::MessageId)> {
-    match (message.from, message.expects) {
-        (Sender::Party(asker), polity_society::message::Expects::Answer) => Some((asker, message.id)),
-        _ => None,
-    }
+    let is_root_stopped = agent.is_root() && open.is_some();
+    Ok(if withdrawn || is_root_stopped { Lost::Answer } else { Lost::Nothing })
 }
 
 #[cfg(test)]

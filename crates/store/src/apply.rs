@@ -2,8 +2,8 @@
 //! supervisor look at a conversation).
 
 use super::{
-    Conversation, Error, Tx, agents, artifacts, commands, contacts, events, messages, records, roles, tasks,
-    turns,
+    Conversation, Error, Tx, agents, artifacts, commands, contacts, events, holds, messages, records, roles,
+    tasks, turns,
 };
 use crate::Bell;
 use crate::record::Record;
@@ -122,6 +122,8 @@ async fn end_agent(tx: &mut Tx, agent: &AgentId, reason: String) -> Result<bool,
         records::append(tx, &conversation, turn, &Record::Stopped { reason: reason.clone() }).await?;
         turns::end(tx, turn, turns::Ended::Stopped).await?;
     }
+    // Nobody can resume an ended agent, so it must not stay parked.
+    holds::release(tx, agent, None).await?;
     events::append(tx, &Event::AgentEnded { agent: agent.clone(), reason }).await?;
     tx.ring(Bell::Halt(agent.clone()));
     commands::stopped(tx, agent, None).await?;

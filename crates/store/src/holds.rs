@@ -1,5 +1,6 @@
 //! Tables `holds` and `releases`. A row of `holds` is a parked conversation: it could not continue, so it does nothing
-//! until its agent is resumed. A row of `releases` is a resumed conversation, with its last turn before it was resumed.
+//! until its agent is resumed or stopped. A row of `releases` is a conversation that is parked no longer, with its last
+//! turn before that.
 
 use super::{Conversation, Error, Tx};
 use polity_society::id::{AgentId, TaskId};
@@ -9,7 +10,7 @@ const INSERT: &str =
     "INSERT INTO holds (agent, task, reason, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
 const HELD: &str = "SELECT EXISTS (SELECT 1 FROM holds WHERE agent = ?1 AND task = ?2)
     OR EXISTS (SELECT 1 FROM agents WHERE id = ?1 AND paused_at IS NOT NULL)";
-const RELEASE: &str = "DELETE FROM holds WHERE agent = ?1 RETURNING task";
+const RELEASE: &str = "DELETE FROM holds WHERE agent = ?1 AND (?2 IS NULL OR task = ?2) RETURNING task";
 const RELEASED: &str = "INSERT INTO releases (agent, task, turn)
     VALUES (?1, ?2, coalesce((SELECT max(id) FROM turns WHERE agent = ?1 AND task = ?2), 0))
     ON CONFLICT DO UPDATE SET turn = excluded.turn";
@@ -40,9 +41,15 @@ pub async fn of_task(connection: &mut Connection, task: &TaskId) -> Result<Vec<(
     Ok(rows.iter().map(read).collect())
 }
 
-/// Resumes the parked conversations of an agent, and returns them.
-pub async fn release(tx: &mut Tx, agent: &AgentId) -> Result<Vec<Conversation>, Error> {
-    let rows = polity_sql::query(RELEASE).bind(agent.as_str()).fetch_all(&mut tx.connection).await?;
+/// Ends the parking of an agent's conversations, in one task or in all tasks, and returns these conversations. The turns
+/// that failed before no longer count.
+pub async fn release(
+    tx: &mut Tx,
+    agent: &AgentId,
+    task: Option<&TaskId>,
+) -> Result<Vec<Conversation>, Error> {
+    let query = polity_sql::query(RELEASE).bind(agent.as_str()).bind(task.map(TaskId::as_str));
+    let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("holds::released");
     let mut released = Vec::with_capacity(rows.len());
     for row in rows {

@@ -1,45 +1,81 @@
 //! Finds and drops the work of an agent: open turns, unread messages and unanswered requests.
 
-use super::{Conversation, Error, Tx, messages};
-use polity_society::id::{AgentId, TaskId};
-use polity_society::message::Message;
-use polity_sql::Connection;
+use super::{Conversation, Error, Tx};
+use polity_society::id::{AgentId, MessageId, TaskId};
+use polity_sql::{Connection, Row};
 
-const TASKS: &str = "SELECT task FROM turns WHERE agent = ?1 AND state = 'open'
+/// Finds the tasks in which an agent has work.
+macro_rules! with_work {
+    () => {
+        "SELECT task FROM turns WHERE agent = ?1 AND state = 'open'
     UNION SELECT task FROM messages INDEXED BY messages_waiting WHERE receiver = ?1 AND state = 'queued'
     UNION SELECT task FROM messages INDEXED BY messages_delayed WHERE receiver = ?1 AND state = 'delayed'
     UNION SELECT task FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND expects = 'answer'
-    AND answered_by IS NULL AND state IN ('in_turn', 'done')";
+    AND answered_by IS NULL AND state IN ('in_turn', 'done')"
+    };
+}
+
+const TASKS: &str = with_work!();
+const TO_STOP: &str = concat!(
+    with_work!(),
+    "
+    UNION SELECT task FROM holds WHERE agent = ?1
+    UNION SELECT task FROM messages INDEXED BY messages_asked WHERE sender = ?1 AND expects = 'answer'
+    AND answered_by IS NULL AND receiver = 'user' AND state IN ('queued', 'in_turn', 'done')"
+);
 const DROP: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_waiting WHERE receiver = ?1 AND task = ?2 AND state = 'queued'
         UNION SELECT seq FROM messages INDEXED BY messages_delayed
-        WHERE receiver = ?1 AND task = ?2 AND state = 'delayed') RETURNING *";
+        WHERE receiver = ?1 AND task = ?2 AND state = 'delayed')
+    RETURNING seq, id, sender, expects = 'answer' AS is_request";
 const DROP_DELAYED: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_delayed WHERE receiver = ?1 AND task = ?2 AND state = 'delayed'
         AND sender IN (SELECT value FROM json_each(?3)))";
 const WITHDRAW: &str = "UPDATE messages SET state = 'bounced' WHERE seq IN (
         SELECT seq FROM messages INDEXED BY messages_open_requests WHERE receiver = ?1 AND task = ?2
         AND expects = 'answer' AND answered_by IS NULL AND sender = 'user' AND state IN ('in_turn', 'done', 'failed'))";
+const DROP_QUESTIONS: &str = "UPDATE messages SET state = 'failed' WHERE seq IN (
+        SELECT seq FROM messages INDEXED BY messages_asked WHERE sender = ?1 AND task = ?2
+        AND expects = 'answer' AND answered_by IS NULL AND receiver = 'user' AND state IN ('queued', 'in_turn', 'done'))";
 
 /// All statements of this file; tests check them against the schema.
 #[cfg(test)]
-pub(super) const STATEMENTS: &[&str] = &[TASKS, DROP, DROP_DELAYED, WITHDRAW];
+pub(super) const STATEMENTS: &[&str] = &[TASKS, TO_STOP, DROP, DROP_DELAYED, WITHDRAW, DROP_QUESTIONS];
 
 /// Returns the tasks in which an agent has work: an open turn, unread mail, or a request that it has not answered.
 pub async fn tasks(connection: &mut Connection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
+    found(connection, TASKS, agent).await
+}
+
+/// Returns the tasks in which there is something of an agent to stop: work, as in [`tasks`], its parking, or a question
+/// to the person.
+pub async fn to_stop(connection: &mut Connection, agent: &AgentId) -> Result<Vec<TaskId>, Error> {
+    found(connection, TO_STOP, agent).await
+}
+
+async fn found(
+    connection: &mut Connection,
+    statement: &'static str,
+    agent: &AgentId,
+) -> Result<Vec<TaskId>, Error> {
     let tasks: Vec<String> =
-        polity_sql::query_scalar(TASKS).bind(agent.as_str()).fetch_all(connection).await?;
+        polity_sql::query_scalar(statement).bind(agent.as_str()).fetch_all(connection).await?;
     Ok(tasks.into_iter().map(TaskId::new).collect())
 }
 
-/// Drops the queued and delayed messages of a mailbox, and returns them, oldest first.
-pub async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<Message>, Error> {
+/// Drops the queued and delayed messages of a mailbox. Returns the requests among them, oldest first, each with its
+/// asker. The contents are not read, so that damaged messages can be dropped too.
+pub async fn drop_unread(tx: &mut Tx, mailbox: &Conversation) -> Result<Vec<(AgentId, MessageId)>, Error> {
     let query = polity_sql::query(DROP).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
     let rows = query.fetch_all(&mut tx.connection).await?;
     polity_points::point!("work::dropped");
-    let mut dropped = rows.iter().map(messages::read).collect::<Result<Vec<_>, _>>()?;
-    dropped.sort_by(|a, b| a.id.cmp(&b.id));
-    Ok(dropped)
+    let mut requests: Vec<&Row> = rows.iter().filter(|row| row.get("is_request")).collect();
+    requests.sort_by_key(|row| row.get::<i64, _>("seq"));
+    let read = |row: &Row| {
+        let asker = AgentId::new(row.get::<String, _>("sender"));
+        (asker, MessageId::new(row.get::<String, _>("id")))
+    };
+    Ok(requests.into_iter().map(read).collect())
 }
 
 /// Drops the messages of a mailbox that these senders have sent and that are not due yet.
@@ -50,10 +86,18 @@ pub async fn drop_delayed(tx: &mut Tx, mailbox: &Conversation, senders: &[AgentI
     Ok(())
 }
 
-/// Takes back the person's unanswered requests to an agent.
-pub async fn withdraw(tx: &mut Tx, mailbox: &Conversation) -> Result<(), Error> {
+/// Takes back the person's unanswered requests to an agent. Returns whether there were any.
+pub async fn withdraw(tx: &mut Tx, mailbox: &Conversation) -> Result<bool, Error> {
     let query = polity_sql::query(WITHDRAW).bind(mailbox.agent.as_str()).bind(mailbox.task.as_str());
-    query.execute(&mut tx.connection).await?;
+    let done = query.execute(&mut tx.connection).await?;
     polity_points::point!("work::withdrawn");
+    Ok(done.rows_affected() > 0)
+}
+
+/// Drops the unanswered questions of an agent to the person: nobody needs the answers any more.
+pub async fn drop_questions(tx: &mut Tx, asker: &Conversation) -> Result<(), Error> {
+    let query = polity_sql::query(DROP_QUESTIONS).bind(asker.agent.as_str()).bind(asker.task.as_str());
+    query.execute(&mut tx.connection).await?;
+    polity_points::point!("work::questions_dropped");
     Ok(())
 }

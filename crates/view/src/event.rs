@@ -152,7 +152,8 @@ pub enum Event {
         /// The resumed agent.
         agent: AgentId,
     },
-    /// The person stopped an agent in a task: its turn ended, and its waiting messages were dropped.
+    /// The person stopped an agent in a task: its turn ended, its waiting messages and its questions to the person were
+    /// dropped, and it is parked no longer.
     AgentStopped {
         /// The task in which the agent was stopped.
         task: TaskId,

@@ -98,6 +98,7 @@ pub(super) const POINTS: &[&str] = &[
     "work::dropped",
     "work::delayed_dropped",
     "work::withdrawn",
+    "work::questions_dropped",
     "turns::begun",
     "turns::ended",
     "sent::inserted",
@@ -222,6 +223,7 @@ pub(super) const UNREACHED: &[(&str, &str)] = &[
     ("work::dropped", "the same as for agents::paused"),
     ("work::delayed_dropped", "the same as for agents::paused"),
     ("work::withdrawn", "the same as for agents::paused"),
+    ("work::questions_dropped", "the same as for agents::paused"),
     ("notes::all_forgotten", "the same as for agents::paused"),
 ];
 

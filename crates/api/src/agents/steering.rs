@@ -36,9 +36,9 @@ enum Scope {
 pub(super) fn routes(routes: &mut Routes) {
     routes.add(Verb::Post, "/api/agents/{id}/stop", "stopAgent", stop, |operation| {
         operation
-            .summary("Stops an agent's work, including its queued messages. It can still get new ones.")
+            .summary("Stops an agent's work, including its queued messages. It is parked no longer, and can get new ones.")
             .query::<SteerQuery>()
-            .gives::<Steered>(200, "The agents that had work.")
+            .gives::<Steered>(200, "The agents that had something to stop.")
             .refuses(&[400, 404, 409, 422])
     });
     routes.add(Verb::Post, "/api/agents/{id}/pause", "pauseAgent", pause, |operation| {

@@ -27,6 +27,7 @@ use polity_store::record::Record;
 use polity_store::turns::{self, OpenTurn};
 use polity_store::{Conversation, Error, Tx, agents, apply, events, holds, keep, notes, records, usage};
 use polity_view::Event;
+use polity_view::in_full;
 use std::collections::BTreeSet;
 
 /// The last text of a turn, and the facts that are needed to end the turn.
@@ -351,7 +352,7 @@ async fn tell_askers(
 }
 
 /// Ends a turn because the person stopped it. Every open call gets a result, and the messages of the turn are marked
-/// as failed.
+/// as failed. Also ends a turn whose records are damaged, because only a stop can end it: each driver of it fails.
 pub(crate) async fn stop(
     tx: &mut Tx,
     snapshot: &Snapshot,
@@ -359,7 +360,13 @@ pub(crate) async fn stop(
     open: &OpenTurn,
 ) -> Result<(), Error> {
     let reason = "stopped by the user".to_owned();
-    answer_pending(tx, snapshot, conversation, open).await?;
+    match answer_pending(tx, snapshot, conversation, open).await {
+        // Nobody can read the calls of this turn, so no request to a model will contain them.
+        Err(error @ Error::Damaged { .. }) => {
+            tracing::error!(agent = %conversation.agent, error = %in_full(&error), "the calls of a stopped turn get no results");
+        }
+        answered => answered?,
+    }
     records::append(tx, conversation, open.id, &Record::Stopped { reason: reason.clone() }).await?;
     messages::settle(tx, open.id, Settled::Failed).await?;
     turns::end(tx, open.id, turns::Ended::Stopped).await?;

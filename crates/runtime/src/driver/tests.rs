@@ -563,9 +563,20 @@ async fn a_parked_agent_does_nothing_until_it_is_released() {
     park(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
     drive_root(&world, Vec::new(), Vec::new()).await;
     let released =
-        world.write(|tx| Box::pin(async move { holds::release(tx, &AgentId::root()).await })).await;
+        world.write(|tx| Box::pin(async move { holds::release(tx, &AgentId::root(), None).await })).await;
     assert_eq!(released, [world.of("root")]);
     drive_root(&world, vec![Say::Text("done")], Vec::new()).await;
+}
+
+/// If the person stops the work of an agent between the last failure and the moment at which the agent would be parked,
+/// the agent has nothing to do any more.
+#[tokio::test]
+async fn an_agent_without_work_is_not_parked() {
+    let world = World::new().await;
+    let handles = world.handles(ScriptedModel::in_order(Vec::new()), Hands::none());
+    park(&handles, &world.of("root"), "a defect".to_owned()).await.unwrap();
+    assert_eq!(world.query("SELECT agent FROM holds").await, [""; 0]);
+    assert_eq!(world.query("SELECT id FROM messages").await, [""; 0]);
 }
 
 #[tokio::test]

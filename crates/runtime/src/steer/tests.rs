@@ -414,6 +414,166 @@ async fn an_agent_whose_turns_fail_again_and_again_is_parked_until_it_is_resumed
     society.end().await;
 }
 
+/// Parks an agent, as its failures would.
+async fn park(world: &World, agent: &str) {
+    let parked = world.of(agent);
+    world.write(move |tx| Box::pin(async move { holds::insert(tx, &parked, "it failed").await })).await;
+}
+
+async fn standing(world: &World) -> tasks::Standing {
+    let mut connection = world.store.reader().await.unwrap();
+    tasks::standing(&mut connection, &world.task).await.unwrap().unwrap()
+}
+
+const PARKED: &str = "SELECT agent FROM holds";
+
+#[tokio::test]
+async fn a_parked_agent_that_is_stopped_can_be_asked_again_and_its_asker_is_told_once() {
+    let world = World::with(&json!({"maxFailedTurns": 1})).await;
+    world.say("user", "root", json!("go")).await;
+    world.begin_turn("root").await;
+    let reader = world.hire("root", "reader", json!({})).await;
+    world.say("root", &reader, json!("read")).await;
+    let cast = ScriptedModel::by_role(&[
+        ("root", &[Say::Text("the reader cannot read")]),
+        ("reader", &[Say::Fail, Say::Text("read")]),
+    ]);
+    let mut society = start(world, &cast, Vec::new());
+    society.idle().await;
+    assert_eq!(society.world.query(PARKED).await, [reader.as_str()]);
+
+    // The reader does not read this message. The task stays idle.
+    society.world.say("root", &reader, json!("and this?")).await;
+    cast.play("root", &[Say::Text("the reader was stopped")]);
+    let target = AgentId::new(reader.as_str());
+    assert_eq!(society.stop_work(Target::Agent(target.clone())).await, [target]);
+    // Root works on the notice about the stop, so the task becomes idle once more.
+    society.idle().await;
+    let mut connection = society.world.store.reader().await.unwrap();
+    let open = polity_store::view::now::open(&mut connection).await.unwrap();
+    drop(connection);
+    assert_eq!(open.holds, [], "the reader is still stuck");
+    assert!(open.requests.iter().all(|request| request.to.as_str() != reader), "{:?}", open.requests);
+    let told = "SELECT body ->> 'notice' FROM messages WHERE receiver = 'root' AND sender = 'system'
+        AND body ->> 'notice' IN ('parked', 'stopped') ORDER BY seq";
+    assert_eq!(society.world.query(told).await, ["parked", "stopped"]);
+
+    society.world.say("root", &reader, json!("once more")).await;
+    let turns = format!("SELECT state FROM turns WHERE agent = '{reader}' ORDER BY id");
+    society.until(&turns, &["failed", "done"]).await;
+    let world = society.end().await;
+    let states = format!("SELECT state FROM messages WHERE receiver = '{reader}' ORDER BY seq");
+    assert_eq!(world.query(&states).await, ["failed", "failed", "done"]);
+}
+
+#[tokio::test]
+async fn root_is_parked_no_longer_when_its_task_is_stopped() {
+    let world = World::with(&json!({"maxFailedTurns": 2})).await;
+    // Send this message before the start, because for the supervisor a task without messages is over.
+    world.say("user", "root", json!("go")).await;
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Fail])]);
+    let mut society = start(world, &cast, Vec::new());
+    society.idle().await;
+    society.world.say("user", "root", json!("go on")).await;
+    society.idle().await;
+    assert_eq!(society.world.query(PARKED).await, ["root"]);
+
+    let snapshot = society.handles.registry.current();
+    let stopped = stop_task(&society.world.store, snapshot, society.world.task.clone()).await.unwrap();
+    assert_eq!(stopped, [AgentId::root()]);
+    assert_eq!(society.world.query(PARKED).await, [""; 0]);
+    // The task was idle already. Its requests are taken back, but it does not count as answered.
+    let after = standing(&society.world).await;
+    assert_eq!((after.stopped, after.outcome()), (true, Outcome::Unanswered));
+
+    society.world.say("user", "root", json!("again")).await;
+    society.idle().await;
+    assert_eq!(society.world.query(PARKED).await, [""; 0], "failures from before the stop do not count");
+    cast.play("root", &[Say::Text("now")]);
+    society.world.say("user", "root", json!("and again")).await;
+    assert_eq!(society.idle().await, Outcome::Answered);
+    society.end().await;
+}
+
+#[tokio::test]
+async fn an_answered_task_stays_answered_when_its_parked_root_is_stopped() {
+    let world = World::new().await;
+    world.say("user", "root", json!("go")).await;
+    let cast = ScriptedModel::by_role(&[("root", &[Say::Text("done")])]);
+    let mut society = start(world, &cast, Vec::new());
+    assert_eq!(society.idle().await, Outcome::Answered);
+    park(&society.world, "root").await;
+    assert_eq!(society.stop_work(Target::Agent(AgentId::root())).await, [AgentId::root()]);
+    assert_eq!(society.world.query(PARKED).await, [""; 0]);
+    assert_eq!(standing(&society.world).await.outcome(), Outcome::Answered);
+    society.end().await;
+}
+
+#[tokio::test]
+async fn when_everybody_is_stopped_nobody_stays_parked_but_who_is_paused_stays_paused() {
+    let (world, reader) = with_reader().await;
+    let helper = world.hire(&reader, "helper", json!({})).await;
+    let [of_reader, of_helper] = [&reader, &helper].map(|agent| AgentId::new(agent.as_str()));
+    // The helper has no work.
+    park(&world, &reader).await;
+    park(&world, &helper).await;
+    pause(&world.store, Target::Agent(of_reader.clone())).await.unwrap();
+    let stopped = stop(&world.store, world.snapshot.clone(), Target::Everybody).await.unwrap();
+    assert_eq!(stopped, [AgentId::root(), of_reader.clone(), of_helper]);
+    assert_eq!(world.query(PARKED).await, [""; 0]);
+    assert_eq!(world.query("SELECT id FROM messages WHERE sender = 'system'").await, [""; 0]);
+    assert_eq!(world.query("SELECT id FROM agents WHERE paused_at IS NOT NULL").await, [reader]);
+    assert_eq!(resume(&world.store, Target::Everybody).await.unwrap(), [of_reader]);
+}
+
+#[tokio::test]
+async fn a_question_of_a_stopped_agent_to_the_person_is_dropped() {
+    let world = World::new().await;
+    let question = json!({"message_type": "collaboration_request", "text": "which page?"});
+    world.say("root", "user", question).await;
+    let questions = async || {
+        let mut connection = world.store.reader().await.unwrap();
+        messages::questions(&mut connection, &world.task).await.unwrap().len()
+    };
+    assert_eq!(questions().await, 1);
+    let stopped = stop(&world.store, world.snapshot.clone(), Target::Agent(AgentId::root())).await.unwrap();
+    assert_eq!(stopped, [AgentId::root()]);
+    assert_eq!(questions().await, 0);
+    assert!(!standing(&world).await.asks_user);
+    // The next message of the person is new work.
+    world.say("user", "root", json!("page one")).await;
+    assert_eq!(world.query("SELECT id FROM messages WHERE answered_by IS NOT NULL").await, [""; 0]);
+    assert!(standing(&world).await.unanswered);
+}
+
+#[tokio::test]
+async fn an_agent_whose_rows_are_damaged_can_be_stopped() {
+    for damage in [
+        "UPDATE messages SET body = 'no JSON' WHERE sender = 'root'",
+        "UPDATE records SET body = '{}' WHERE agent <> 'root'",
+    ] {
+        let (world, reader) = with_reader().await;
+        if damage.contains("records") {
+            world.begin_turn(&reader).await;
+        }
+        let write = world.write(move |tx| {
+            Box::pin(
+                async move { Ok(polity_sql::query(damage).execute(&mut tx.connection).await.map(drop)?) },
+            )
+        });
+        write.await;
+        park(&world, &reader).await;
+        let target = AgentId::new(reader.as_str());
+        let stopped = stop(&world.store, world.snapshot.clone(), Target::Agent(target.clone())).await;
+        assert_eq!(stopped.unwrap(), [target], "{damage}");
+        let left = "SELECT agent FROM holds
+            UNION ALL SELECT agent FROM turns WHERE state = 'open' AND agent <> 'root'";
+        assert_eq!(world.query(left).await, [""; 0], "{damage}");
+        let told = "SELECT body ->> 'notice' FROM messages WHERE receiver = 'root' AND sender = 'system'";
+        assert_eq!(world.query(told).await, ["stopped"], "{damage}");
+    }
+}
+
 #[tokio::test]
 async fn a_panic_in_one_agent_touches_no_other() {
     let (world, reader) = with_reader().await;

@@ -64,6 +64,20 @@ async fn a_subtree_ends_as_a_whole_and_its_mail_goes_back() {
 }
 
 #[tokio::test]
+async fn a_parked_agent_that_ends_is_parked_no_longer() {
+    let world = World::new().await;
+    let reader = world.hire("root", "读者", json!({})).await;
+    let parked = world.of(&reader);
+    let park = world.write(move |tx| {
+        Box::pin(async move { polity_store::holds::insert(tx, &parked, "it failed").await })
+    });
+    assert!(park.await);
+    world.call("root", "terminate_agent", json!({"agentId": reader})).await;
+    assert_eq!(ended(&world).await, [reader]);
+    assert_eq!(world.query("SELECT agent FROM holds").await, [""; 0]);
+}
+
+#[tokio::test]
 async fn mail_of_several_that_end_together_goes_back_to_one_sender() {
     let world = World::new().await;
     let lead = world.hire("root", "组长", json!({})).await;
