@@ -52,7 +52,7 @@ pub fn is_temporary(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| name.starts_with(TEMPORARY_PREFIX))
 }
 
-/// Returns an error if agents' tools never write this path.
+/// Returns an error if the path is protected: agents' tools must not write to it.
 pub(crate) fn check_protection(path: &WorkspacePath) -> Result<(), FileError> {
     match protection(path) {
         Some(entry) => Err(FileError::Protected { path: path.clone(), reason: entry.reason }),

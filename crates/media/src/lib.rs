@@ -8,7 +8,7 @@
 //! upright, scales it, and encodes it as PNG or JPEG until it fits. [`fit_image_in_background`] does the same on a
 //! thread for blocking work.
 //!
-//! The path of a document: [`DocumentFormat`] tells whether text can be extracted. [`run_child`] starts the given
+//! How a document is read: [`DocumentFormat`] tells whether text can be extracted. [`run_child`] starts the given
 //! program with [`EXTRACT_ARGUMENT`] and sends the bytes to this child process. The child calls [`child_main`], which
 //! first limits the memory and processor time of the process and forbids the process to open files. The parent reads
 //! no more than it asked for, and kills a child that takes too long. The parsers of documents run only in the child,

@@ -35,8 +35,8 @@ impl Limits {
     }
 }
 
-/// Returns the number of threads above which the kernel starts no further ones, if `processes` is the limit that the
-/// supervisor enforces.
+/// Returns the limit on the number of threads that the kernel enforces. `processes` is the limit that the supervisor
+/// enforces.
 ///
 /// The kernel counts the threads of all processes. Its limit is higher than the limit of the supervisor. So the
 /// supervisor ends the command, and reports the reason, before the kernel refuses to start a thread.

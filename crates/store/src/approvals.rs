@@ -1,5 +1,5 @@
-//! Tables `approvals` and `permissions`: questions to the person whether an agent may make a tool call, and what the
-//! person has allowed for more than one call.
+//! Table `approvals` holds the questions that ask the person whether an agent may make a tool call. Table `permissions`
+//! holds the person's permissions that cover more than one call.
 
 use super::{Conversation, Error, Tx, damaged, events};
 use polity_society::approval::Answer;

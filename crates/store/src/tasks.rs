@@ -110,8 +110,8 @@ pub struct Standing {
     pub asks_user: bool,
     /// Root's last turn failed, or root is parked: root will send nothing more.
     pub root_failed: bool,
-    /// Root's last turn failed, and no model was ever reached: no model has answered a call of the task
-    /// or refused a request. A server that rejects the key or does not have the model does not count as reached.
+    /// Root's last turn failed, and the task never reached a model. A model counts as reached if it answered a call or
+    /// refused a request, but not if its server rejected the key or does not have the model.
     pub unreached: bool,
 }
 

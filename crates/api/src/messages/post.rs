@@ -43,7 +43,8 @@ struct NewMessage {
     /// The service that root uses for a new task.
     service: Option<ServiceId>,
     /// The directory in which the agents of a new task work on files and run commands: an absolute path on the machine
-    /// of the daemon. `:ro` at its end makes it read-only. Without it, polity makes a directory.
+    /// of the daemon. `:ro` at the end of the path makes the directory read-only. If this field is absent,
+    /// polity makes a directory.
     workspace: Option<String>,
 }
 

@@ -462,8 +462,8 @@ impl Chat {
         Ok(())
     }
 
-    /// Prints the messages of this task that the user has not been shown, and new questions whether agents may make
-    /// calls.
+    /// Prints the messages of this task that the user has not been shown. Also prints new questions about whether agents
+    /// may make calls.
     async fn show_unshown(&mut self) -> Result<(), Failure> {
         let Some(task) = self.task.clone() else { return Ok(()) };
         for message in unshown(&self.client, Some(&task)).await? {

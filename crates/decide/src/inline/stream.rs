@@ -105,9 +105,9 @@ pub(super) fn gap(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Looks at one to three characters `+` or `/` at `start`. If a blank, a quotation mark, a backslash or a line end
-/// follows, the `+` joins two strings, or the slashes begin a comment: then this function returns where these
-/// characters end. Otherwise they are digits of base64, and the result is `None`.
+/// Decides whether a run of `+` and `/` at `start` is source code or base64. A run of one to three characters is source
+/// code (a `+` that joins two strings, or slashes that begin a comment) if a blank, a quotation mark, a backslash or a
+/// line end follows. Returns the end of a run that is source code, and `None` for base64.
 fn joint(text: &[u8], start: usize) -> Option<usize> {
     let rest = text.get(start..)?;
     let length = rest.iter().take_while(|byte| matches!(byte, b'+' | b'/')).count();

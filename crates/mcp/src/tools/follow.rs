@@ -97,7 +97,9 @@ pub(crate) async fn follow(
     };
     let (stands, approvals) = loop {
         newest.mark_unchanged();
-        // Read the questions before the state of the task, because the answer to a question changes the state to open.
+        // Read the questions before the state of the task: the answer to a question removes the question and sets the
+        // state to open. In the other order, an answer between the two reads would look like a task that waits for
+        // nothing.
         let open = asking.look().await?;
         // Read the state before the events: if the task is idle, all its events are already in the database.
         let stands = society.task(&task).await?.ok_or_else(unknown)?;

@@ -29,7 +29,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
     /// Capability routing, Property 2: if the model supports an attachment,
-    /// the field for its kind in the result contains its unchanged data.
+    /// the result contains the data of the attachment, unchanged, in the field for this kind of attachment.
     #[test]
     fn capability_property_2_capability_routing_for_supported_types_includes_the_attachment_data(
         artifact in artifacts(binary_kinds().boxed()), mut capabilities in capabilities(), base64 in long_base64(),

@@ -50,7 +50,8 @@ pub struct RequestRow {
     pub from: AgentId,
     /// The party that was asked.
     pub to: AgentId,
-    /// The earlier request B, if the asker needs the answer to this request for its answer to B; otherwise `None`.
+    /// The earlier request that the asker works on, if the asker makes this request in order to answer the earlier one;
+    /// otherwise `None`.
     pub on_behalf_of: Option<MessageId>,
 }
 

@@ -61,7 +61,7 @@ fn groups() -> Vec<ToolGroup> {
     ToolGroup::deniable().chain(of_servers).collect()
 }
 
-/// The group that the MCP server `git` shares with the server `hub`, unless the person has put only `git` into it.
+/// A group that always contains the MCP server `git`, and in some cases also the server `hub`.
 const SHARED: &str = "mcp:code";
 
 /// Whether the MCP server `hub` is in the group [`SHARED`].
@@ -404,7 +404,8 @@ impl Society {
         }
     }
 
-    /// Lets each agent call every tool once. Compares what is offered and what happens to the calls with the reference.
+    /// Lets each agent call every tool once. Checks against the reference which tools are offered, and what each call
+    /// returns.
     async fn check(&mut self) {
         let agents: Vec<String> = self.reference.agents.keys().cloned().collect();
         for agent in &agents {

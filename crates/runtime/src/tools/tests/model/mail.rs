@@ -46,9 +46,9 @@ impl Society {
         self.rows.messages.values().filter(is_open).collect()
     }
 
-    /// Returns the requests on whose behalf an agent waits. An agent waits for the answer to a request that it made, or
-    /// for the time of a delayed note to itself. The result contains `None` if the agent waits for something that
-    /// belongs to no request.
+    /// Returns the requests on which an agent works while it waits. The agent waits for an answer of another agent, or
+    /// until a delayed note that it sent to itself is due. The result contains `None` if something for which the agent
+    /// waits belongs to no request.
     pub(super) fn waits(&self, by: &Conversation) -> BTreeSet<Option<MessageId>> {
         let own = |message: &&Message| message.sender == by.agent && message.task == by.task;
         let mut waits = BTreeSet::new();
