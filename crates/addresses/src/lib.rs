@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Returns whether an address belongs to the public internet, so that agents may reach it without an entry in
+/// Returns whether an address belongs to the public internet. Agents may reach such an address without an entry in
 /// `allowHosts`.
 ///
 /// The rule follows IANA's registries of special-purpose addresses. If the registries leave a choice, the address is
@@ -51,7 +51,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => is_public_v4(embedded),
         // ISATAP addresses: a router of the local network may forward the request to the embedded IPv4 address.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] if !is_public_v4(embedded) => false,
-        // A range for protocol assignments, which include Teredo, ORCHID and benchmarking.
+        // The range for protocol assignments. Teredo, ORCHID and benchmarking use parts of it.
         [0x2001, 0..=0x1ff, ..] => false,
         // Documentation.
         [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,

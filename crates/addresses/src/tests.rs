@@ -127,7 +127,8 @@ proptest! {
 
     #[test]
     fn nothing_special_to_the_standard_library_is_public(bits: u32, network in 0_usize..8) {
-        // Random addresses are mostly public, so most of them are moved into a special network.
+        // Most random addresses are public. So seven of the eight values of `network` move the address into a special
+        // network; the last value leaves the address as it is.
         let networks = [0x0a00_0000, 0x7f00_0000, 0xa9fe_0000, 0xc0a8_0000, 0xac10_0000, 0xe000_0000, 0xc000_0200, 0];
         let masks = [0x00ff_ffff, 0x00ff_ffff, 0xffff, 0xffff, 0x000f_ffff, 0x0fff_ffff, 0xff, u32::MAX];
         let address = Ipv4Addr::from_bits(networks[network] | (bits & masks[network]));

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The query parameters that select a part of a conversation.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct ConversationQuery {
-    /// The task. The default is the task that the agent was hired for; the default of root is its last task.
+    /// The task. By default, it is the task that the agent was hired for. For root, it is the last task of root.
     task: Option<TaskId>,
     /// Only entries before this entry. Pass the `next` of the previous part.
     #[schemars(range(min = 0))]
@@ -30,7 +30,8 @@ struct ConversationQuery {
 /// The query parameters that select a request preview.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct RequestQuery {
-    /// The task; by default, the task that the agent was hired for or, for root, the task that root worked for last.
+    /// The task. By default, it is the task that the agent was hired for. For root, it is the task that root worked
+    /// for last.
     task: Option<TaskId>,
     /// Whether to include base64 data in full; by default, the preview shows only the length of the data.
     #[serde(default)]

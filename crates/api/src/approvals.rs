@@ -1,5 +1,5 @@
-//! `/api/approvals` and `/api/permissions`: questions whether an agent may make a call, and what the person has
-//! allowed.
+//! `/api/approvals` lists and answers the questions whether an agent may make a call. `/api/permissions` lists and
+//! removes what the person has allowed for more than one call.
 
 use crate::extract::{Named, Wanted, json};
 use crate::openapi::{Routes, Verb};

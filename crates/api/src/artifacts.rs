@@ -21,8 +21,8 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 use std::sync::Arc;
 
-/// The query parameters that describe a file, if the file is the whole body of the request. In a form, fields with the
-/// same names describe the file.
+/// The query parameters that describe a file. If the body of the request is a form, a field of the form overrides the
+/// parameter with the same name.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct UploadQuery {
     /// The name of the file.

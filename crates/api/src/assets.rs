@@ -9,7 +9,7 @@ use include_dir::{Dir, File, include_dir};
 
 static WEB: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/web");
 
-/// The content security policy: the page may load and call only the daemon itself.
+/// The content security policy: the page may load files only from the daemon, and may send requests only to the daemon.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; \
                       media-src 'self' blob:; frame-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; \
                       base-uri 'none'";

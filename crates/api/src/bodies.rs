@@ -30,8 +30,8 @@ const COPIES_OF_JSON: usize = 4;
 /// Bytes of memory to reserve for each byte of a file. The memory may hold two copies: the pieces that have arrived,
 /// and the whole file that is joined from the pieces.
 const COPIES_OF_FILE: usize = 2;
-/// Number of copies of the parsed values of one JSON body: some parsers first build a tree of all values, and then
-/// copy the needed values.
+/// How many copies of its parsed values a JSON body may have in memory. There are two, because some parsers first build
+/// a tree of all values, and then copy the needed values.
 const TREES: usize = 2;
 /// If the length of a body is unknown, its memory is reserved in steps of this size, in bytes.
 const STEP: usize = 1 << 20;
@@ -63,8 +63,8 @@ pub(crate) async fn bound(State(budget): State<Budget>, request: Request, next: 
     let mut request = request.map(metered);
     request.extensions_mut().insert(share.clone());
     let response = next.run(request).await;
-    // If the body got no memory, the handler only reports that it could not read the body. The client gets the reason
-    // from `refused` instead.
+    // If the body got no memory, the answer of the handler only says that the body could not be read. In this case, the
+    // client gets an answer with the reason in `refused` instead.
     match refused.get() {
         Some(full) => refusal(*full).into_response(),
         None => response,

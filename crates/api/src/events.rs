@@ -40,8 +40,9 @@ pub(crate) struct EventsQuery {
     agent: Option<AgentId>,
     /// Only events of these kinds, separated by commas, such as `message_accepted,task_idle`.
     kind: Option<String>,
-    /// `true` for a stream that also tells what the agents are doing at this moment, and what their models say while it
-    /// arrives. Such a frame has the event `glimpse`, no id, and a `Glimpse` as its data; it is not stored, and may be lost.
+    /// `true` for a stream that also tells what the agents are doing at this moment, and that passes on the words of
+    /// their models as they arrive. The frames for this have the event `glimpse`, no id, and a `Glimpse` as their data.
+    /// They are not stored, and may be lost.
     #[serde(default)]
     live: bool,
 }

@@ -1,6 +1,6 @@
-//! Access control. Every request except `GET /healthz` and a login needs the token, or the cookie of a browser that has
-//! shown the token. Even with a valid token or cookie, the guard refuses a request that names a foreign host or comes
-//! from a foreign page.
+//! Access control. Every request needs the token or a cookie, except `GET /healthz` and a login. A browser gets the
+//! cookie after it has shown the token. Even with a valid token or cookie, the guard refuses a request that names a
+//! foreign host or comes from a foreign page.
 //!
 //! [`Guard::judge`] reads only the head of a request and returns a verdict. [`stand`] passes or refuses the request.
 
@@ -107,10 +107,11 @@ impl Guard {
     }
 }
 
-/// Whether our page or the person sent the request, or the person followed a link. The browser tells this in the
-/// headers `Sec-Fetch-Site` and `Sec-Fetch-Dest`. Also returns `true` if `Sec-Fetch-Site` is missing. The check is
-/// needed because browsers treat a page on another port of this machine as the same *site*. So they attach our cookie
-/// to the requests of such a page.
+/// Whether a request with our cookie comes from our page or from the person, who may have followed a link. The headers
+/// `Sec-Fetch-Site` and `Sec-Fetch-Dest` tell this; if `Sec-Fetch-Site` is missing, the result is `true`.
+///
+/// The cookie alone proves too little: for browsers, a page on another port of this machine is the same *site*, so they
+/// attach our cookie to the requests of such a page.
 fn is_of_our_page(headers: &HeaderMap) -> bool {
     let says = |name: &'static str| headers.get(name).map(HeaderValue::as_bytes);
     match says("sec-fetch-site") {

@@ -6,8 +6,8 @@
 //! OpenAPI document from this declaration. The handler calls the society and turns the result into JSON. Every
 //! failure becomes `application/problem+json` ([`problem`]). [`serve`] speaks HTTP on a socket, with limits that
 //! protect it from slow clients and from too many clients. [`in_process`] offers the same routes to a client in the
-//! process that runs the society. [`read_only`] offers them to a process that has opened a society read-only; there,
-//! [`read_only::stand`] replaces the guard and refuses requests that write.
+//! process that runs the society. [`read_only`] offers the same routes to a client in a process that has opened the
+//! society read-only; [`read_only::stand`] then replaces the guard, and refuses requests that write.
 //!
 //! This crate knows nothing about SQL, models or prompts, and does not know where the daemon listens or where its token
 //! is stored.
@@ -63,7 +63,8 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-/// The shutdown signals between the API and the process that serves it.
+/// The signals of a shutdown. The API gives the signal `asked` to the process that serves it. The process gives the
+/// other signals to the API.
 #[derive(Clone, Debug, Default)]
 pub struct Ending {
     /// Cancelled when a client asks the daemon to end. The process that serves the routes then begins to shut down.

@@ -39,7 +39,7 @@ struct LoginQuery {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Session")]
 struct Session {
-    /// An address that opens the live view once, within a minute.
+    /// An address that opens the live view. It works only once, and only within a minute.
     url: String,
 }
 
@@ -102,7 +102,7 @@ async fn by_token(
     }
 }
 
-/// Returns the guard, or a problem if no browser can reach these routes.
+/// Returns the guard. A process that serves no browsers has no guard; the result is then a problem.
 fn guard(shared: &Shared) -> Result<&Guard, Problem> {
     shared.guard.as_deref().ok_or_else(|| Problem::not_found("this process serves no browsers"))
 }
@@ -119,9 +119,9 @@ fn welcome(guard: &Guard, headers: &HeaderMap) -> Result<Response, Problem> {
     Ok(response)
 }
 
-/// Returns the cookie attribute `Secure` if the page came over TLS, so that the browser never sends the cookie
-/// without TLS. The function trusts `Origin`, which the guard has checked, but no proxy headers, which anybody could
-/// forge.
+/// Returns the cookie attribute `Secure` if the page came over TLS. With this attribute, the browser never sends the
+/// cookie without TLS. The function trusts the header `Origin`, because the guard has checked it. It ignores the
+/// headers of proxies, because anybody could forge them.
 fn secure(headers: &HeaderMap) -> &'static str {
     match headers.get(header::ORIGIN) {
         Some(origin) if origin.as_bytes().starts_with(b"https://") => "; Secure",

@@ -15,7 +15,7 @@ const STYLE: &str = ":root{color-scheme:light dark}body{margin:0;min-height:100v
 pub(crate) enum Attempt {
     /// The browser has not tried to log in yet.
     None,
-    /// The token or the ticket was wrong or expired.
+    /// The token was wrong, or the ticket was wrong or has expired.
     Wrong,
 }
 

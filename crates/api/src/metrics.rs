@@ -134,8 +134,8 @@ impl Figures {
         out.family("polity_database_bytes", Sort::Gauge, "Bytes of the database that are in use.");
         out.sample(&[], facts.database_bytes as f64);
         out.family("polity_events_total", Sort::Counter, "Events since the data directory was created.");
-        // Use the number that this process has announced, because the newest event may have been deleted from the
-        // database.
+        // The number of the newest event comes from this process and not from the database, because the event may
+        // have been deleted from the database.
         out.sample(&[], self.newest_event as f64);
     }
 

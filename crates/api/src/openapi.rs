@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// The routes. Their descriptions are collected only for the OpenAPI document.
+/// The routes. `described` is `None` if the routes are only served, and no OpenAPI document is needed.
 pub(crate) struct Routes {
     router: Router<Arc<Shared>>,
     described: Option<Described>,
@@ -150,7 +150,7 @@ impl<'a> Operation<'a> {
         self
     }
 
-    /// Sets who may call the route; by default clients with the token.
+    /// Sets who may call the route. Without this call, it is [`Access::Known`].
     pub(crate) fn access(mut self, access: Access) -> Self {
         self.access = access;
         self

@@ -133,7 +133,7 @@ impl Problem {
         Self::unavailable("the daemon is shutting down")
     }
 
-    /// There are too many requests of this kind now. The client may retry after this number of seconds.
+    /// There are too many requests of this kind now. The client may retry after `retry_after` seconds.
     pub(crate) fn busy(detail: impl Into<String>, retry_after: u16) -> Self {
         Self { retry_after: Some(retry_after), ..Self::unavailable(detail) }
     }

@@ -60,8 +60,8 @@ mod tests {
         check(999, Some("full"), (None, 1)).await;
         check(1000, Some("full"), (Some("full"), 2)).await;
         check(1999, None, (Some("full"), 2)).await;
-        // If caller A waits while caller B checks, the `now` of A is earlier than the check. A then uses the result of
-        // B.
+        // This `now` is earlier than the last check: the caller has waited while another caller checked. It uses the
+        // result of that check.
         check(500, None, (Some("full"), 2)).await;
         check(2000, None, (None, 3)).await;
     }

@@ -122,7 +122,8 @@ pub(crate) async fn form(request: Request, most: u64, file_field: &str) -> Resul
     Err(Problem::bad_request(format!("a form may have at most {MOST_FIELDS} fields")))
 }
 
-/// Reads a field of at most `room` bytes. If the field is longer, the error names `most` as the limit.
+/// Reads a field of at most `room` bytes. `room` is what is left of the limit `most`. If the field is longer than
+/// `room`, the error names `most`.
 async fn within(field: &mut Field<'_>, room: u64, most: u64) -> Result<Bytes, Problem> {
     let mut bytes = Vec::new();
     let failed = |error: MultipartError| unread(error.status().as_u16(), said(&error, most), &error);

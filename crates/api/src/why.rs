@@ -1,4 +1,4 @@
-//! `/api/why`: explains an event, an artifact, an agent or a task: for example why a task has no answer.
+//! `/api/why`: explains an event, an artifact, an agent or a task. For example, it tells why a task has no answer.
 
 use crate::extract::{Named, Wanted};
 use crate::openapi::{Routes, Verb};

@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct BlobHash(String);
 
 impl BlobHash {
-    /// Wraps the text of a hash, such as one from a database row. The text is not checked. If the text is not a hash,
-    /// no blob has this name, and reading such a blob fails with [`BlobError::Missing`].
+    /// Wraps the text of a hash, for example a text from a database row. The text is not checked here. If it is not a
+    /// hash, no blob has this name, and an attempt to read the blob fails with [`BlobError::Missing`].
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -142,7 +142,7 @@ pub struct BlobStore {
 }
 
 pub(crate) const TEMPORARY: &str = "tmp";
-/// Size in bytes above which a file is compared with its hash before the whole file is read into memory.
+/// A file with more bytes than this is first compared with its hash, and only then read into memory as a whole.
 const LARGE: u64 = 64 * 1024 * 1024;
 
 impl BlobStore {
@@ -161,7 +161,7 @@ impl BlobStore {
             sweep(&temporary).map_err(failed(&temporary))?;
             polity_points::point!("blobs::swept");
             let shards = Shards::open(&root).map_err(|(path, source)| BlobError::Open { path, source })?;
-            // Sync the parent directory too, in case the store's own directory was just created in it.
+            // Sync the parent directory too: the directory of the store may have just been created in it.
             if let Some(parent) = root.parent().filter(|parent| !parent.as_os_str().is_empty()) {
                 sync(parent).map_err(failed(parent))?;
             }
@@ -242,7 +242,8 @@ impl BlobStore {
                 _ => BlobError::Read { hash: wanted.clone(), source },
             };
             let mut file = open(&path).map_err(failed)?;
-            // Take the metadata before reading the file: if the file changes meanwhile, the next call checks it again.
+            // Take the metadata before reading the file. If the file changes during the read, it no longer has the
+            // metadata that are remembered here, so the next call checks it again.
             let metadata = file.metadata().map_err(failed)?;
             let look = Look::of(&metadata);
             if verified.is_known(&wanted, look) {

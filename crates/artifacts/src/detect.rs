@@ -30,10 +30,11 @@ pub struct Contradiction {
 
 /// Detects the kind and the MIME type of bytes, from a declared MIME type, a file name, and the bytes.
 ///
-/// The declared type takes precedence over the file name's extension, unless the extension means text and the bytes are
-/// text. A type such as `application/octet-stream` says nothing and counts as missing. The bytes decide if there is no
-/// metadata, or if their signature contradicts the declared type. Only UTF-8 is text: bytes that are declared as text
-/// but are not UTF-8 are [`Kind::Other`]. Detection never fails.
+/// A type such as `application/octet-stream` says nothing and counts as missing. The declared type takes precedence
+/// over the file name's extension, with one exception: the extension takes precedence if it means text and the bytes
+/// are text, but the declared type does not mean text. The bytes decide if there is no metadata, or if their signature
+/// contradicts the declared type. Only UTF-8 is text: bytes that are declared as text but are not UTF-8 are
+/// [`Kind::Other`]. Detection never fails.
 #[doc(alias = "detectBinaryType")]
 pub fn detect(declared_mime: Option<&str>, filename: Option<&str>, bytes: &[u8], extent: Extent) -> Detected {
     let looks = Looks::of(bytes, extent);
@@ -104,9 +105,9 @@ struct DeclaredType {
 
 fn what_was_said(declared: Option<MimeType>, name: NameSays, found: Option<&MimeType>) -> DeclaredType {
     match (declared, name) {
-        // Some systems look only at the extension. They declare a `.ts` file as MPEG or a `.csv` file as Excel,
-        // although the bytes are text. Then the extension decides. But bytes that are declared as PDF and have the
-        // signature of PDF are a PDF, even if they are readable text and have another extension.
+        // Some systems declare every `.ts` file as MPEG and every `.csv` file as Excel, although such a file can be a
+        // text. If the bytes are text, the extension decides, and not the declared type. But bytes that are declared as
+        // PDF and have the signature of PDF are a PDF, even if they are readable text and have another extension.
         (Some(declared), NameSays::Text(mime_type))
             if kind_of(declared.as_str()) != Some(Kind::Text) && found != Some(&declared) =>
         {
@@ -121,8 +122,8 @@ fn what_was_said(declared: Option<MimeType>, name: NameSays, found: Option<&Mime
     }
 }
 
-/// If `found` is a plain archive, and the file name's extension means a type of document that is such an archive,
-/// returns the type of the document. Otherwise returns `found`.
+/// Returns the type of a document that is stored as an archive: if `found` is a plain archive, and the file name's
+/// extension means a type of document with this archive format, returns that type. Otherwise returns `found`.
 fn named_container(found: MimeType, filename: Option<&str>) -> MimeType {
     if found != ZIP && found != OLE {
         return found;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
-/// Creates a directory that only the owner can read, and the directories above it.
+/// Creates a directory, and the missing directories above it. Only the owner can read the created directories.
 pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

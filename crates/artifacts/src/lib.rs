@@ -1,6 +1,6 @@
 //! Artifacts 工件: immutable bytes, each stored under the hash of its content, and their metadata.
 //!
-//! This crate must not know agents' rules, turns, models or base64.
+//! This crate must know nothing about turns, models, base64, or the rules that agents follow.
 //! Another crate decides who may open an artifact; this crate only stores the decision, as a row.
 //!
 //! The path of data: a caller hands in bytes and metadata ([`NewArtifact`]). [`prepare()`] detects the type of the

@@ -71,8 +71,8 @@ pub async fn prepare(
     Ok(Prepared { artifact, blob, words })
 }
 
-/// A search sees only this many bytes at the beginning of a text artifact. The limit keeps the transaction that writes
-/// the row short.
+/// A search sees only this many bytes at the beginning of a text artifact. Without this limit, the transaction that
+/// writes the row would take too long.
 pub const WORDS_BYTES: usize = 16 * 1024;
 
 /// Returns the text by which a search finds an artifact with this content; empty if the content is no text. Only the

@@ -24,8 +24,8 @@ impl Recent {
         recent.insert(hash.to_owned(), Instant::now());
     }
 
-    /// Calls `remove` unless the blob was stored lately. During the call, [`note`](Self::note) waits for the lock. A
-    /// caller that then stores the same bytes finds the blob removed, and writes it again.
+    /// Calls `remove` unless the blob was stored lately. During this call, [`note`](Self::note) waits for the lock. So
+    /// whoever wants to store the same bytes at this time waits, then finds that the blob is gone, and writes it again.
     pub(crate) fn unless_noted<T>(&self, hash: &str, remove: impl FnOnce() -> T) -> Option<T> {
         let recent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let noted = recent.get(hash).is_some_and(|stored| stored.elapsed() < LATELY);

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The directories that exist and that a power cut cannot remove.
+/// The directories that exist and are synced, so that a power cut cannot remove them.
 #[derive(Debug, Default)]
 pub(crate) struct Shards(Mutex<HashSet<PathBuf>>);
 

@@ -1,4 +1,5 @@
-//! `GET /api/artifacts/{id}/content`: all bytes or a part of them, with headers that keep a browser from running them.
+//! `GET /api/artifacts/{id}/content`: sends all bytes of an artifact, or a part of them. The headers of the answer keep
+//! a browser from running the bytes.
 
 use super::range::{Portion, portion};
 use super::shown::shown;
@@ -87,7 +88,7 @@ pub(super) async fn opened(shared: &Shared, id: &ArtifactId) -> Result<std::fs::
     Ok(content.file.file)
 }
 
-/// Builds a response with `length` bytes of a file. The first of these bytes is at the start of the range `wanted`.
+/// Builds a response with `length` bytes of a file, beginning at the position where the range `wanted` starts.
 pub(super) async fn part(
     file: std::fs::File,
     wanted: RangeInclusive<u64>,

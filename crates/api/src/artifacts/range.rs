@@ -13,8 +13,8 @@ pub(super) enum Portion {
     Outside,
 }
 
-/// Interprets a `Range` header for content of `size` bytes. As the standard permits, a header that is malformed or
-/// requests several parts has no effect. Empty content is always sent whole.
+/// Interprets a `Range` header for content of `size` bytes. A header has no effect if it is malformed or requests
+/// several parts; the standard permits this. Empty content is always sent whole.
 pub(super) fn portion(range: Option<&str>, size: u64) -> Portion {
     if size == 0 {
         return Portion::Whole;

@@ -79,8 +79,9 @@ pub(super) fn shown(mime_type: &MimeType, filename: Option<&str>) -> Shown {
     Shown { content_type, disposition }
 }
 
-/// Formats a file name for `Content-Disposition`. In `filename`, `_` replaces every character that is not harmless
-/// ASCII. If this replacement changes the name, `filename*` contains the original for clients that understand it.
+/// Formats a file name for `Content-Disposition`. The parameter `filename` keeps harmless ASCII characters, and
+/// contains `_` in place of every other character. If this changes the name, the parameter `filename*` contains the
+/// original name for clients that understand this parameter.
 fn named(filename: &str) -> String {
     let plain = |character: char| {
         let kept = character.is_ascii_alphanumeric() || " .-_".contains(character);

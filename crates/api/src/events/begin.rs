@@ -9,14 +9,16 @@ pub(super) enum Begin {
     Anew(i64),
 }
 
-/// Chooses the beginning of a stream for a client that requests the events after the number `after`. `oldest` and
-/// `newest` are the numbers of the stored events; `oldest` is `None` if all have been deleted.
+/// Chooses the beginning of a stream for a client that requests the events after the number `after`. `oldest` is the
+/// number of the oldest stored event, or `None` if all events have been deleted. `newest` is the number of the newest
+/// event.
 pub(super) fn begin(after: i64, oldest: Option<i64>, newest: i64) -> Begin {
-    // The number just before the oldest event. If all events have been deleted, the next event will be the oldest.
+    // The number just before the oldest event. If all events have been deleted, the next new event will be the oldest,
+    // and `newest` is the number just before it.
     let before_oldest = oldest.map_or(newest, |oldest| oldest - 1);
     if after > newest {
-        // The client got this number from other data: since then, a backup was restored or the data directory was
-        // replaced.
+        // The client knows an event that this data directory does not contain. The reason is that a backup was restored
+        // or the data directory was replaced after the client had got this event.
         Begin::Anew(newest)
     } else if after > 0 && after < before_oldest {
         Begin::Anew(before_oldest)

@@ -192,8 +192,8 @@ impl Position {
 }
 
 /// Waits for a new event, and then for the time [`TOGETHER`], so that one read finds all events that were written at
-/// about the same time. The caller may drop this future while it waits: `unread` then tells whether there is a new
-/// event.
+/// about the same time. The caller may drop this future early. A new event is not forgotten then, because `unread`
+/// is set as soon as the event is announced.
 async fn woken(newest: &mut watch::Receiver<i64>, unread: &mut Unread) -> Option<()> {
     newest.changed().await.ok()?;
     *unread = Unread::Perhaps;

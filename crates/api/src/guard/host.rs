@@ -11,8 +11,9 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// Accepts every loopback name and address with this port, and the names in `allowed`. An allowed name without a
-    /// port is accepted with any port, because a proxy may listen on a port other than the daemon's.
+    /// Accepts the names in `allowed`, and every loopback name and loopback address if its port is `port`. If a name in
+    /// `allowed` contains no port, it is accepted with any port, because a proxy may listen on another port than the
+    /// daemon.
     pub fn new(port: u16, allowed: impl IntoIterator<Item = String>) -> Self {
         let allowed = allowed.into_iter().map(|name| name.to_ascii_lowercase()).collect();
         Self { port, allowed }

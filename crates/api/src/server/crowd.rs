@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-/// How long a request with the token waits for one of the places of known connections.
+/// How long a stranger that has shown the token waits until it can become a known connection.
 const PLACE_WITHIN: Duration = Duration::from_secs(10);
 /// The value of `Retry-After` for a request that got no place, in seconds.
 const COME_AGAIN: u16 = 5;
@@ -99,7 +99,7 @@ impl Drop for Connection {
 }
 
 impl Place {
-    /// Waits until the connection must close, because a new connection needs its place.
+    /// Waits until the connection is evicted. The connection must then close and leave its place to a new connection.
     pub(super) async fn evicted(&self) {
         self.0.evicted.cancelled().await;
     }

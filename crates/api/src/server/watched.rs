@@ -1,6 +1,6 @@
 //! Protection against bodies that do not arrive, and against bodies that no handler reads to the end. Without this
-//! protection, a connection would stay open after the answer until the client has sent the rest of the body. This may
-//! take very long.
+//! protection, the server would keep a connection open after the answer, and wait for the rest of the body for as long
+//! as the client takes to send it.
 
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use std::pin::Pin;
@@ -25,8 +25,8 @@ pub(crate) enum Unread<E> {
     Silent,
 }
 
-/// A body that fails if nothing of it arrives for [`SILENCE`]. The body also tells the connection if a handler drops
-/// the body before its end.
+/// A body of a request. Reading the body fails if no piece arrives for the time [`SILENCE`]. If a handler drops the
+/// body before the last piece has arrived, the connection learns this from `given_up`.
 pub(super) struct Watched<B: Body + Unpin> {
     body: B,
     /// The timer that runs while a handler waits for the next piece.
@@ -89,7 +89,7 @@ impl<B: Body + Unpin> Drop for Watched<B> {
     }
 }
 
-/// Waits until the deadline for the rest of a body has passed and no other request has arrived on the connection.
+/// Waits until the deadline for the rest of a body has passed. The next request on the connection removes the deadline.
 pub(super) async fn rest_is_late(mut rest: watch::Receiver<Option<Instant>>) {
     loop {
         let due = *rest.borrow_and_update();

@@ -78,7 +78,7 @@ async fn a_stream_goes_on_where_it_was() {
     daemon.stop().await;
 }
 
-/// Reads `many` frames from a stream that begins after an event, and returns their text.
+/// Opens a stream that begins after the event `last`, and returns the texts of its first `many` frames.
 async fn blocks(daemon: &Daemon, last: i64, many: usize) -> Vec<String> {
     let response = open(daemon, last).await;
     assert_eq!(response.status(), 200);

@@ -1,4 +1,4 @@
-//! Tests of the routes on a society in this process; most use no socket.
+//! Tests of the routes. The society runs in the process of the test, and most tests use no socket.
 //!
 //! The tests check every answer against the OpenAPI document.
 

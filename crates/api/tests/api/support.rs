@@ -1,4 +1,4 @@
-//! A society with the rehearsal models behind the routes, and helpers that send requests to it.
+//! A society behind the routes, whose models are the rehearsal models, and helpers that send requests to the routes.
 
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
@@ -244,7 +244,8 @@ impl Answer {
         }
     }
 
-    /// Asserts that the OpenAPI document contains this answer, and that its body fits the schema there.
+    /// Asserts that the OpenAPI document describes this answer, and that the body of the answer fits the schema in the
+    /// document.
     fn assert_described(&self, method: &Method, path: &str) {
         let said = format!("{method} {path}: {} {:?}", self.status, self.body);
         let Some((template, operations)) = described(path) else {

@@ -66,7 +66,7 @@ export function connect(leave) {
     return text === "" ? null : JSON.parse(text);
   };
 
-  /** Reads all agents, page by page. Their data include the changes by every event up to the number `asOf`. */
+  /** Reads all agents, page by page. Every event up to the number `asOf` has already changed the data of the agents. */
   async function agents() {
     const all = new Map();
     let asOf = Infinity;

@@ -1,5 +1,6 @@
-// The calls of tools that act outside the society. Pure functions compute them from the events about calls. The commands
-// that calls have started are read from the daemon, because their usage is not in the events.
+// Some tools act outside the society. This file computes the calls of these tools from the events about calls, in pure
+// functions. The page reads the commands that the calls have started from the daemon, because the events do not contain
+// the usage of commands.
 
 /** The kinds of events that begin, change or end a call. */
 export const CALL_KINDS = ["tool_started", "tool_progress", "tool_called", "turn_ended", "agent_stopped"];
@@ -13,9 +14,9 @@ export function callKey(entry) {
 }
 
 /**
- * Returns the calls after these events: a map from keys to calls, in the order in which the calls began. An event
- * that was applied before changes nothing, so callers may pass the same event again. Returns the same map if no call
- * changes.
+ * Applies events to the map `calls`, and returns the new map. A map of calls has the keys of the calls, and keeps the
+ * order in which the calls began. Callers may pass an event again: it changes nothing the second time. If no call
+ * changes, returns the map `calls` itself.
  */
 export function afterEvents(calls, entries) {
   let next = calls;
@@ -31,7 +32,7 @@ export function afterEvents(calls, entries) {
 
 function apply(calls, own, entry) {
   if (!entry.tool) {
-    // The turn has ended, so the page will get no result of its running calls. They count as dropped.
+    // The turn of the agent has ended, so its running calls will have no result. They count as dropped.
     for (const [key, call] of calls) {
       const isOver = call.state === "running" && call.agent === entry.agent && call.task === entry.task;
       if (isOver && call.seq < entry.seq) own().set(key, { ...call, state: "dropped", seq: entry.seq });
@@ -78,8 +79,8 @@ export function runsCommand(calls) {
 }
 
 /**
- * Returns the command that a running call waits for, if it is among the running commands. In a task, an agent runs at
- * most one command in the foreground.
+ * Returns the command that a running call waits for, if the command is in `commands`. The call has no reference to its
+ * command. But an agent runs at most one command in the foreground of a task, so agent and task identify the command.
  */
 export function commandOf(commands, call) {
   if (!runsCommand([call])) return undefined;
@@ -87,8 +88,8 @@ export function commandOf(commands, call) {
 }
 
 /**
- * Returns what a call shows: while it runs, the last output of its command or its newest report; then the beginning of
- * its result.
+ * Returns the text that the page shows for a call. While the call runs, this is the last output of its command, or its
+ * newest report if there is no output. After the call, it is the beginning of the result.
  */
 export function outputOf(call, command) {
   if (call.state !== "running") return call.head;

@@ -37,8 +37,8 @@ function listen(element, type, handler) {
 }
 
 /**
- * Returns the handlers of an element that `h` made, by event type. If `handlers` is given, first replaces the old
- * handlers by the handlers in it.
+ * Returns the handlers of an element that `h` made, by event type. If `handlers` is given, the handlers in `handlers`
+ * first replace the old handlers of the element.
  */
 export function handlersOf(element, handlers) {
   if (handlers) {

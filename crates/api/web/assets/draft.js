@@ -18,7 +18,7 @@ export function changed(draft, change) {
   return { ...draft, ...change, key: null, state: "writing", problem: null };
 }
 
-/** Marks the draft as being sent. If an earlier attempt had a key, that key stays. */
+/** Marks the draft as being sent. A key from an earlier attempt stays; without such a key, the draft gets `key`. */
 export function sending(draft, key) {
   return { ...draft, key: draft.key ?? key, state: "sending", problem: null };
 }

@@ -62,8 +62,8 @@ export function about(entry) {
 }
 
 /**
- * Whether an event matches a filter. The server uses the same rule. If the event has no task, the task of its agent
- * counts: `taskOf(agent)` returns the task that the agent was hired for.
+ * Whether an event matches a filter. The server uses the same rule. If the event has no task, the filter compares the
+ * task for which the agent of the event was hired. `taskOf(agent)` returns this task.
  */
 export function matches(filter, entry, taskOf) {
   if (filter.task && (entry.task ?? taskOf(about(entry))) !== filter.task) return false;

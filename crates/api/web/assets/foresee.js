@@ -1,6 +1,6 @@
-// Foresees what will not work with a message before the person sends it. Pure functions. The page knows the services,
-// the limits, and the names and types of the attached files. The daemon also knows the bytes of the files. When it
-// accepts a message, it warns of further problems that it has found.
+// Before the person sends a message, these pure functions foresee what will not work with it. The page knows the
+// services, the limits, and the names and types of the attached files. The daemon also knows the bytes of the files. So
+// it may find further problems, and warns of them when it accepts the message.
 
 import { sendable } from "./draft.js";
 import { endOf } from "./looks.js";
@@ -9,7 +9,7 @@ import { endOf } from "./looks.js";
 const NEEDS = { image: "vision", audio: "audio", video: "video" };
 /** Pictures that polity cannot decode. Every model gets only a description of them. */
 const UNDECODED = ["heic", "heif", "avif", "jxl", "jp2", "jpx", "psd", "icns", "dds", "exr", "pcx"];
-/** Media whose type not all browsers know. */
+/** Endings of the names of media files. Some browsers do not know the type of such a file. */
 const MEDIA = { audio: ["flac", "opus", "m4a", "caf"], video: ["mkv", "avi", "mov", "wmv"] };
 /** Documents and archives from which polity extracts no text. */
 const CLOSED = [
@@ -17,7 +17,7 @@ const CLOSED = [
   "zip", "7z", "rar", "gz", "tgz", "tar", "bz2", "xz", "zst",
 ];
 
-/** Returns the kind of a file as far as it matters here: `closed`, or a kind of medium; otherwise null. */
+/** Returns `closed` for a file from which polity extracts no text, the kind of medium of a media file, or null. */
 function kindOf({ name, file }) {
   const end = endOf(name);
   if (CLOSED.includes(end)) return "closed";
@@ -58,8 +58,8 @@ export function foresee(draft, model) {
 
   const large = draft.files.filter((one) => one.file.size > limits.maxArtifactBytes);
   if (large.length > 0) add("too_large", { names: named(large), limit: limits.maxArtifactBytes });
-  // A text never has more characters or tokens than UTF-16 units (`length`), so count exactly only if `length` exceeds
-  // the limit.
+  // `length` counts UTF-16 units. A text has at most as many characters and tokens as it has units. So it is enough to
+  // count characters or tokens only if `length` exceeds the limit.
   if (draft.text.length > limits.maxMessageChars && [...draft.text].length > limits.maxMessageChars) {
     add("too_long", { n: [...draft.text].length, limit: limits.maxMessageChars });
   }
@@ -67,7 +67,7 @@ export function foresee(draft, model) {
   if (draft.text.length > window && tokensOf(draft.text) > window) {
     add("does_not_fit", { service: reader.id, n: tokensOf(draft.text), window });
   }
-  // Only tell this about a message that begins a task. An empty draft is no message, even if it is addressed to root.
+  // This warning is only for a message that begins a task. An empty draft to root is not such a message yet.
   if (draft.to === "root" && reader && !reader.callsTools && sendable(draft)) add("no_tools", { service: reader.id });
 
   const undecoded = draft.files.filter((one) => UNDECODED.includes(endOf(one.name)));

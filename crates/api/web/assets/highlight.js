@@ -104,8 +104,8 @@ function match(pattern, text, at) {
 }
 
 /**
- * Whether a place is at the start of its line, or directly after `{`. Spaces, and the `-` of a list item, may stand
- * before the place.
+ * Whether a place is at the start of its line or directly after `{`. This is also true if only spaces, tabs and the `-`
+ * of a list item stand between the start or the `{` and the place.
  */
 function isLineStart(text, at) {
   let before = at - 1;

@@ -1,5 +1,5 @@
 // Keeps what agents are doing at this moment. The event stream reports this in glimpses. Glimpses are not stored and
-// may be lost, so they only add details to agents that have work according to the API. Pure functions.
+// may be lost. So the API tells which agents have work, and glimpses only add details to these agents. Pure functions.
 
 /**
  * The states of an agent that has work and waits neither for another agent nor for the person. The first state is the
@@ -10,7 +10,7 @@ export const AT_WORK = ["thinking", "running", "retrying", "queued", "ready"];
 /** Maximum number of characters to keep of an answer that is arriving. */
 const KEPT = 20_000;
 
-/** Returns the moments after further glimpses. A moment is what an agent is doing in one task. */
+/** Applies glimpses to the moments, and returns the new moments. A moment is what an agent is doing in one task. */
 export function afterGlimpses(moments, glimpses) {
   const next = new Map(moments);
   for (const { agent, task, doing, said } of glimpses) {

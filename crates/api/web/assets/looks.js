@@ -14,9 +14,9 @@ export function endOf(filename) {
 }
 
 /**
- * Returns the ways to show an artifact, the default first. They are `markdown`, `json`, `sheet`, `diff`, `code` and
- * `text` for texts, `page` for content in a frame, or else the artifact's kind. An HTML or SVG page is shown as text
- * until the person chooses the frame.
+ * Returns the ways to show an artifact, the default first. The ways to show a text are `markdown`, `json`, `sheet`,
+ * `diff`, `code` and `text`. The way `page` shows the content in a frame. An HTML or SVG page has the ways `code` and
+ * `page`, so it is shown as text until the person chooses the frame. Any other artifact has its kind as the only way.
  */
 export function looksOf({ kind, mimeType, filename }) {
   const essence = mimeType.split(";", 1)[0].trim().toLowerCase();

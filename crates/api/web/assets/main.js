@@ -87,7 +87,10 @@ function keepName(id, name) {
   if (names.size > NAMES) names.delete(names.keys().next().value);
 }
 
-/** Shows the page of the current address without waiting for a frame, because a hidden field cannot get the focus. */
+/**
+ * Shows the page of the current address at once, without waiting for a frame. The caller then sets the focus to a field
+ * of this page. The field cannot get the focus while the page is still hidden.
+ */
 function showAtOnce() {
   store.look({ route: parse(location.hash) });
   store.flush();

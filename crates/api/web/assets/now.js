@@ -23,9 +23,9 @@ export function stuckParts(t, item, who) {
 }
 
 /**
- * Returns an agent from the last read with its newest state, which the event stream may have reported after the read.
- * Keeps the details from the read only if they belong to the newest state. So an agent that is idle by now is no longer
- * shown as thinking.
+ * Returns the data of an agent from the last read, but with the newest state of the agent. The event stream may have
+ * reported this state after the read. The details from the read stay only if they belong to the newest state. So an
+ * agent that is idle by now is no longer shown as thinking.
  */
 export function asOfNow(read, known) {
   if (!known) return read;
@@ -38,8 +38,8 @@ export function isHalted(agent) {
 }
 
 /**
- * Returns the agent that the explanation of a stuck item is about; `null` if the daemon has no reason to tell. The map
- * `agents` contains the known agents by id.
+ * Returns the agent that the page asks the daemon about, to explain why an item is stuck. Returns `null` if there is
+ * nothing that the daemon could explain. The map `agents` contains the known agents by id.
  */
 export function whyStuck(item, agents) {
   switch (item.stuck) {
@@ -91,8 +91,9 @@ export function lastParts(t, last, who) {
 const ARRIVED = 80;
 
 /**
- * Returns the newest part of an answer that is arriving, on one line: the tool that it calls, else the end of its text,
- * else the end of its reasoning. Returns an empty text if nothing has arrived.
+ * Returns the newest part of an answer that is arriving, on one line. If the answer calls tools, this is the name of
+ * the last tool. Otherwise, it is the end of the text, or the end of the reasoning if there is no text yet. Returns an
+ * empty text if nothing has arrived.
  */
 export function arrivingLine(saying) {
   if (!saying) return "";

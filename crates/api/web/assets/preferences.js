@@ -6,8 +6,8 @@ import { STATES } from "./state.js";
 const NAME = "polity-preferences";
 
 /**
- * The states of agents that the tree hides until the person chooses others. The preferences store the hidden states,
- * not the shown ones, so that a state that a later version adds is shown.
+ * The states of agents that the tree hides until the person chooses others. The preferences store the hidden states and
+ * not the shown states. So if a later version adds a state, the tree shows it.
  */
 const HIDDEN = ["ended"];
 

@@ -68,8 +68,8 @@ export function keepFresh(store, api) {
  */
 export async function readAll(store, api) {
   const read = readings(api);
-  // Read the agents first. The page then follows the events after the agents' `asOf`, so changes that happen during
-  // the other reads arrive again as events.
+  // Read the agents first. The page then follows the events after the `asOf` of the agents. So it misses no change that
+  // happens during the other reads, because each change arrives as an event.
   const agents = await read.agents();
   const rest = await Promise.all([read.tasks(), read.services(), read.config(), read.questions(), read.approvals(), read.calls()]);
   for (const action of [agents, ...rest]) store.dispatch(action);

@@ -1,8 +1,8 @@
 // An incremental parser of server-sent events.
 
 /**
- * Parses the next piece of a stream. `rest` is the end of the previous piece, which is not parsed yet. Returns the
- * parsed blocks and the new `rest`.
+ * Parses the next piece of a stream. `rest` is the text from earlier pieces that is not parsed yet. Returns the parsed
+ * blocks and the new `rest`.
  */
 export function parse(rest, piece) {
   const text = rest + piece;

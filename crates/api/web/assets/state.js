@@ -2,10 +2,11 @@
 // function computes the next model from the current one and an action.
 //
 // Each agent has `asOf`, the number of the last event that its data includes. An event with this number or a lower one
-// changes nothing, and a read that started before an event does not undo its changes. Events do not contain all data
-// that changes, such as the cost of a call, or which agents wait for other agents. For such data, an event increments
-// the counter of a part in `stale`, and `refresh.js` rereads this part. `returns` counts how often the connection was
-// restored. The page may have missed events while it had no connection, so it rereads everything.
+// changes nothing in the agent. A read whose `asOf` is lower changes nothing either, so it does not undo the changes of
+// later events. Events do not contain all data that changes, such as the cost of a call, or which agents wait for other
+// agents. For such data, an event increments the counter of a part in `stale`, and `refresh.js` rereads this part.
+// `returns` counts how often the connection was restored. The page may have missed events while it had no connection,
+// so it rereads everything.
 
 import { afterEvents } from "./calls.js";
 import { AT_WORK, afterGlimpses, atThisMoment } from "./live.js";
@@ -248,7 +249,7 @@ function halted(agent) {
 /** The states in which an agent begins to work as soon as a message arrives. */
 const RESTS = ["idle", "waiting", "asking"];
 
-/** Whether the agent waits because the person must allow a call. The turn of such an agent has not ended. */
+/** Whether the agent waits until the person allows or refuses a call. The turn of such an agent has not ended. */
 function asksAboutCall(agent) {
   return agent.state === "asking" && agent.doing?.about?.question === undefined;
 }

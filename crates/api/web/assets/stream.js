@@ -1,7 +1,7 @@
 // Follows the events without gaps and duplicates, even if the connection or the daemon fails.
 //
-// This module uses `fetch` instead of `EventSource`, because `fetch` shows whether the session has ended or the
-// daemon has stopped, and it delivers events of every kind. `arrange` decides which events come next in order.
+// This module uses `fetch` instead of `EventSource` for two reasons: `fetch` shows whether the session has ended or the
+// daemon has stopped, and `fetch` delivers events of every kind. `arrange` decides which events come next in order.
 
 import { ApiError, address, refusal } from "./api.js";
 import { parse } from "./sse.js";

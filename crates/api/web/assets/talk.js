@@ -17,9 +17,9 @@ export function newestOf(page) {
 }
 
 /**
- * Merges a new read of the newest page. If messages may be missing between the held messages and the page, the result
- * depends on what the person sees. If the person sees the end of the list (`atEnd`), the page replaces the held
- * messages. Otherwise the held messages stay, and the part is `behind`.
+ * Merges a new read of the newest page of messages. If messages may be missing between the held messages and the newest
+ * page, the result depends on what the person sees. If the person sees the end of the list (`atEnd`), the newest page
+ * replaces the held messages. Otherwise the held messages stay, and the part is `behind`.
  */
 export function caughtUp(held, page, atEnd) {
   if (held.messages.length === 0 && !held.behind) return newestOf(page);
@@ -27,8 +27,8 @@ export function caughtUp(held, page, atEnd) {
   const first = page.messages[0]?.id;
   const joined = !page.next || held.messages.some((message) => fresh.has(message.id));
   if (!joined) return atEnd ? newestOf(page) : { ...held, behind: true };
-  // Keep only held messages that are older than the page. Newer messages that the page lacks were deleted on the
-  // server.
+  // Keep only the held messages that are older than the first message of the page. If another held message is not in
+  // the page, it was deleted on the server.
   const older = page.next ? held.messages.filter((message) => message.id < first) : [];
   const messages = [...older, ...page.messages];
   const next = older.length > 0 ? held.next : page.next;

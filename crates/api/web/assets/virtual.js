@@ -26,7 +26,10 @@ export function rowAt(starts, top) {
   return low;
 }
 
-/** Returns the index of the first visible row, and of the row after the last visible row. */
+/**
+ * Returns two indexes: `first` is the index of the first visible row, and `end` is the index after the last visible
+ * row. Rows within `margin` of the visible area count as visible.
+ */
 export function inSight(starts, top, height, margin = MARGIN) {
   const count = starts.length - 1;
   if (count === 0) return { first: 0, end: 0 };
@@ -51,7 +54,7 @@ export class VirtualList {
     this.stuck = false;
   }
 
-  /** Whether the end of the list is visible. For a hidden list: whether it will be visible when the list is shown. */
+  /** Whether the end of the list is visible. For a hidden list: whether the end will be visible when the list is shown. */
   atEnd() {
     if (this.element.clientHeight === 0) return this.stuck;
     return this.element.scrollTop + this.element.clientHeight >= this.starts[this.rows.length] - 24;

@@ -1,7 +1,7 @@
 // Replaces control characters by visible codes. So a name cannot look like another name, and a text cannot change the
 // direction of the text beside it. The terminal output of polity shows the same codes.
 
-/** Control characters except tabs and line ends, and characters that change the writing direction. */
+/** The control characters (but not tabs and line ends), and the characters that change the writing direction. */
 const OBEYED = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
 /** Replaces each control character by its code point, such as `<U+202E>`. */

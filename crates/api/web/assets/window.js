@@ -59,8 +59,8 @@ export function newer(window, page, asked) {
 /**
  * Adds live events if the window reaches up to the newest event. Otherwise only counts the live events, because the
  * page reads them later. While a read is running (`loading`), keeps the live events in `meanwhile`. If the window gets
- * too long, `watching` decides which events are dropped: for `end` (the person sees the newest events) the oldest
- * events, for `middle` the newest events.
+ * too long, `watching` decides which events are dropped. If it is `end`, the person sees the newest events, and the
+ * oldest events are dropped. If it is `middle`, the newest events are dropped.
  */
 export function live(window, entries, watching) {
   if (entries.length === 0) return window;

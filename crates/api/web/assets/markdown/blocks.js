@@ -161,7 +161,8 @@ function itemLines(reader, item) {
       continue;
     }
     const indent = indentOf(line);
-    // Models indent a nested list by two spaces even below `1.`, where the CommonMark specification requires three.
+    // Below `1.`, the CommonMark specification requires a nested list to be indented by three spaces. Models write only
+    // two spaces, so two are enough here.
     const isInside = indent >= item.width || (indent >= item.indent + 2 && itemOf(line) !== null);
     if (isInside) inner.push(line.slice(Math.min(indent, item.width)));
     else if (blanks === 0 && !itemOf(line) && continues(inner.at(-1), line)) inner.push(line.trimStart());

@@ -4,15 +4,15 @@
 export const DEEPEST_INLINE = 24;
 
 /**
- * A delimiter is a run of signs such as `**`. Only this many open delimiters of the same sign are examined to find the
- * partner of a closing delimiter.
+ * A delimiter is a run of signs such as `**`. The search for the partner of a closing delimiter examines at most this
+ * many open delimiters of the same sign.
  */
 const FARTHEST_PARTNER = 8;
 
 /**
- * Finds the emphasis in a list of nodes. `floor` is the index of the first of these nodes in the node list of the
- * `Reader` in `inline.js`. A delimiter (a run of signs such as `**`) without a partner stays in the result as a
- * placeholder, which `merged` turns into text.
+ * Finds the emphasis in a list of nodes. These nodes are the end of the node list of a `Reader` in `inline.js`; `floor`
+ * is the index of the first of them in that list. A delimiter is a run of signs such as `**`. A delimiter without a
+ * partner stays in the result as a placeholder, which `merged` turns into text.
  */
 export function paired(nodes, delimiters, floor, work) {
   const list = [];

@@ -16,7 +16,7 @@ const ESCAPABLE = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 const SPECIAL = new Set("\\`*_~[]!<&$ha\n");
 const REFERENCE = /artifact:[a-z0-9]{6,20}(?![\w/:])/y;
 const ADDRESS = /https?:\/\//y;
-/** A character that ends a web address without brackets around it. */
+/** A web address that is not in brackets ends before such a character. */
 const AFTER_ADDRESS = /[\s<>"`|\u3000-\u303f\uff00-\uffef]/;
 
 /** Parses the text of a block. Returns its nodes. */
@@ -34,7 +34,7 @@ class Reader {
   delimiters = [];
   /**
    * The opening brackets of links and pictures. A link cannot contain another link. So when a link is complete, the
-   * brackets before it can no longer open a link. `dead` is the number of these brackets.
+   * brackets before it can no longer open a link. `dead` is the number of brackets that can no longer open a link.
    */
   brackets = [];
   dead = 0;
@@ -302,8 +302,8 @@ class Reader {
   }
 
   /**
-   * Reads a formula between `$` or `$$` on one line. A single `$` beside a space or before a digit may be a price, so
-   * it begins or ends no formula.
+   * Reads a formula on one line, between two `$` or two `$$`. A single `$` before a space begins no formula, and a
+   * single `$` after a space or before a digit ends no formula, because it may belong to a price.
    */
   formula() {
     const sign = this.text[this.at + 1] === "$" ? "$$" : "$";
@@ -316,7 +316,7 @@ class Reader {
     return this.add({ kind: "math", text: this.text.slice(begin, end).trim() }, end + sign.length);
   }
 
-  /** Reads a web address without brackets around it. */
+  /** Reads a web address that is not in brackets. */
   bare() {
     const { text, at } = this;
     ADDRESS.lastIndex = at;
@@ -337,7 +337,7 @@ class Reader {
     return this.add({ kind: "link", target, title: "", content: [{ kind: "text", text: target, depth: 0 }], depth: 1 }, end);
   }
 
-  /** Reads a reference to an artifact, such as `artifact:dcma6ttxcg`, without brackets around it. */
+  /** Reads a reference to an artifact that is not in brackets, such as `artifact:dcma6ttxcg`. */
   reference() {
     REFERENCE.lastIndex = this.at;
     const target = REFERENCE.exec(this.text)?.[0];
@@ -381,7 +381,7 @@ function isWide(character) {
   return /[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef]/.test(character);
 }
 
-/** Whether a web address ends at `**` or `]`, because these signs close the emphasis or the brackets around it. */
+/** Whether `**` or `]` stands at a place. A web address ends there, because the signs close what is around it. */
 function isMark(text, at) {
   return (text[at] === "*" && text[at + 1] === "*") || text[at] === "]";
 }

@@ -23,7 +23,10 @@ const TABS = ["overview", "history", "request"];
 const REREAD_MS = 400;
 /** Number of ended calls to show. */
 const ENDED_CALLS = 3;
-/** Time between two reads of the commands while any runs. The output of background commands causes no events. */
+/**
+ * Time between two reads of the commands while a command runs. Events cannot trigger these reads, because the output of
+ * background commands causes no events.
+ */
 const COMMANDS_MS = 1_000;
 
 export function showAgent(app, id, title, body, signal) {

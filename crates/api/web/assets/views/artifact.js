@@ -39,7 +39,7 @@ export function showArtifact(app, id, title, body, signal) {
     }
   }, { delay: 0, signal });
 
-  /** Shows where the artifact was used. Reads the uses after the artifact, because this read may take longer. */
+  /** Reads and shows where the artifact was used. The artifact is shown before, because this read may take longer. */
   async function drawUses() {
     try {
       fill(uses, usesOf(app, await api.uses(id)));

@@ -42,7 +42,7 @@ function uses(app, command) {
 }
 
 /**
- * Shows a call with its arguments, and its newest report or the first lines of its result. `command` is the running
+ * Shows a call: its arguments, and what `outputOf` returns, for example its newest report. `command` is the running
  * command that the call waits for, if there is one.
  */
 export function callCard(app, call, command) {

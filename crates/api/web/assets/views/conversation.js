@@ -24,7 +24,7 @@ export function mountConversation(app) {
   let begins = 0;
   const unshown = new Set();
   let moments = null;
-  /** The moments of root whose answers are shown as arriving. */
+  /** The moments of root that have an answer which the page shows as arriving. */
   let arriving = [];
 
   const start = h("div.conversation-start");

@@ -37,8 +37,9 @@ export async function askScope(app, id, verb, below) {
 }
 
 /**
- * Asks how to run a turn again: with which service and, if the turn began with a message of the person, with which new
- * text. The service `preferred` is chosen at first. Resolves to the answer, or to `null` if the person cancels.
+ * Asks with which service to run a turn again. At first, the service `preferred` is chosen. If the turn began with a
+ * message of the person, also asks for the new text of the message. Resolves to the answer, or to `null` if the person
+ * cancels.
  */
 async function askFork(app, services, text, preferred) {
   const { t } = app;

@@ -77,7 +77,7 @@ export function arriving(app, moment) {
     arrivedParts(app, saying, h("div.prose", {}, saying.text)));
 }
 
-/** Shows the answer of root that is arriving like the message that it will become. */
+/** Shows an answer of root that is arriving. It looks like the message that it will become. */
 export function arrivingMessage(app, { agent, task, saying }) {
   const formatted = markdown(app, saying.text);
   return h("article.arriving-message", { "data-key": `arriving ${task} ${saying.answer}`, "aria-label": app.t("doing.arriving") },

@@ -10,7 +10,8 @@ const SHOWN = 200;
 const OPEN = 40;
 
 /**
- * If a value has at most this many entries, all elements are created at once. A view can then redraw the tree in place.
+ * If a value has at most this many entries, the elements of all branches are created at once, even those of closed
+ * branches. A view can then redraw the tree in place.
  */
 const EAGER = 2000;
 

@@ -86,8 +86,8 @@ function inlineElements(app, nodes, place) {
 }
 
 /**
- * Shows a link, with its target beside it if the text of the link differs. A target that may not become a link is shown
- * as text.
+ * Shows a link. If the text of the link is not the target itself, the target stands beside the link. A target that must
+ * not become a link is shown as text.
  */
 function link(app, { target, title, content }, place) {
   const inside = inlineElements(app, content, { isInLink: true });

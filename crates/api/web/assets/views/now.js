@@ -10,7 +10,10 @@ import { forkTurn } from "./dialogs.js";
 import { doingLine } from "./doing.js";
 import { button, nothing, spent, time, who, whyLink } from "./shared.js";
 
-/** Pause between an event and the read that it causes, in milliseconds. Events during the pause cause no other read. */
+/**
+ * Pause between an event and the read that it causes, in milliseconds. Further events during the pause cause no further
+ * read.
+ */
 const REREAD_MS = 500;
 /**
  * Pause between reads, in milliseconds. Regular reads are needed because some data, such as the place in a queue,
@@ -140,7 +143,7 @@ export function mountNow(app) {
       takeFocus();
     },
     update(model, ui) {
-      // The frame makes the page visible only after this update.
+      // The frame makes the page visible only after this update, so take the focus after the update.
       if (wantsFocus) queueMicrotask(takeFocus);
       const now = [ui.route.page === "now", model.ready, model.seq, model.returns, model.services];
       if (now.some((one, at) => one !== seen[at])) {

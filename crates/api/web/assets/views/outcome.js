@@ -10,7 +10,7 @@ export function standing(task) {
   return task.state === "open" ? "open" : task.outcome ?? "unanswered";
 }
 
-/** Shows the state of a task, who or what stopped the task, and a link to the reasons if it has no answer. */
+/** Shows the state of a task, and who or what stopped it. If the task has no answer, adds a link to the reasons. */
 export function outcomeOf(app, task) {
   const { t } = app;
   const state = standing(task);

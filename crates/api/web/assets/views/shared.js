@@ -64,7 +64,7 @@ export function routingChip(app, shown, sent) {
 
 /**
  * Creates the link "Why?" to the explanation of an event, a task, an agent or a message. `id` is the number of the
- * event or the id.
+ * event, or the id of the task, agent or message.
  */
 export function whyLink(app, id) {
   return detailLink(app, "why", String(id), { class: "why-link" }, app.t("why"));
@@ -131,7 +131,7 @@ export function value(what) {
   return code(what);
 }
 
-/** Shows a text or formatted JSON in a code block. */
+/** Shows a value in a code block: a text as it is, and any other value as formatted JSON. */
 export function code(what) {
   return h("pre.code", { tabindex: "0" }, typeof what === "string" ? what : JSON.stringify(what, null, 2));
 }

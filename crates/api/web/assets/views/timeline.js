@@ -218,8 +218,8 @@ export function mountTimeline(app) {
 }
 
 /**
- * Estimates whether a text fits on one line. The function does not measure the text, because the browser would then
- * have to lay out invisible rows.
+ * Estimates whether a text fits on one line. To measure the text, the browser would have to lay out invisible rows, so
+ * this function only estimates.
  */
 function fitsOneLine(text, width) {
   if (text.length > 200 || text.includes("\n")) return false;
